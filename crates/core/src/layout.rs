@@ -1,0 +1,172 @@
+//! A layout says where a tensor's elements lie in its storage: sizes, strides and an offset, all in
+//! elements. It owns no memory. How one layout becomes another (views) is in `views.rs`.
+//!
+//! ```text
+//! storage   0 1 2 3 4 5 6 7 8 9 10 11        shape [3, 2], strides [4, 1], offset 1:
+//!             ^ ^     ^ ^     ^  ^           columns 1 and 2 of a 3 x 4 matrix
+//! ```
+
+use std::fmt;
+
+use crate::{Dims, Error, Result, checked_numel};
+
+/// Sizes, strides and offset in elements.
+///
+/// Invariant: `shape` and `strides` have the same length, and every element's position
+/// (`offset + sum(index * stride)`) fits in an `isize`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    shape: Dims,
+    strides: Dims,
+    offset: usize,
+}
+
+impl Layout {
+    /// The row-major layout of `shape` from offset 0.
+    pub fn contiguous(shape: &[usize]) -> Result<Layout> {
+        checked_numel(shape)?;
+        Ok(Layout { strides: contiguous_strides(shape), shape: shape.into(), offset: 0 })
+    }
+
+    /// A layout from its parts, refused if an element's position would overflow.
+    ///
+    /// ```
+    /// use plimsoll_core::Layout;
+    /// let column = Layout::strided(&[3], &[4], 1).unwrap();
+    /// assert_eq!(column.span(), 10);
+    /// assert!(Layout::strided(&[usize::MAX, 2], &[4, 1], 0).is_err());
+    /// ```
+    pub fn strided(shape: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
+        if shape.len() != strides.len() {
+            return Err(Error::invalid_argument(format!(
+                "a layout needs as many strides as sizes, but has shape {shape:?} and strides {strides:?}"
+            )));
+        }
+        let layout = Layout { shape: shape.into(), strides: strides.into(), offset };
+        if checked_numel(shape)? > 0 && layout.checked_span().is_none() {
+            return Err(Error::invalid_argument(format!(
+                "shape {shape:?} with strides {strides:?} at offset {offset} reaches past the address space"
+            )));
+        }
+        Ok(layout)
+    }
+
+    /// For view rules whose result is inside a layout that was already checked.
+    pub(crate) fn inside(shape: Dims, strides: Dims, offset: usize) -> Layout {
+        debug_assert_eq!(shape.len(), strides.len(), "a layout has as many strides as sizes");
+        Layout { shape, strides, offset }
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The distance in elements between neighbours along each dimension; 0 where it is expanded.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+
+    /// Where the first element lies, in elements from the start of the storage.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// How many elements of storage, counted from its start, this layout reaches: one past the
+    /// farthest element, or 0 if it has none.
+    pub fn span(&self) -> usize {
+        self.checked_span().unwrap_or(0)
+    }
+
+    fn checked_span(&self) -> Option<usize> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let mut last = self.offset;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            last = last.checked_add((size - 1).checked_mul(stride)?)?;
+        }
+        (last < isize::MAX as usize / 16).then_some(last + 1)
+    }
+
+    /// Row-major without holes: iff every dimension of size above 1 has the stride that the sizes
+    /// after it imply. Tensors of no elements are contiguous.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
+            if size == 0 {
+                return true;
+            }
+            if size != 1 {
+                if stride != expected {
+                    return false;
+                }
+                expected *= size;
+            }
+        }
+        true
+    }
+
+    /// Dense in some order of dimensions, neither holes nor overlap: iff its elements are exactly
+    /// `numel` consecutive positions. A transposed matrix is; a column of one is not.
+    pub fn is_dense(&self) -> bool {
+        self.numel() == 0 || {
+            let mut order: Dims = (0..self.rank()).filter(|&d| self.shape[d] != 1).collect();
+            order.sort_by_key(|&d| self.strides[d]);
+            let mut expected = 1;
+            order.iter().all(|&d| {
+                let fits = self.strides[d] == expected;
+                expected *= self.shape[d];
+                fits
+            })
+        }
+    }
+
+    /// Whether two indices can name the same element (sufficient for safe writes when false). Exact
+    /// for layouts that views produce; conservative for exotic `as_strided` ones.
+    pub fn may_overlap_itself(&self) -> bool {
+        if self.numel() <= 1 {
+            return false;
+        }
+        let mut order: Dims = (0..self.rank()).filter(|&d| self.shape[d] != 1).collect();
+        order.sort_by_key(|&d| self.strides[d]);
+        // Each stride must clear everything that the smaller strides can reach.
+        let mut reach = 0usize;
+        order.iter().any(|&d| {
+            let collides = self.strides[d] <= reach;
+            reach = reach.saturating_add((self.shape[d] - 1).saturating_mul(self.strides[d]));
+            collides
+        })
+    }
+
+    /// The same sizes and strides at another offset.
+    #[must_use]
+    pub fn with_offset(&self, offset: usize) -> Layout {
+        Layout { offset, ..self.clone() }
+    }
+}
+
+/// Row-major strides; a size of 0 counts as 1, as in PyTorch.
+pub(crate) fn contiguous_strides(shape: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, shape.len());
+    for d in (1..shape.len()).rev() {
+        strides[d - 1] = strides[d].saturating_mul(shape[d].max(1));
+    }
+    strides
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} strides {:?} offset {}", &self.shape[..], &self.strides[..], self.offset)
+    }
+}

@@ -1,0 +1,322 @@
+//! View rules: each view operation as a function from a layout to a layout. The only place where
+//! strides are computed; `tensor` adds sharing, autograd and errors' origins on top.
+
+use smallvec::smallvec;
+
+use crate::layout::contiguous_strides;
+use crate::{Dims, Error, Layout, Result, checked_numel, normalize_dim};
+
+impl Layout {
+    /// `view`: new sizes over the same elements without moving them. One size may be -1.
+    ///
+    /// Possible iff each new dimension lies within old dimensions that are contiguous with each other;
+    /// otherwise the error says to use `reshape` or `contiguous`.
+    ///
+    /// ```
+    /// use plimsoll_core::Layout;
+    /// let x = Layout::contiguous(&[2, 6]).unwrap();
+    /// assert_eq!(x.view(&[3, -1]).unwrap().shape(), [3, 4]);
+    /// assert!(x.transpose(0, 1).unwrap().view(&[12]).unwrap_err().is_shape());
+    /// ```
+    pub fn view(&self, sizes: &[i64]) -> Result<Layout> {
+        let shape = self.infer_sizes("view", sizes)?;
+        self.view_strides(&shape).ok_or_else(|| {
+            Error::shape(
+                "view",
+                format!(
+                    "a tensor of shape {:?} with strides {:?} cannot be viewed as {sizes:?}: the \
+                     dimensions to merge are not contiguous with each other; use `reshape`, which copies \
+                     when it must, or `contiguous` first",
+                    self.shape(),
+                    self.strides()
+                ),
+            )
+        })
+    }
+
+    /// The layout that `reshape` may share, or `None` if it has to copy.
+    pub fn reshape(&self, sizes: &[i64]) -> Result<(Dims, Option<Layout>)> {
+        let shape = self.infer_sizes("reshape", sizes)?;
+        let shared = self.view_strides(&shape);
+        Ok((shape, shared))
+    }
+
+    fn infer_sizes(&self, op: &str, sizes: &[i64]) -> Result<Dims> {
+        let misfit = |why: &str| {
+            Error::shape(
+                op,
+                format!(
+                    "shape {:?} ({} elements) cannot become {sizes:?}: {why}",
+                    self.shape(),
+                    self.numel()
+                ),
+            )
+        };
+        let mut shape = Dims::new();
+        let mut rest = None;
+        for (axis, &size) in sizes.iter().enumerate() {
+            match size {
+                -1 if rest.is_some() => return Err(misfit("only one size can be -1")),
+                -1 => {
+                    rest = Some(axis);
+                    shape.push(1);
+                }
+                size if size < 0 => return Err(misfit("a size is negative")),
+                size => shape.push(size as usize),
+            }
+        }
+        let known = checked_numel(&shape).map_err(|e| e.in_operation(op))?;
+        if let Some(axis) = rest {
+            if known == 0 {
+                return Err(misfit("-1 is ambiguous when another size is 0"));
+            }
+            if !self.numel().is_multiple_of(known) {
+                return Err(misfit("the sizes given do not divide the number of elements"));
+            }
+            shape[axis] = self.numel() / known;
+        } else if known != self.numel() {
+            return Err(misfit("the number of elements differs"));
+        }
+        Ok(shape)
+    }
+
+    /// Strides for `shape` over the same elements, if they exist. Old dimensions are taken from the
+    /// last in chunks that are contiguous with each other; each chunk must be used up by whole new
+    /// dimensions.
+    fn view_strides(&self, shape: &[usize]) -> Option<Layout> {
+        let offset = self.offset();
+        if self.numel() == 0 {
+            let strides = if shape == self.shape() {
+                self.strides().into()
+            } else {
+                contiguous_strides(shape)
+            };
+            return Some(Layout::inside(shape.into(), strides, offset));
+        }
+        let mut strides: Dims = smallvec![0; shape.len()];
+        let mut new = shape.len();
+        let mut old = self.rank();
+        while old > 0 {
+            let base_stride = self.strides()[old - 1];
+            let mut chunk = self.shape()[old - 1];
+            old -= 1;
+            while old > 0
+                && (self.shape()[old - 1] == 1 || self.strides()[old - 1] == chunk * base_stride)
+            {
+                chunk *= self.shape()[old - 1];
+                old -= 1;
+            }
+            let mut used = 1;
+            while new > 0 && (used < chunk || shape[new - 1] == 1) {
+                strides[new - 1] = used * base_stride;
+                used *= shape[new - 1];
+                new -= 1;
+            }
+            if used != chunk {
+                return None;
+            }
+        }
+        // What is left are sizes of 1 (a scalar viewed as [1, 1], say).
+        for axis in (0..new).rev() {
+            strides[axis] = 1;
+        }
+        Some(Layout::inside(shape.into(), strides, offset))
+    }
+
+    /// `permute`: dimensions in another order.
+    pub fn permute(&self, dims: &[i64]) -> Result<Layout> {
+        if dims.len() != self.rank() {
+            return Err(Error::shape(
+                "permute",
+                format!("{dims:?} must name each of the {} dimensions once", self.rank()),
+            ));
+        }
+        let mut seen: Dims = smallvec![0; self.rank()];
+        let (mut shape, mut strides) = (Dims::new(), Dims::new());
+        for &dim in dims {
+            let dim = normalize_dim("permute", dim, self.rank())?;
+            seen[dim] += 1;
+            if seen[dim] > 1 {
+                return Err(Error::shape(
+                    "permute",
+                    format!("dimension {dim} appears twice in {dims:?}"),
+                ));
+            }
+            shape.push(self.shape()[dim]);
+            strides.push(self.strides()[dim]);
+        }
+        Ok(Layout::inside(shape, strides, self.offset()))
+    }
+
+    /// `transpose`: two dimensions swapped.
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Layout> {
+        let a = normalize_dim("transpose", a, self.rank())?;
+        let b = normalize_dim("transpose", b, self.rank())?;
+        let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
+        if self.rank() > 0 {
+            shape.swap(a, b);
+            strides.swap(a, b);
+        }
+        Ok(Layout::inside(shape, strides, self.offset()))
+    }
+
+    /// `expand`: sizes of 1 stretched by a stride of 0; -1 keeps a size; new leading dimensions.
+    pub fn expand(&self, sizes: &[i64]) -> Result<Layout> {
+        let misfit = || {
+            Error::shape(
+                "expand",
+                format!(
+                    "shape {:?} cannot expand to {sizes:?}: an existing size must match, be 1, or be kept \
+                     by -1, and new dimensions come first",
+                    self.shape()
+                ),
+            )
+        };
+        let lead = sizes.len().checked_sub(self.rank()).ok_or_else(misfit)?;
+        let (mut shape, mut strides) = (Dims::new(), Dims::new());
+        for (axis, &size) in sizes.iter().enumerate() {
+            let own = axis.checked_sub(lead).map(|d| (self.shape()[d], self.strides()[d]));
+            let (size, stride) = match (size, own) {
+                (-1, Some(kept)) => kept,
+                (size, _) if size < 0 => return Err(misfit()),
+                (size, Some((have, stride))) if size as usize == have => (have, stride),
+                (size, None | Some((1, _))) => (size as usize, 0),
+                _ => return Err(misfit()),
+            };
+            shape.push(size);
+            strides.push(stride);
+        }
+        checked_numel(&shape).map_err(|e| e.in_operation("expand"))?;
+        Ok(Layout::inside(shape, strides, self.offset()))
+    }
+
+    /// Broadcast to sizes that are known to fit, as binary operations do with their operands.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Layout> {
+        let sizes: smallvec::SmallVec<[i64; 6]> = shape.iter().map(|&s| s as i64).collect();
+        self.expand(&sizes)
+    }
+
+    /// `narrow`: `length` elements of a dimension from `start`; a negative start counts from the end.
+    pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Layout> {
+        let dim = self.existing_dim("narrow", dim)?;
+        let size = self.shape()[dim] as i64;
+        let from = if start < 0 { start.saturating_add(size) } else { start };
+        if from < 0 || length < 0 || from > size || length > size - from {
+            return Err(Error::shape(
+                "narrow",
+                format!(
+                    "start {start} and length {length} do not fit dimension {dim} of size {size} (shape {:?})",
+                    self.shape()
+                ),
+            ));
+        }
+        Ok(self.cut(dim, from as usize, length as usize, 1))
+    }
+
+    /// `x[start:end:step]` in one dimension, with Python's clamping; the step is positive.
+    pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Layout> {
+        let dim = self.existing_dim("slice", dim)?;
+        if step <= 0 {
+            return Err(Error::shape(
+                "slice",
+                format!("step {step} must be positive; use `flip` to turn a dimension around"),
+            ));
+        }
+        let size = self.shape()[dim] as i64;
+        let clamp = |at: i64| (if at < 0 { at.saturating_add(size) } else { at }).clamp(0, size);
+        let (start, end) = (clamp(start), clamp(end));
+        let length = if end > start { (end - start - 1) / step + 1 } else { 0 };
+        let start = if length == 0 { start.min(size) } else { start };
+        Ok(self.cut(dim, start as usize, length as usize, step as usize))
+    }
+
+    /// `select`: one index of a dimension, which goes away.
+    pub fn select(&self, dim: i64, index: i64) -> Result<Layout> {
+        let dim = self.existing_dim("select", dim)?;
+        let size = self.shape()[dim] as i64;
+        let at = if index < 0 { index.saturating_add(size) } else { index };
+        if at < 0 || at >= size {
+            return Err(Error::index(
+                "select",
+                format!(
+                    "index {index} is out of range for dimension {dim} of size {size} (shape {:?})",
+                    self.shape()
+                ),
+            ));
+        }
+        let cut = self.cut(dim, at as usize, 1, 1);
+        let (mut shape, mut strides) = (Dims::from(cut.shape()), Dims::from(cut.strides()));
+        shape.remove(dim);
+        strides.remove(dim);
+        Ok(Layout::inside(shape, strides, cut.offset()))
+    }
+
+    /// `squeeze`: a dimension of size 1 removed; others are left alone, as in PyTorch.
+    pub fn squeeze(&self, dim: i64) -> Result<Layout> {
+        let dim = normalize_dim("squeeze", dim, self.rank())?;
+        let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
+        if self.rank() > 0 && shape[dim] == 1 {
+            shape.remove(dim);
+            strides.remove(dim);
+        }
+        Ok(Layout::inside(shape, strides, self.offset()))
+    }
+
+    /// `unsqueeze`: a new dimension of size 1 at `dim`.
+    pub fn unsqueeze(&self, dim: i64) -> Result<Layout> {
+        let dim = normalize_dim("unsqueeze", dim, self.rank() + 1)?;
+        let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
+        let stride = if dim < self.rank() { shape[dim] * strides[dim] } else { 1 };
+        shape.insert(dim, 1);
+        strides.insert(dim, stride);
+        Ok(Layout::inside(shape, strides, self.offset()))
+    }
+
+    /// `as_strided`: any sizes and strides within a storage of `storage_numel` elements.
+    pub fn as_strided(
+        sizes: &[i64],
+        strides: &[i64],
+        offset: i64,
+        storage_numel: usize,
+    ) -> Result<Layout> {
+        let refuse = |why: String| Error::shape("as_strided", why);
+        let whole = |name: &str, values: &[i64]| -> Result<Dims> {
+            values
+                .iter()
+                .map(|&v| {
+                    usize::try_from(v)
+                        .map_err(|_| refuse(format!("{name} {values:?} has a negative")))
+                })
+                .collect()
+        };
+        let (shape, steps) = (whole("size", sizes)?, whole("stride", strides)?);
+        let offset =
+            usize::try_from(offset).map_err(|_| refuse(format!("offset {offset} is negative")))?;
+        let layout =
+            Layout::strided(&shape, &steps, offset).map_err(|e| e.in_operation("as_strided"))?;
+        if layout.span() > storage_numel {
+            return Err(refuse(format!(
+                "size {sizes:?} with stride {strides:?} at offset {offset} reaches element {}, but the \
+                 storage holds {storage_numel}",
+                layout.span() - 1
+            )));
+        }
+        Ok(layout)
+    }
+
+    fn existing_dim(&self, op: &str, dim: i64) -> Result<usize> {
+        if self.rank() == 0 {
+            return Err(Error::shape(op, "a zero-dimensional tensor has no dimension to cut"));
+        }
+        normalize_dim(op, dim, self.rank())
+    }
+
+    fn cut(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
+        let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
+        // An empty tensor's strides need not be checked ones, so an empty cut stays where it is.
+        let moved = if self.numel() == 0 { 0 } else { start * strides[dim] };
+        shape[dim] = length;
+        strides[dim] = strides[dim].saturating_mul(step);
+        Layout::inside(shape, strides, self.offset() + moved)
+    }
+}
