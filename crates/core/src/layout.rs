@@ -24,8 +24,7 @@ pub struct Layout {
 impl Layout {
     /// The row-major layout of `shape` from offset 0.
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
-        checked_numel(shape)?;
-        Ok(Layout { strides: contiguous_strides(shape), shape: shape.into(), offset: 0 })
+        Layout::strided(shape, &contiguous_strides(shape), 0)
     }
 
     /// A layout from its parts, refused if an element's position would overflow.
@@ -79,7 +78,8 @@ impl Layout {
 
     /// The number of elements.
     pub fn numel(&self) -> usize {
-        self.shape.iter().product()
+        // The zero is looked for first: the other sizes of an empty tensor may overflow together.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
     }
 
     /// How many elements of storage, counted from its start, this layout reaches: one past the
@@ -102,11 +102,11 @@ impl Layout {
     /// Row-major without holes: iff every dimension of size above 1 has the stride that the sizes
     /// after it imply. Tensors of no elements are contiguous.
     pub fn is_contiguous(&self) -> bool {
+        if self.shape.contains(&0) {
+            return true;
+        }
         let mut expected = 1;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if size == 0 {
-                return true;
-            }
             if size != 1 {
                 if stride != expected {
                     return false;
@@ -149,10 +149,9 @@ impl Layout {
         })
     }
 
-    /// The same sizes and strides at another offset.
-    #[must_use]
-    pub fn with_offset(&self, offset: usize) -> Layout {
-        Layout { offset, ..self.clone() }
+    /// The same sizes and strides at another offset, refused if an element's position would overflow.
+    pub fn with_offset(&self, offset: usize) -> Result<Layout> {
+        Layout::strided(&self.shape, &self.strides, offset)
     }
 }
 

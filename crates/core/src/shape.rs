@@ -8,8 +8,14 @@ use crate::{Error, Result};
 /// Sizes or strides, kept inline up to six dimensions.
 pub type Dims = SmallVec<[usize; 6]>;
 
-/// The number of elements, or an error if it does not fit in memory's arithmetic.
+/// The number of elements, or an error if it does not fit in memory's arithmetic. A single size must
+/// fit an `i64` even where another one is 0, because view rules count in `i64` as users do.
 pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
+    let refuse =
+        || Error::invalid_argument(format!("a tensor of shape {sizes:?} has too many elements"));
+    if sizes.iter().any(|&size| size > isize::MAX as usize) {
+        return Err(refuse());
+    }
     // A zero anywhere makes the product zero, however large the others are.
     if sizes.contains(&0) {
         return Ok(0);
@@ -18,9 +24,7 @@ pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
         .iter()
         .try_fold(1usize, |product, &size| product.checked_mul(size))
         .filter(|&numel| numel <= isize::MAX as usize)
-        .ok_or_else(|| {
-            Error::invalid_argument(format!("a tensor of shape {sizes:?} has too many elements"))
-        })
+        .ok_or_else(refuse)
 }
 
 /// Checks sizes that must all be known: none negative, the product in range.
@@ -79,7 +83,8 @@ mod tests {
     #[test]
     fn overflowing_shapes_are_errors_unless_empty() {
         assert!(checked_numel(&[usize::MAX, 2]).unwrap_err().is_invalid_argument());
-        assert_eq!(checked_numel(&[usize::MAX, 0]).unwrap(), 0);
+        assert_eq!(checked_numel(&[isize::MAX as usize, isize::MAX as usize, 0]).unwrap(), 0);
+        assert!(checked_numel(&[usize::MAX, 0]).unwrap_err().is_invalid_argument());
         assert!(sizes_from_i64("zeros", &[2, -1]).unwrap_err().is_shape());
     }
 

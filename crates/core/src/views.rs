@@ -108,7 +108,8 @@ impl Layout {
             }
             let mut used = 1;
             while new > 0 && (used < chunk || shape[new - 1] == 1) {
-                strides[new - 1] = used * base_stride;
+                // Saturating: a chunk that is overrun is refused below, whatever was written here.
+                strides[new - 1] = used.saturating_mul(base_stride);
                 used *= shape[new - 1];
                 new -= 1;
             }
@@ -192,6 +193,7 @@ impl Layout {
 
     /// Broadcast to sizes that are known to fit, as binary operations do with their operands.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Layout> {
+        checked_numel(shape)?;
         let sizes: smallvec::SmallVec<[i64; 6]> = shape.iter().map(|&s| s as i64).collect();
         self.expand(&sizes)
     }
@@ -266,7 +268,7 @@ impl Layout {
     pub fn unsqueeze(&self, dim: i64) -> Result<Layout> {
         let dim = normalize_dim("unsqueeze", dim, self.rank() + 1)?;
         let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
-        let stride = if dim < self.rank() { shape[dim] * strides[dim] } else { 1 };
+        let stride = if dim < self.rank() { shape[dim].saturating_mul(strides[dim]) } else { 1 };
         shape.insert(dim, 1);
         strides.insert(dim, stride);
         Ok(Layout::inside(shape, strides, self.offset()))
@@ -313,10 +315,13 @@ impl Layout {
 
     fn cut(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
         let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
-        // An empty tensor's strides need not be checked ones, so an empty cut stays where it is.
-        let moved = if self.numel() == 0 { 0 } else { start * strides[dim] };
+        // The strides of an empty tensor and of a size of 1 need not be checked ones, so a cut that
+        // names no element stays where it is if it cannot move.
+        let landed =
+            start.checked_mul(strides[dim]).and_then(|moved| moved.checked_add(self.offset()));
+        let landed = if self.numel() == 0 { None } else { landed };
         shape[dim] = length;
         strides[dim] = strides[dim].saturating_mul(step);
-        Layout::inside(shape, strides, self.offset() + moved)
+        Layout::inside(shape, strides, landed.unwrap_or(self.offset()))
     }
 }
