@@ -1,0 +1,3 @@
+//! CPU kernels. [`simd`] picks the instruction set, [`crate::parallel`] the threads.
+
+pub mod simd;
