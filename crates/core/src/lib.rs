@@ -12,6 +12,7 @@ mod device;
 mod dtype;
 mod error;
 mod layout;
+mod overlap;
 mod promote;
 mod scalar;
 mod shape;

@@ -1,0 +1,117 @@
+//! What kernels see of a tensor: a pointer, a layout and a dtype. Never a slice, because operands of one
+//! launch may overlap (`x.add_(&x)`), and overlapping `&mut [T]` and `&[T]` are undefined behaviour.
+//!
+//! Operands are made by `dispatch` under a claim (see `storage/claim.rs`) and die with the launch.
+
+use plimsoll_core::{DType, Layout};
+
+use crate::element::Element;
+
+/// Where a tensor's elements lie and what they are: all of a tensor but its bytes and its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Sizes, strides and offset in elements.
+    pub layout: Layout,
+    /// The type of the elements.
+    pub dtype: DType,
+}
+
+impl Meta {
+    /// A row-major tensor of `shape` from offset 0.
+    pub fn contiguous(shape: &[usize], dtype: DType) -> plimsoll_core::Result<Meta> {
+        Ok(Meta { layout: Layout::contiguous(shape)?, dtype })
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Bytes of storage that the layout reaches from the storage's start.
+    pub fn span_bytes(&self) -> usize {
+        self.layout.span() * self.dtype.size_bytes()
+    }
+}
+
+/// One tensor as a kernel sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    storage: *mut u8,
+    meta: &'a Meta,
+}
+
+// SAFETY: an operand is an address and a description. Whoever dereferences the address does so under the
+// launch's claim, which excludes other writers whatever thread of the pool the access happens on.
+unsafe impl Send for Operand<'_> {}
+// SAFETY: as for Send.
+unsafe impl Sync for Operand<'_> {}
+
+impl<'a> Operand<'a> {
+    /// An operand over the storage that starts at `storage`.
+    ///
+    /// # Safety
+    /// While the operand is used, `storage` must be resident and at least `meta.span_bytes()` long, and the
+    /// claim of the launch must allow what the kernel does with it (reads of inputs, writes of outputs).
+    pub(crate) unsafe fn new(storage: *mut u8, meta: &'a Meta) -> Operand<'a> {
+        Operand { storage, meta }
+    }
+
+    /// Sizes, strides and offset.
+    pub fn layout(&self) -> &'a Layout {
+        &self.meta.layout
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &'a [usize] {
+        self.meta.layout.shape()
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.meta.dtype
+    }
+
+    /// Layout and dtype together.
+    pub fn meta(&self) -> &'a Meta {
+        self.meta
+    }
+
+    /// The first element. Strides count from here.
+    pub(crate) fn first<T: Element>(&self) -> *mut T {
+        debug_assert_eq!(T::DTYPE, self.dtype(), "a kernel reads an operand as its own dtype");
+        self.storage.cast::<T>().wrapping_add(self.meta.layout.offset())
+    }
+
+    /// The first element as bytes, for kernels that move elements without looking at them.
+    pub(crate) fn first_byte(&self) -> *mut u8 {
+        self.storage.wrapping_add(self.meta.layout.offset() * self.dtype().size_bytes())
+    }
+}
+
+/// Everything one CPU kernel call works on.
+#[derive(Debug)]
+pub struct CpuLaunch<'a> {
+    /// The operation's name, for errors that only the data can cause (an index out of range).
+    pub operation: &'static str,
+    /// Read only.
+    pub inputs: &'a [Operand<'a>],
+    /// Written, every element; not read, unless the operation's destination is in place and the same
+    /// layout is also an input.
+    pub outputs: &'a [Operand<'a>],
+    /// Scratch of exactly `Operation::workspace_bytes`, 64-byte aligned, contents undefined.
+    pub workspace: Workspace,
+}
+
+/// Scratch memory of one launch, from the allocator like every other byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace {
+    /// Its start, 64-byte aligned; dangling if `bytes` is 0.
+    pub(crate) pointer: *mut u8,
+    /// Its length.
+    pub(crate) bytes: usize,
+}
+
+// SAFETY: exclusive scratch of one launch; the kernel divides it among its own threads.
+unsafe impl Send for Workspace {}
+// SAFETY: as for Send.
+unsafe impl Sync for Workspace {}
