@@ -41,7 +41,9 @@ mod sealed {
 }
 
 /// A type that tensors hold. Every bit pattern is a value, so any initialised bytes may be read as it.
-pub trait Element: sealed::Sealed + Copy + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
+pub trait Element:
+    sealed::Sealed + Copy + PartialOrd + Send + Sync + std::fmt::Debug + 'static
+{
     /// The dtype whose elements have this type.
     const DTYPE: DType;
     /// Zero.
@@ -168,6 +170,7 @@ impl Element for Truth {
 }
 
 /// Runs `$body` with `$T` as the Rust type of `$dtype`'s elements.
+#[allow(unused_macros, reason = "the kernels that land next use it")]
 macro_rules! match_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -206,4 +209,5 @@ macro_rules! match_dtype {
         }
     };
 }
+#[allow(unused_imports, reason = "the kernels that land next use it")]
 pub(crate) use match_dtype;
