@@ -1,0 +1,358 @@
+//! Every knob of Plimsoll, typed, in one place. A configuration comes from a builder, a TOML file or
+//! the environment variable `PLIMSOLL_CONF`; nothing else in the workspace reads settings.
+//!
+//! A key that is unknown, out of range or without effect given the others is an error that names it:
+//! a knob that does nothing in silence is worse than none. The list of keys with units and defaults
+//! is `configuration/keys.rs`; how text becomes values is `configuration/text.rs`. What the knobs do
+//! is written where they are used.
+
+mod builder;
+mod keys;
+mod text;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::{Error, Result};
+
+use crate::history::HistoryLevel;
+
+pub use builder::ConfigurationBuilder;
+pub use keys::Key;
+
+/// The environment variable: `key:value,key:value`, or the path of a file that ends in `.toml`.
+pub const CONFIGURATION_VARIABLE: &str = "PLIMSOLL_CONF";
+
+pub(crate) const MIB: usize = 1 << 20;
+
+/// Power-of-two size classes from 1 MiB (slot 0) to 32 GiB and more (slot 15).
+pub(crate) const ROUNDUP_SLOTS: usize = 16;
+
+/// All settings, with where each came from.
+///
+/// ```
+/// use plimsoll_memory::Configuration;
+/// let given = Configuration::parse("max_split_size_mb:64,memory_limit:4GiB").unwrap();
+/// assert_eq!(given.memory_limit_bytes(), Some(4 << 30));
+///
+/// let error = Configuration::parse("max_split_size:64").unwrap_err();
+/// assert!(error.to_string().contains("max_split_size_mb"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    pub(crate) caching: bool,
+    pub(crate) large_segment_size_bytes: usize,
+    /// `usize::MAX` when blocks of any size may be split.
+    pub(crate) max_split_size_bytes: usize,
+    /// `None` follows `large_segment_size_bytes`.
+    max_non_split_rounding: Option<usize>,
+    /// Per slot of `log2(size) - 20`; 0 and 1 are off.
+    pub(crate) roundup_power2_divisions: [u32; ROUNDUP_SLOTS],
+    /// 0.0 when off.
+    pub(crate) garbage_collection_threshold: f64,
+    pub(crate) memory_limit_bytes: Option<usize>,
+    pub(crate) memory_soft_limit_bytes: Option<usize>,
+    pub(crate) memory_fraction: f64,
+    pub(crate) default_cap_fraction: f64,
+    pub(crate) huge_pages: bool,
+    pub(crate) pinned_limit_bytes: Option<usize>,
+    pub(crate) history: HistoryLevel,
+    pub(crate) history_entries: usize,
+    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) spill: bool,
+    pub(crate) dry_upper_bounds: bool,
+    given_by: [GivenBy; keys::COUNT],
+}
+
+/// Where a setting came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GivenBy {
+    /// Nobody set it.
+    #[default]
+    Default,
+    /// A call on [`ConfigurationBuilder`].
+    Builder,
+    /// The environment variable `PLIMSOLL_CONF`, or text in its form.
+    Text,
+    /// A TOML file.
+    File(PathBuf),
+}
+
+impl fmt::Display for GivenBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GivenBy::Default => f.pad("default"),
+            GivenBy::Builder => f.pad("builder"),
+            GivenBy::Text => f.pad(CONFIGURATION_VARIABLE),
+            GivenBy::File(path) => f.pad(&path.display().to_string()),
+        }
+    }
+}
+
+/// One line of [`Configuration::describe`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The key as it is written in text and files.
+    pub key: &'static str,
+    /// The value in force, in the form that the key accepts.
+    pub value: String,
+    /// The unit, or the accepted words.
+    pub unit: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// Who set it.
+    pub given_by: GivenBy,
+}
+
+impl Default for Configuration {
+    fn default() -> Configuration {
+        Configuration {
+            caching: true,
+            large_segment_size_bytes: 20 * MIB,
+            max_split_size_bytes: usize::MAX,
+            max_non_split_rounding: None,
+            roundup_power2_divisions: [0; ROUNDUP_SLOTS],
+            garbage_collection_threshold: 0.0,
+            memory_limit_bytes: None,
+            memory_soft_limit_bytes: None,
+            memory_fraction: 1.0,
+            default_cap_fraction: 0.9,
+            huge_pages: true,
+            pinned_limit_bytes: None,
+            history: HistoryLevel::Off,
+            history_entries: 100_000,
+            threads: None,
+            spill: false,
+            dry_upper_bounds: false,
+            given_by: std::array::from_fn(|_| GivenBy::Default),
+        }
+    }
+}
+
+impl Configuration {
+    /// A builder that starts from the defaults.
+    pub fn builder() -> ConfigurationBuilder {
+        ConfigurationBuilder::default()
+    }
+
+    /// Reads `key:value,key:value`, the form of `PLIMSOLL_CONF`.
+    pub fn parse(text: &str) -> Result<Configuration> {
+        let pairs = text::pairs(text)?;
+        Configuration::from_pairs(
+            pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())),
+            &GivenBy::Text,
+        )
+    }
+
+    /// Reads TOML text of flat `key = value` lines.
+    ///
+    /// ```
+    /// use plimsoll_memory::Configuration;
+    /// let given = Configuration::parse_toml("memory_limit = \"2 GiB\"\nthreads = 4").unwrap();
+    /// assert_eq!(given.threads().map(|n| n.get()), Some(4));
+    /// ```
+    pub fn parse_toml(text: &str) -> Result<Configuration> {
+        Configuration::from_toml(text, GivenBy::File(PathBuf::from("configuration text")))
+    }
+
+    /// Reads a TOML file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Configuration> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|cause| {
+            Error::configuration(format!("cannot read the file `{}`", path.display()))
+                .because(cause)
+        })?;
+        Configuration::from_toml(&text, GivenBy::File(path.to_path_buf()))
+    }
+
+    /// What `PLIMSOLL_CONF` says: settings, or the path of a `.toml` file; the defaults if it is not
+    /// set. An error here is the user's typing mistake and should be shown, not ignored.
+    pub fn from_environment() -> Result<Configuration> {
+        match std::env::var(CONFIGURATION_VARIABLE) {
+            Ok(value) if text::is_file_name(&value) => Configuration::from_file(value.trim()),
+            Ok(value) => Configuration::parse(&value),
+            Err(std::env::VarError::NotPresent) => Ok(Configuration::default()),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Error::configuration(format!(
+                "{CONFIGURATION_VARIABLE} is not valid UTF-8; write `key:value,key:value`"
+            ))),
+        }
+    }
+
+    fn from_toml(text: &str, given_by: GivenBy) -> Result<Configuration> {
+        let pairs = text::toml_pairs(text)?;
+        Configuration::from_pairs(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())), &given_by)
+    }
+
+    fn from_pairs<'a>(
+        pairs: impl Iterator<Item = (&'a str, &'a str)>,
+        given_by: &GivenBy,
+    ) -> Result<Configuration> {
+        let mut configuration = Configuration::default();
+        for (name, value) in pairs {
+            configuration.set(name, value, given_by.clone())?;
+        }
+        configuration.checked()
+    }
+
+    /// Sets one key from text; what it means together with the others is checked by `checked`.
+    fn set(&mut self, name: &str, value: &str, given_by: GivenBy) -> Result<()> {
+        let at = keys::find(name)?;
+        if self.given_by[at] != GivenBy::Default {
+            return Err(Error::configuration(format!("`{name}` is given twice; keep one of them")));
+        }
+        let key = &keys::KEYS[at];
+        (key.set)(self, value.trim()).map_err(|expected| {
+            Error::configuration(format!("`{name}` cannot be `{value}`: {expected}"))
+        })?;
+        self.given_by[at] = given_by;
+        Ok(())
+    }
+
+    /// Refuses contradictions and keys that would have no effect.
+    fn checked(self) -> Result<Configuration> {
+        match self.contradiction().or_else(|| self.inert()) {
+            Some(message) => Err(Error::configuration(message)),
+            None => Ok(self),
+        }
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        if self.max_split_size_bytes < self.large_segment_size_bytes {
+            return Some(format!(
+                "`max_split_size_mb` ({}) must be at least `large_segment_size_mb` ({}): otherwise a \
+                 fresh segment could not be split",
+                self.max_split_size_bytes / MIB,
+                self.large_segment_size_bytes / MIB
+            ));
+        }
+        None
+    }
+
+    /// The first key that was given and changes nothing, with the reason and the remedy.
+    fn inert(&self) -> Option<String> {
+        let given = |name: &str| self.given_by[keys::position(name)] != GivenBy::Default;
+        let inert = |name: &str, why: &str| Some(format!("`{name}` has no effect: {why}"));
+        if !self.caching {
+            for name in keys::NEED_CACHING {
+                if given(name) {
+                    return inert(name, "`caching` is false, so no block is cached or split");
+                }
+            }
+        }
+        if given("max_non_split_rounding_mb") && self.max_split_size_bytes == usize::MAX {
+            return inert("max_non_split_rounding_mb", "it needs `max_split_size_mb`");
+        }
+        if given("roundup_power2_divisions")
+            && self.roundup_power2_divisions.iter().all(|&d| d <= 1)
+        {
+            return inert(
+                "roundup_power2_divisions",
+                "1 division changes nothing; use 2, 4, 8, ...",
+            );
+        }
+        if let (Some(soft), Some(hard)) = (self.memory_soft_limit_bytes, self.memory_limit_bytes)
+            && soft >= hard
+        {
+            return inert("memory_soft_limit", "`memory_limit` is reached first; make it smaller");
+        }
+        if given("default_cap_fraction") && self.memory_limit_bytes.is_some() {
+            return inert("default_cap_fraction", "`memory_limit` replaces the default cap");
+        }
+        if given("history_entries") && self.history < HistoryLevel::Alloc {
+            return inert("history_entries", "`history` is below `alloc`, so no entry is kept");
+        }
+        None
+    }
+
+    /// Every key with its value in force and where it came from, for `plimsoll doctor`.
+    ///
+    /// ```
+    /// use plimsoll_memory::{Configuration, GivenBy};
+    /// let settings = Configuration::parse("threads:2").unwrap().describe();
+    /// let threads = settings.iter().find(|s| s.key == "threads").unwrap();
+    /// assert_eq!((threads.value.as_str(), &threads.given_by), ("2", &GivenBy::Text));
+    /// ```
+    pub fn describe(&self) -> Vec<Setting> {
+        keys::KEYS
+            .iter()
+            .zip(&self.given_by)
+            .map(|(key, given_by)| Setting {
+                key: key.name,
+                value: (key.show)(self),
+                unit: key.unit,
+                help: key.help,
+                given_by: given_by.clone(),
+            })
+            .collect()
+    }
+
+    /// The settings that are not defaults, in the form of `PLIMSOLL_CONF`; snapshots carry it.
+    pub fn to_text(&self) -> String {
+        let given: Vec<String> = self
+            .describe()
+            .into_iter()
+            .filter(|setting| setting.given_by != GivenBy::Default)
+            .map(|setting| format!("{}:{}", setting.key, setting.value))
+            .collect();
+        given.join(",")
+    }
+
+    /// All keys that exist, with units, defaults and what they do.
+    pub fn keys() -> &'static [Key] {
+        &keys::KEYS
+    }
+
+    /// Whether freed blocks are kept for reuse.
+    pub fn caching(&self) -> bool {
+        self.caching
+    }
+
+    /// The hard limit on reserved bytes, if one is set.
+    pub fn memory_limit_bytes(&self) -> Option<usize> {
+        self.memory_limit_bytes
+    }
+
+    /// The soft limit on reserved bytes, if one is set.
+    pub fn memory_soft_limit_bytes(&self) -> Option<usize> {
+        self.memory_soft_limit_bytes
+    }
+
+    /// From which size on an oversize request may take a cached block with this much to spare.
+    pub(crate) fn max_non_split_rounding_bytes(&self) -> usize {
+        self.max_non_split_rounding.unwrap_or(self.large_segment_size_bytes)
+    }
+
+    /// The most bytes of pinned host memory, if a cap is set.
+    pub fn pinned_limit_bytes(&self) -> Option<usize> {
+        self.pinned_limit_bytes
+    }
+
+    /// What the history records from the start.
+    pub fn history(&self) -> HistoryLevel {
+        self.history
+    }
+
+    /// How many history entries are kept.
+    pub fn history_entries(&self) -> usize {
+        self.history_entries
+    }
+
+    /// Threads for kernels; `None` means one for each physical core that the process may use.
+    pub fn threads(&self) -> Option<NonZeroUsize> {
+        self.threads
+    }
+
+    /// Whether storages may be spilled to slower memory under a limit.
+    pub fn spill(&self) -> bool {
+        self.spill
+    }
+
+    /// Whether the dry run takes an upper bound where a size depends on data.
+    pub fn dry_upper_bounds(&self) -> bool {
+        self.dry_upper_bounds
+    }
+}
+
+#[cfg(test)]
+mod tests;
