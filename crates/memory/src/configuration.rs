@@ -42,22 +42,23 @@ pub(crate) const ROUNDUP_SLOTS: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Configuration {
     pub(crate) caching: bool,
-    pub(crate) large_segment_size_bytes: usize,
-    /// `usize::MAX` when blocks of any size may be split.
-    pub(crate) max_split_size_bytes: usize,
-    /// `None` follows `large_segment_size_bytes`.
-    max_non_split_rounding: Option<usize>,
+    pub(crate) large_segment_bytes: usize,
+    /// `None` when blocks of any size may be split.
+    pub(crate) max_split_bytes: Option<usize>,
+    /// Follows `large_segment_bytes` unless it is given.
+    pub(crate) max_non_split_rounding_bytes: usize,
     /// Per slot of `log2(size) - 20`; 0 and 1 are off.
     pub(crate) roundup_power2_divisions: [u32; ROUNDUP_SLOTS],
-    /// 0.0 when off.
-    pub(crate) garbage_collection_threshold: f64,
-    pub(crate) memory_limit_bytes: Option<usize>,
-    pub(crate) memory_soft_limit_bytes: Option<usize>,
+    /// Share of the limit, or of all memory where there is none; `None` is off.
+    pub(crate) garbage_collection_threshold: Option<f64>,
+    pub(crate) limit_bytes: Option<usize>,
+    pub(crate) soft_limit_bytes: Option<usize>,
     pub(crate) memory_fraction: f64,
-    pub(crate) default_cap_fraction: f64,
+    /// Share of the memory of a source that overcommits, for when there is no limit.
+    pub(crate) default_cap: f64,
     pub(crate) huge_pages: bool,
     pub(crate) pinned_limit_bytes: Option<usize>,
-    pub(crate) history: HistoryLevel,
+    pub(crate) history_level: HistoryLevel,
     pub(crate) history_entries: usize,
     pub(crate) threads: Option<NonZeroUsize>,
     pub(crate) spill: bool,
@@ -109,18 +110,18 @@ impl Default for Configuration {
     fn default() -> Configuration {
         Configuration {
             caching: true,
-            large_segment_size_bytes: 20 * MIB,
-            max_split_size_bytes: usize::MAX,
-            max_non_split_rounding: None,
+            large_segment_bytes: 20 * MIB,
+            max_split_bytes: None,
+            max_non_split_rounding_bytes: 20 * MIB,
             roundup_power2_divisions: [0; ROUNDUP_SLOTS],
-            garbage_collection_threshold: 0.0,
-            memory_limit_bytes: None,
-            memory_soft_limit_bytes: None,
+            garbage_collection_threshold: None,
+            limit_bytes: None,
+            soft_limit_bytes: None,
             memory_fraction: 1.0,
-            default_cap_fraction: 0.9,
+            default_cap: 0.9,
             huge_pages: true,
             pinned_limit_bytes: None,
-            history: HistoryLevel::Off,
+            history_level: HistoryLevel::Off,
             history_entries: 100_000,
             threads: None,
             spill: false,
@@ -210,20 +211,29 @@ impl Configuration {
     }
 
     /// Refuses contradictions and keys that would have no effect.
-    fn checked(self) -> Result<Configuration> {
+    fn checked(mut self) -> Result<Configuration> {
+        if !self.is_given("max_non_split_rounding_mb") {
+            self.max_non_split_rounding_bytes = self.large_segment_bytes;
+        }
         match self.contradiction().or_else(|| self.inert()) {
             Some(message) => Err(Error::configuration(message)),
             None => Ok(self),
         }
     }
 
+    fn is_given(&self, name: &str) -> bool {
+        self.given_by[keys::position(name)] != GivenBy::Default
+    }
+
     fn contradiction(&self) -> Option<String> {
-        if self.max_split_size_bytes < self.large_segment_size_bytes {
+        if let Some(max_split) = self.max_split_bytes
+            && max_split < self.large_segment_bytes
+        {
             return Some(format!(
                 "`max_split_size_mb` ({}) must be at least `large_segment_size_mb` ({}): otherwise a \
                  fresh segment could not be split",
-                self.max_split_size_bytes / MIB,
-                self.large_segment_size_bytes / MIB
+                max_split / MIB,
+                self.large_segment_bytes / MIB
             ));
         }
         None
@@ -231,7 +241,7 @@ impl Configuration {
 
     /// The first key that was given and changes nothing, with the reason and the remedy.
     fn inert(&self) -> Option<String> {
-        let given = |name: &str| self.given_by[keys::position(name)] != GivenBy::Default;
+        let given = |name: &str| self.is_given(name);
         let inert = |name: &str, why: &str| Some(format!("`{name}` has no effect: {why}"));
         if !self.caching {
             for name in keys::NEED_CACHING {
@@ -240,7 +250,7 @@ impl Configuration {
                 }
             }
         }
-        if given("max_non_split_rounding_mb") && self.max_split_size_bytes == usize::MAX {
+        if given("max_non_split_rounding_mb") && self.max_split_bytes.is_none() {
             return inert("max_non_split_rounding_mb", "it needs `max_split_size_mb`");
         }
         if given("roundup_power2_divisions")
@@ -251,15 +261,15 @@ impl Configuration {
                 "1 division changes nothing; use 2, 4, 8, ...",
             );
         }
-        if let (Some(soft), Some(hard)) = (self.memory_soft_limit_bytes, self.memory_limit_bytes)
+        if let (Some(soft), Some(hard)) = (self.soft_limit_bytes, self.limit_bytes)
             && soft >= hard
         {
             return inert("memory_soft_limit", "`memory_limit` is reached first; make it smaller");
         }
-        if given("default_cap_fraction") && self.memory_limit_bytes.is_some() {
+        if given("default_cap_fraction") && self.limit_bytes.is_some() {
             return inert("default_cap_fraction", "`memory_limit` replaces the default cap");
         }
-        if given("history_entries") && self.history < HistoryLevel::Alloc {
+        if given("history_entries") && self.history_level < HistoryLevel::Alloc {
             return inert("history_entries", "`history` is below `alloc`, so no entry is kept");
         }
         None
@@ -303,6 +313,20 @@ impl Configuration {
         &keys::KEYS
     }
 
+    /// The same settings with caching on or off.
+    #[must_use]
+    pub fn with_caching(mut self, caching: bool) -> Configuration {
+        self.caching = caching;
+        self
+    }
+
+    /// The same settings with another hard limit.
+    #[must_use]
+    pub fn with_limit(mut self, bytes: Option<usize>) -> Configuration {
+        self.limit_bytes = bytes;
+        self
+    }
+
     /// Whether freed blocks are kept for reuse.
     pub fn caching(&self) -> bool {
         self.caching
@@ -310,17 +334,12 @@ impl Configuration {
 
     /// The hard limit on reserved bytes, if one is set.
     pub fn memory_limit_bytes(&self) -> Option<usize> {
-        self.memory_limit_bytes
+        self.limit_bytes
     }
 
     /// The soft limit on reserved bytes, if one is set.
     pub fn memory_soft_limit_bytes(&self) -> Option<usize> {
-        self.memory_soft_limit_bytes
-    }
-
-    /// From which size on an oversize request may take a cached block with this much to spare.
-    pub(crate) fn max_non_split_rounding_bytes(&self) -> usize {
-        self.max_non_split_rounding.unwrap_or(self.large_segment_size_bytes)
+        self.soft_limit_bytes
     }
 
     /// The most bytes of pinned host memory, if a cap is set.
@@ -330,7 +349,7 @@ impl Configuration {
 
     /// What the history records from the start.
     pub fn history(&self) -> HistoryLevel {
-        self.history
+        self.history_level
     }
 
     /// How many history entries are kept.

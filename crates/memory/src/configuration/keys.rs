@@ -60,18 +60,17 @@ pub(super) static KEYS: [Key; COUNT] = [
         unit: "MiB, above 10",
         default: "20",
         help: "segment for allocations between 1 and 10 MiB",
-        set: |c, v| text::mebibytes(v, 11).map(|bytes| c.large_segment_size_bytes = bytes),
-        show: |c| (c.large_segment_size_bytes / MIB).to_string(),
+        set: |c, v| text::mebibytes(v, 11).map(|bytes| c.large_segment_bytes = bytes),
+        show: |c| (c.large_segment_bytes / MIB).to_string(),
     },
     Key {
         name: "max_split_size_mb",
         unit: "MiB, at least 20",
         default: "unlimited",
         help: "cached blocks of this size and more are not split",
-        set: |c, v| text::mebibytes_or_unlimited(v, 20).map(|bytes| c.max_split_size_bytes = bytes),
-        show: |c| match c.max_split_size_bytes {
-            usize::MAX => "unlimited".to_string(),
-            bytes => (bytes / MIB).to_string(),
+        set: |c, v| text::mebibytes_or_unlimited(v, 20).map(|bytes| c.max_split_bytes = bytes),
+        show: |c| {
+            c.max_split_bytes.map_or("unlimited".to_string(), |bytes| (bytes / MIB).to_string())
         },
     },
     Key {
@@ -79,8 +78,8 @@ pub(super) static KEYS: [Key; COUNT] = [
         unit: "MiB",
         default: "large_segment_size_mb",
         help: "how much larger than asked for a block above max_split_size_mb may be",
-        set: |c, v| text::mebibytes(v, 1).map(|bytes| c.max_non_split_rounding = Some(bytes)),
-        show: |c| (c.max_non_split_rounding_bytes() / MIB).to_string(),
+        set: |c, v| text::mebibytes(v, 1).map(|bytes| c.max_non_split_rounding_bytes = bytes),
+        show: |c| (c.max_non_split_rounding_bytes / MIB).to_string(),
     },
     Key {
         name: "roundup_power2_divisions",
@@ -97,26 +96,23 @@ pub(super) static KEYS: [Key; COUNT] = [
         help: "release the oldest cached blocks when reserved bytes pass this share of the limit, or of \
                the device where there is no limit",
         set: |c, v| text::threshold(v).map(|share| c.garbage_collection_threshold = share),
-        show: |c| match c.garbage_collection_threshold {
-            0.0 => "off".to_string(),
-            share => share.to_string(),
-        },
+        show: |c| c.garbage_collection_threshold.map_or("off".to_string(), |s| s.to_string()),
     },
     Key {
         name: "memory_limit",
         unit: "bytes, as in 4GiB",
         default: "none",
         help: "reserved bytes never pass this; an allocation that would is out of memory",
-        set: |c, v| text::bytes_or_none(v).map(|bytes| c.memory_limit_bytes = bytes),
-        show: |c| show_bytes(c.memory_limit_bytes),
+        set: |c, v| text::bytes_or_none(v).map(|bytes| c.limit_bytes = bytes),
+        show: |c| show_bytes(c.limit_bytes),
     },
     Key {
         name: "memory_soft_limit",
         unit: "bytes, as in 4GiB",
         default: "none",
         help: "past this, cached memory is given back before more is reserved",
-        set: |c, v| text::bytes_or_none(v).map(|bytes| c.memory_soft_limit_bytes = bytes),
-        show: |c| show_bytes(c.memory_soft_limit_bytes),
+        set: |c, v| text::bytes_or_none(v).map(|bytes| c.soft_limit_bytes = bytes),
+        show: |c| show_bytes(c.soft_limit_bytes),
     },
     Key {
         name: "per_process_memory_fraction",
@@ -131,8 +127,8 @@ pub(super) static KEYS: [Key; COUNT] = [
         unit: "fraction above 0, at most 1",
         default: "0.9",
         help: "share of the host's memory (or of its cgroup's) that may be reserved without a limit",
-        set: |c, v| text::fraction(v).map(|share| c.default_cap_fraction = share),
-        show: |c| c.default_cap_fraction.to_string(),
+        set: |c, v| text::fraction(v).map(|share| c.default_cap = share),
+        show: |c| c.default_cap.to_string(),
     },
     Key {
         name: "huge_pages",
@@ -156,8 +152,8 @@ pub(super) static KEYS: [Key; COUNT] = [
         default: "off",
         help: "what is recorded: nothing, live blocks' origins, and events with origins of allocations \
                or of frees too",
-        set: |c, v| text::history_level(v).map(|level| c.history = level),
-        show: |c| c.history.to_string(),
+        set: |c, v| text::history_level(v).map(|level| c.history_level = level),
+        show: |c| c.history_level.to_string(),
     },
     Key {
         name: "history_entries",

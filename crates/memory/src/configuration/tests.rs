@@ -18,7 +18,7 @@ fn every_key_shows_a_value_that_it_reads_back() {
     assert_eq!(first.describe(), again.describe());
     assert_eq!(first.memory_limit_bytes(), Some(3 << 29));
     assert_eq!(first.pinned_limit_bytes(), Some(1_000_000_000));
-    assert_eq!(first.max_non_split_rounding_bytes(), 8 * MIB);
+    assert_eq!(first.max_non_split_rounding_bytes, 8 * MIB);
 }
 
 #[test]

@@ -119,10 +119,15 @@ pub(super) fn mebibytes(value: &str, at_least: usize) -> Result<usize, Expected>
     n.checked_mul(MIB).filter(|_| n >= at_least && n <= 1 << 32).ok_or_else(expected)
 }
 
-pub(super) fn mebibytes_or_unlimited(value: &str, at_least: usize) -> Result<usize, Expected> {
+pub(super) fn mebibytes_or_unlimited(
+    value: &str,
+    at_least: usize,
+) -> Result<Option<usize>, Expected> {
     match value {
-        "unlimited" => Ok(usize::MAX),
-        value => mebibytes(value, at_least).map_err(|expected| format!("{expected}, or unlimited")),
+        "unlimited" => Ok(None),
+        value => mebibytes(value, at_least)
+            .map(Some)
+            .map_err(|expected| format!("{expected}, or unlimited")),
     }
 }
 
@@ -146,13 +151,14 @@ pub(super) fn fraction(value: &str) -> Result<f64, Expected> {
         .ok_or_else(|| "expected a fraction above 0 and at most 1".to_string())
 }
 
-pub(super) fn threshold(value: &str) -> Result<f64, Expected> {
+pub(super) fn threshold(value: &str) -> Result<Option<f64>, Expected> {
     match value {
-        "off" => Ok(0.0),
+        "off" => Ok(None),
         value => value
             .parse()
             .ok()
             .filter(|share: &f64| *share > 0.0 && *share < 1.0)
+            .map(Some)
             .ok_or_else(|| "expected a fraction between 0 and 1, or off".to_string()),
     }
 }
