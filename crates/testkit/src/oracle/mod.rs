@@ -1,0 +1,22 @@
+//! The oracle: every operation once more, written to be obviously right and nothing else. It computes
+//! in `f64` (integers exactly, in `i64`), element by element, on plain row-major arrays, and rounds once at the
+//! end. It shares no code with the runtime, its dtype rules included; where the two disagree, one is wrong.
+//!
+//! Start with [`Array`]; then one file a family. The golden files keep the oracle itself honest.
+
+mod array;
+pub mod binary;
+pub mod copy;
+pub mod create;
+pub mod index;
+pub mod join;
+pub mod linalg;
+pub mod nn;
+pub mod random;
+pub mod reduce;
+mod rules;
+pub mod unary;
+pub mod views;
+
+pub use array::{Array, Number, indices};
+pub use rules::{common_dtype, float_dtype, lattice, round_to};
