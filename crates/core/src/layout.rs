@@ -96,7 +96,7 @@ impl Layout {
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
             last = last.checked_add((size - 1).checked_mul(stride)?)?;
         }
-        (last < isize::MAX as usize / 16).then_some(last + 1)
+        (last < isize::MAX as usize / 16).then(|| last + 1)
     }
 
     /// Row-major without holes: iff every dimension of size above 1 has the stride that the sizes

@@ -157,6 +157,8 @@ fn unchecked_strides_of_a_single_element_cannot_overflow_later() {
 fn a_contiguous_layout_past_the_address_space_is_refused() {
     assert!(Layout::contiguous(&[1 << 62]).unwrap_err().is_invalid_argument());
     assert!(Layout::contiguous(&[4]).unwrap().with_offset(usize::MAX).is_err());
+    // Found by the fuzzer: the position fits, one past it does not.
+    assert!(Layout::strided(&[1], &[0], usize::MAX).is_err());
     assert!(Layout::contiguous(&[usize::MAX, 0]).unwrap_err().is_invalid_argument());
     assert!(Layout::contiguous(&[1]).unwrap().broadcast_to(&[usize::MAX]).is_err());
 }

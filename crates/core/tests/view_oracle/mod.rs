@@ -29,6 +29,9 @@ pub(crate) struct Positions {
 
 /// All indices of `shape` in row-major order: one (empty) index for rank 0, none if a size is 0.
 pub(crate) fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
+    if shape.contains(&0) {
+        return Vec::new();
+    }
     let mut all = vec![Vec::new()];
     for &size in shape {
         all = all
@@ -83,7 +86,8 @@ impl Positions {
                 .iter()
                 .map(|&s| usize::try_from(if s == -1 { candidate } else { s }).ok())
                 .collect::<Option<_>>()?;
-            let numel = filled.iter().product();
+            let numel = filled.iter().fold(1usize, |numel, &size| numel.saturating_mul(size));
+            let numel = if filled.contains(&0) { 0 } else { numel };
             Some((filled, numel))
         };
         match sizes.iter().filter(|&&s| s == -1).count() {
@@ -303,15 +307,21 @@ pub(crate) fn check_program(start: Layout, steps: &[Step], from_views: bool, num
     }
 }
 
-/// Steps whose result is too long to enumerate are left out (only `expand` makes elements).
+/// Steps that name a size too long to list are left out, and so are those that make too many elements
+/// (only `expand` makes elements).
 fn too_large(truth: &Positions, step: &Step, numel_max: usize) -> bool {
-    let Step::Expand(sizes) = step else { return false };
+    let (Step::Expand(sizes) | Step::View(sizes) | Step::Reshape(sizes)) = step else {
+        return false;
+    };
+    if sizes.iter().any(|&size| size > numel_max as i64) {
+        return true;
+    }
     let lead = sizes.len().saturating_sub(truth.shape.len());
     let numel = sizes.iter().enumerate().fold(1i128, |product, (axis, &size)| {
         let kept = axis.checked_sub(lead).and_then(|d| truth.shape.get(d)).copied().unwrap_or(1);
         product.saturating_mul(if size < 0 { kept as i128 } else { i128::from(size) })
     });
-    numel > numel_max as i128 || sizes.iter().any(|&size| size > numel_max as i64)
+    matches!(step, Step::Expand(_)) && numel > numel_max as i128
 }
 
 /// What a layout says about itself, against its enumerated positions.
