@@ -1,9 +1,68 @@
-//! Plimsoll memory.
+//! Plimsoll's one way to memory: the caching allocator over a small [`Source`], and the ledger that
+//! every byte of it is written in.
+//!
+//! Start with [`Arena`]: it is one device's memory. `allocate.rs` is the page to read first; it shows
+//! how a [`Request`] becomes a [`Block`]. Every change is an [`Event`] in the ledger, which statistics,
+//! history and reports read. Every block has an origin ([`OriginId`]): which operation and line asked
+//! for it, in which module and phase.
 
+mod advice;
+mod allocate;
+mod arena;
+mod audit;
+mod bin_heap;
+mod block;
+mod breakdown;
 mod configuration;
+mod context;
+mod deferred;
+mod event;
+mod external;
 mod history;
+mod kind;
+mod ledger;
+mod limits;
+mod lock;
+mod oom;
+mod origin;
+mod peak_scope;
+mod pools;
+mod records;
+mod release;
+mod request;
+mod site;
+mod size_class;
+mod source;
+mod sources;
+mod state;
+mod stats;
+mod system_memory;
+mod view;
 
+pub use advice::Advice;
+pub use arena::{Arena, OomObserver, Reclaim};
+pub use block::Block;
+pub use breakdown::Row;
 pub use configuration::{
     CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, Key, Setting,
 };
-pub use history::HistoryLevel;
+pub use context::{
+    ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, current_step,
+    enter_module, enter_phase, resume_module, set_step,
+};
+pub use event::{Action, Event};
+pub use external::External;
+pub use history::{Entry, HistoryLevel};
+pub use kind::Kind;
+pub use limits::LimitKind;
+pub use oom::OutOfMemory;
+pub use origin::{Origin, OriginId};
+pub use peak_scope::PeakScope;
+pub use request::Request;
+pub use site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
+pub use size_class::Pool;
+pub use source::{Fence, FenceState, Room, Source, SourceFull, StreamId};
+pub use sources::{DrySource, HostSource};
+pub use stats::{PoolStat, Stat, Stats};
+pub use system_memory::SystemMemory;
+pub use view::{BlockUse, BlockView, SegmentView};

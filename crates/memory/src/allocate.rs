@@ -1,0 +1,138 @@
+//! The ladder: how a request becomes a block. Each rung is tried only when the ones above it failed.
+//!
+//! ```text
+//! 1 hit       a free block of this stream fits            nothing is asked of the system
+//! 2 split     a larger one is cut
+//! 3 collect   above the soft limit or the garbage threshold, cached segments go back first
+//! 4 reserve   a new segment from the source, if the limits allow
+//! 5 release   cached segments go back: oversize ones that make room, then all; reserve again
+//! 6 tight     a segment no larger than needed
+//! 7 reclaim   the program gives live memory back (spilled or rebuilt later); rungs 4 to 6 again
+//! 8 fail      an error with a report; nothing was lost, and the same call works once memory is free
+//! ```
+//!
+//! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part, so
+//! that neither the source's slow calls nor the program's reclaimer keep other threads waiting.
+//! The steps themselves are in `state.rs` (1, 2) and `release.rs` (3, 5); the report is in `oom.rs`.
+
+use plimsoll_core::{Error, Result};
+
+use crate::arena::Arena;
+use crate::block::Block;
+use crate::request::Request;
+use crate::size_class::Fit;
+use crate::source::SourceFull;
+
+/// How often the program is asked for memory before an allocation fails. Each round frees something,
+/// but other threads may take it first.
+const RECLAIM_ROUNDS: usize = 16;
+
+/// Why no segment could be reserved.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Limit,
+    Source(SourceFull),
+}
+
+impl Arena {
+    /// Allocates memory. A request of 0 bytes succeeds and takes none.
+    ///
+    /// Where memory runs out, the error carries an [`OutOfMemory`](crate::OutOfMemory) report
+    /// (`error.detail()`), nothing is lost, and the same call succeeds once memory was freed.
+    #[inline]
+    pub fn allocate(&'static self, request: &Request) -> Result<Block> {
+        if request.bytes == 0 {
+            return Ok(Block::empty(self, request));
+        }
+        let Some(fit) = self.rules().fit(request.bytes) else {
+            return Err(beyond_any_memory(request));
+        };
+        {
+            let mut state = self.state();
+            state.tick += 1;
+            state.finish_deferred();
+            if let Some(index) = state.reuse(&fit, request) {
+                return Ok(Block::of(self, &state, index, request));
+            }
+        }
+        self.climb(&fit, request)
+    }
+
+    /// Rungs 3 to 8.
+    #[cold]
+    fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Block> {
+        let usual = fit.segment_bytes;
+        self.release_uncached();
+        self.collect_excess(usual);
+        let refusal = match self.reserve(usual, fit, request) {
+            Ok(block) => return Ok(block),
+            Err(refusal) => refusal,
+        };
+        if self.release_oversize(fit, request.stream) > 0
+            && let Ok(block) = self.reserve(usual, fit, request)
+        {
+            return Ok(block);
+        }
+        if let Some(block) = self.make_room(fit, request) {
+            return Ok(block);
+        }
+        for _ in 0..RECLAIM_ROUNDS {
+            if self.reclaim(usual) == 0 {
+                break;
+            }
+            if let Ok(block) = self.reserve(usual, fit, request) {
+                return Ok(block);
+            }
+            if let Some(block) = self.make_room(fit, request) {
+                return Ok(block);
+            }
+        }
+        Err(self.out_of_memory(fit, request, refusal))
+    }
+
+    /// Releases every cached segment and reserves again, the usual size or no more than needed. A source
+    /// that refused once is not asked the same again unless something went back to it.
+    fn make_room(&'static self, fit: &Fit, request: &Request) -> Option<Block> {
+        if self.release_cached() > 0 {
+            self.state().ledger.retried();
+            if let Ok(block) = self.reserve(fit.segment_bytes, fit, request) {
+                return Some(block);
+            }
+        }
+        if fit.tight_segment_bytes == fit.segment_bytes {
+            return None;
+        }
+        self.reserve(fit.tight_segment_bytes, fit, request).ok()
+    }
+
+    /// Reserves a segment of `bytes` and hands out of it, or out of what became free meanwhile.
+    fn reserve(
+        &'static self,
+        bytes: usize,
+        fit: &Fit,
+        request: &Request,
+    ) -> Result<Block, Refusal> {
+        let mut state = self.state();
+        state.finish_deferred();
+        if let Some(index) = state.reuse(fit, request) {
+            return Ok(Block::of(self, &state, index, request));
+        }
+        if !state.limits.allow(state.ledger.reserved_bytes(), bytes) {
+            return Err(Refusal::Limit);
+        }
+        let address = self.source().reserve(bytes).map_err(Refusal::Source)?;
+        let index = state.add_segment(address.get(), bytes, fit, request);
+        state.hand_out(index, fit, request);
+        Ok(Block::of(self, &state, index, request))
+    }
+}
+
+#[cold]
+fn beyond_any_memory(request: &Request) -> Error {
+    let operation = request.origin.get().operation;
+    Error::invalid_argument(format!(
+        "{} bytes are more than any memory can hold: check the sizes that were asked for",
+        request.bytes
+    ))
+    .in_operation(operation)
+}

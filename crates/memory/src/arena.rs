@@ -1,0 +1,247 @@
+//! One device's memory: a source, the caching allocator over it, and its ledger. Devices own arenas, and
+//! an arena lives for ever, so blocks can refer to it without counting.
+//!
+//! This file is the public face. How a request becomes a block is in `allocate.rs`, the way back in
+//! `release.rs`, what the lock guards in `state.rs`.
+
+use std::fmt;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use plimsoll_core::Device;
+
+use crate::breakdown::{Moment, Row};
+use crate::configuration::Configuration;
+use crate::event::Action;
+use crate::history::{Entry, HistoryLevel};
+use crate::kind::Kind;
+use crate::limits::Limits;
+use crate::lock::Lock;
+use crate::oom::OutOfMemory;
+use crate::records::NONE;
+use crate::size_class::SizeRules;
+use crate::source::{Source, StreamId};
+use crate::state::State;
+use crate::stats::Stats;
+
+/// Something that can give live memory back, by spilling it or by dropping what can be rebuilt.
+pub trait Reclaim: Send + Sync + 'static {
+    /// Tries to free `wanted_bytes` of the arena's live memory; returns how many it freed, 0 if none.
+    /// Called without any lock of the arena, on the thread whose allocation found no room.
+    fn reclaim(&self, wanted_bytes: usize) -> usize;
+}
+
+/// Called with each out-of-memory report before the error is returned, without any lock of the arena.
+pub type OomObserver = Box<dyn Fn(&OutOfMemory) + Send + Sync>;
+
+/// One device's memory.
+///
+/// ```
+/// use plimsoll_core::Device;
+/// use plimsoll_memory::{Arena, Configuration, HostSource, OriginId, Request, Site};
+///
+/// let source = Box::new(HostSource::default());
+/// let arena = Arena::open(Device::cpu(), source, &Configuration::default());
+/// let origin = OriginId::intern("zeros", Site::caller());
+/// let block = arena.allocate(&Request::new(1000, origin))?;
+/// assert_eq!(block.allocated_bytes(), 1024);
+/// assert_eq!(arena.live_bytes(), 1024);
+/// drop(block);
+/// assert_eq!(arena.live_bytes(), 0);
+/// assert_eq!(arena.stats().reserved_bytes.all.current, 2 << 20);
+/// assert_eq!(arena.empty_cache(), 2 << 20);
+/// # Ok::<(), plimsoll_core::Error>(())
+/// ```
+pub struct Arena {
+    device: Device,
+    source: Box<dyn Source>,
+    rules: SizeRules,
+    state: Lock<State>,
+    /// Held by the one thread that gives segments back; taken before `state`. See `release.rs`.
+    releasing: Lock<()>,
+    reclaimer: Lock<Option<&'static dyn Reclaim>>,
+    observers: Lock<Vec<&'static OomObserver>>,
+}
+
+impl Arena {
+    /// Opens an arena over `source`. It lives for ever.
+    pub fn open(
+        device: Device,
+        source: Box<dyn Source>,
+        configuration: &Configuration,
+    ) -> &'static Arena {
+        let rules = SizeRules::new(configuration);
+        let limits = Limits::new(configuration, &*source);
+        let mut state = State::new(rules.clone(), limits);
+        state.ledger.history.set(configuration.history_level, configuration.history_entries);
+        Box::leak(Box::new(Arena {
+            device,
+            source,
+            rules,
+            state: Lock::new(state),
+            releasing: Lock::new(()),
+            reclaimer: Lock::new(None),
+            observers: Lock::new(Vec::new()),
+        }))
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Where its segments come from.
+    pub fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    #[inline]
+    pub(crate) fn rules(&self) -> &SizeRules {
+        &self.rules
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(crate) fn releasing(&self) -> MutexGuard<'_, ()> {
+        self.releasing.lock()
+    }
+
+    /// The most bytes that may be reserved from now on; returns the previous limit. What is reserved
+    /// already stays.
+    pub fn set_limit(&self, bytes: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.state().limits.hard_bytes, bytes)
+    }
+
+    /// Bytes above which cached memory is given back and the program asked for more, before any more is
+    /// reserved; returns the previous one. It never fails an allocation.
+    pub fn set_soft_limit(&self, bytes: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.state().limits.soft_bytes, bytes)
+    }
+
+    /// The share of the device's memory that may be reserved; 1 is no limit. Returns the previous one.
+    /// What is not between 0 and 1 is taken as the nearer of them.
+    pub fn set_memory_fraction(&self, fraction: f64) -> f64 {
+        let fraction = if fraction.is_nan() { 1.0 } else { fraction.clamp(0.0, 1.0) };
+        std::mem::replace(&mut self.state().limits.fraction, fraction)
+    }
+
+    /// Who is asked to give live memory back when there is no room; returns the previous one.
+    pub fn set_reclaimer(&self, reclaimer: &'static dyn Reclaim) -> Option<&'static dyn Reclaim> {
+        self.reclaimer.lock().replace(reclaimer)
+    }
+
+    pub(crate) fn has_reclaimer(&self) -> bool {
+        self.reclaimer.lock().is_some()
+    }
+
+    /// Asks the program for live memory; returns how many bytes it gave.
+    pub(crate) fn reclaim(&self, wanted_bytes: usize) -> usize {
+        let reclaimer = *self.reclaimer.lock();
+        reclaimer.map_or(0, |reclaimer| reclaimer.reclaim(wanted_bytes))
+    }
+
+    /// Adds a function that sees every out-of-memory report.
+    pub fn add_oom_observer(&self, observer: OomObserver) {
+        self.observers.lock().push(Box::leak(Box::new(observer)));
+    }
+
+    pub(crate) fn observe(&self, report: &OutOfMemory) {
+        let observers = self.observers.lock().clone();
+        observers.into_iter().for_each(|observer| observer(report));
+    }
+
+    pub(crate) fn record_use(&self, index: u32, stream: StreamId) {
+        self.state().record_use(index, stream);
+    }
+
+    /// Changes a live block's kind, in its record and in its handle's copy.
+    pub(crate) fn change_kind(&self, index: u32, kind: Kind, copy: &AtomicU8) {
+        let mut state = self.state();
+        let from = Kind::from_number(copy.swap(kind as u8, Ordering::Relaxed));
+        if index == NONE || from == kind {
+            return;
+        }
+        state.blocks[index].kind = kind;
+        let event = state.event(index, Action::KindChanged { from });
+        let row = state.blocks[index].row;
+        let row = state.ledger.kind_changed(&event, row);
+        state.blocks[index].row = row;
+    }
+
+    /// Bytes of live blocks, after rounding, and of external memory.
+    pub fn live_bytes(&self) -> usize {
+        let state = self.state();
+        state.ledger.allocated_bytes() + state.ledger.external_bytes()
+    }
+
+    /// Bytes whose owner let go of them but that another stream still uses.
+    pub fn pending_bytes(&self) -> usize {
+        let mut state = self.state();
+        state.finish_deferred();
+        state.ledger.active_bytes() - state.ledger.allocated_bytes()
+    }
+
+    /// Every counter, at one moment.
+    pub fn stats(&self) -> Stats {
+        self.state().ledger.stats()
+    }
+
+    /// Peaks start again from now. Scoped peaks are not disturbed.
+    pub fn reset_peak_stats(&self) {
+        self.state().ledger.reset_peaks();
+    }
+
+    /// Totals (`allocated`, `freed` and the `num_` counters) start again from zero.
+    pub fn reset_accumulated_stats(&self) {
+        self.state().ledger.reset_totals();
+    }
+
+    /// Live bytes by kind, largest first.
+    pub fn live_by_kind(&self) -> Vec<Row> {
+        self.state().ledger.by_kind(Moment::Now)
+    }
+
+    /// Live bytes by origin and kind, largest first.
+    pub fn live_by_origin(&self) -> Vec<Row> {
+        self.state().ledger.by_origin(Moment::Now)
+    }
+
+    /// Bytes by kind as they were at the peak of allocated bytes; they add up to that peak.
+    pub fn peak_by_kind(&self) -> Vec<Row> {
+        let state = self.state();
+        state.ledger.by_kind(state.ledger.peak())
+    }
+
+    /// Bytes by origin and kind as they were at the peak of allocated bytes; they add up to that peak.
+    pub fn peak_by_origin(&self) -> Vec<Row> {
+        let state = self.state();
+        state.ledger.by_origin(state.ledger.peak())
+    }
+
+    /// External bytes by origin and kind, largest first.
+    pub fn external_by_origin(&self) -> Vec<Row> {
+        self.state().ledger.external_by_origin(Moment::Now)
+    }
+
+    /// How much of what happens is recorded, and how many events at most; returns the previous level.
+    pub fn record_history(&self, level: HistoryLevel, max_entries: usize) -> HistoryLevel {
+        self.state().ledger.history.set(level, max_entries)
+    }
+
+    /// The recorded events, oldest first.
+    pub fn history(&self) -> Vec<Entry> {
+        self.state().ledger.history.entries()
+    }
+}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena")
+            .field("device", &self.device)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,368 @@
+//! The book of one arena. Every change arrives as an [`Event`]; this file is the only one that writes
+//! counters, breakdowns and scoped peaks, and it hands each event on to the history.
+//!
+//! What the counters mean is in `stats.rs`, how the breakdown remembers the peak in `breakdown.rs`.
+
+use crate::breakdown::{Breakdown, Moment, Row, RowId};
+use crate::event::{Action, Event};
+use crate::history::History;
+use crate::kind::Kind;
+use crate::size_class::Pool;
+use crate::stats::{Counter, Stats};
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    allocation: Counter,
+    segment: Counter,
+    active: Counter,
+    inactive_split: Counter,
+    allocated_bytes: Counter,
+    reserved_bytes: Counter,
+    active_bytes: Counter,
+    inactive_split_bytes: Counter,
+    requested_bytes: Counter,
+    /// These have no pools; the large one stands for all.
+    oversize_allocations: Counter,
+    oversize_segments: Counter,
+    external_bytes: Counter,
+    num_alloc_retries: i64,
+    num_ooms: i64,
+    num_sync_all_streams: i64,
+    num_device_alloc: i64,
+    num_device_free: i64,
+    max_split_bytes: usize,
+    /// Number of the newest peak of allocated bytes. See Note [Peaks by epochs].
+    peak_epoch: u64,
+    blocks: Breakdown,
+    external: Breakdown,
+    /// Open peak scopes, oldest first.
+    scopes: Vec<ScopePeaks>,
+    next_scope: u64,
+    pub(crate) history: History,
+}
+
+/// The most there was while a scope was the newest one. The peak of a scope is the most over it and
+/// all newer ones, so an event updates one entry only; closing a scope folds it into the one before.
+#[derive(Clone, Copy, Debug)]
+struct ScopePeaks {
+    id: u64,
+    allocated_bytes: i64,
+    reserved_bytes: i64,
+}
+
+impl Ledger {
+    pub(crate) fn new(max_split_bytes: usize) -> Ledger {
+        Ledger {
+            allocation: Counter::default(),
+            segment: Counter::default(),
+            active: Counter::default(),
+            inactive_split: Counter::default(),
+            allocated_bytes: Counter::default(),
+            reserved_bytes: Counter::default(),
+            active_bytes: Counter::default(),
+            inactive_split_bytes: Counter::default(),
+            requested_bytes: Counter::default(),
+            oversize_allocations: Counter::default(),
+            oversize_segments: Counter::default(),
+            external_bytes: Counter::default(),
+            num_alloc_retries: 0,
+            num_ooms: 0,
+            num_sync_all_streams: 0,
+            num_device_alloc: 0,
+            num_device_free: 0,
+            max_split_bytes,
+            peak_epoch: 1,
+            blocks: Breakdown::default(),
+            external: Breakdown::default(),
+            scopes: Vec::new(),
+            next_scope: 0,
+            history: History::default(),
+        }
+    }
+
+    /// Books a block handed out; returns its row, which the block keeps for its free.
+    #[inline]
+    pub(crate) fn allocated(&mut self, event: &Event) -> RowId {
+        let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
+        let row = self.blocks.row(event.origin, event.kind);
+        self.blocks.change(row, bytes, 1, self.peak_epoch);
+        self.allocation.add(pool, 1);
+        self.active.add(pool, 1);
+        self.requested_bytes.add(pool, event.requested_bytes as i64);
+        self.active_bytes.add(pool, bytes);
+        let peak = self.allocated_bytes.peak();
+        self.allocated_bytes.add(pool, bytes);
+        if self.allocated_bytes.peak() > peak {
+            self.peak_epoch += 1;
+        }
+        if event.allocated_bytes >= self.max_split_bytes {
+            self.oversize_allocations.add(Pool::Large, 1);
+        }
+        self.split_changed(event);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.allocated_bytes = scope.allocated_bytes.max(self.allocated_bytes.current());
+        }
+        self.history.record(event);
+        row
+    }
+
+    /// Books that a block's owner let go of it.
+    #[inline]
+    pub(crate) fn free_requested(&mut self, event: &Event, row: RowId) {
+        let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
+        self.blocks.change(row, -bytes, -1, self.peak_epoch);
+        self.allocation.subtract(pool, 1);
+        self.allocated_bytes.subtract(pool, bytes);
+        if event.allocated_bytes >= self.max_split_bytes {
+            self.oversize_allocations.subtract(Pool::Large, 1);
+        }
+        self.history.record(event);
+    }
+
+    /// Books that nothing uses a block any more.
+    #[inline]
+    pub(crate) fn free_completed(&mut self, event: &Event) {
+        let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
+        self.active.subtract(pool, 1);
+        self.active_bytes.subtract(pool, bytes);
+        self.requested_bytes.subtract(pool, event.requested_bytes as i64);
+        self.split_changed(event);
+        self.history.record(event);
+    }
+
+    /// Books a live block's change of kind; returns its new row.
+    pub(crate) fn kind_changed(&mut self, event: &Event, row: RowId) -> RowId {
+        let bytes = event.allocated_bytes as i64;
+        let new_row = self.blocks.row(event.origin, event.kind);
+        self.blocks.change(row, -bytes, -1, self.peak_epoch);
+        self.blocks.change(new_row, bytes, 1, self.peak_epoch);
+        self.history.record(event);
+        new_row
+    }
+
+    /// Books whatever concerns no single block of ours.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
+        let oversize = event.allocated_bytes >= self.max_split_bytes;
+        match event.action {
+            Action::SegmentReserved => {
+                self.num_device_alloc += 1;
+                self.segment.add(pool, 1);
+                self.reserved_bytes.add(pool, bytes);
+                if oversize {
+                    self.oversize_segments.add(Pool::Large, 1);
+                }
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.reserved_bytes = scope.reserved_bytes.max(self.reserved_bytes.current());
+                }
+            }
+            Action::SegmentReleased => {
+                self.num_device_free += 1;
+                self.segment.subtract(pool, 1);
+                self.reserved_bytes.subtract(pool, bytes);
+                if oversize {
+                    self.oversize_segments.subtract(Pool::Large, 1);
+                }
+            }
+            Action::ExternalAdded | Action::ExternalRemoved => {
+                let added = event.action == Action::ExternalAdded;
+                let row = self.external.row(event.origin, event.kind);
+                let (bytes, count) = if added { (bytes, 1) } else { (-bytes, -1) };
+                self.external.change(row, bytes, count, self.peak_epoch);
+                self.external_bytes.change(Pool::Large, bytes);
+            }
+            Action::OutOfMemory => self.num_ooms += 1,
+            // These have functions of their own, above, because they take or give a row.
+            Action::Allocated
+            | Action::FreeRequested
+            | Action::FreeCompleted
+            | Action::KindChanged { .. } => {
+                debug_assert!(false, "{:?} must come with its row", event.action);
+            }
+        }
+        self.history.record(event);
+    }
+
+    #[inline]
+    fn split_changed(&mut self, event: &Event) {
+        if event.split.blocks != 0 {
+            self.inactive_split.change(event.pool, event.split.blocks);
+        }
+        if event.split.bytes != 0 {
+            self.inactive_split_bytes.change(event.pool, event.split.bytes);
+        }
+    }
+
+    /// Counts an allocation that succeeded only after cached segments were released.
+    pub(crate) fn retried(&mut self) {
+        self.num_alloc_retries += 1;
+    }
+
+    /// Counts a wait for all streams.
+    pub(crate) fn synchronized(&mut self) {
+        self.num_sync_all_streams += 1;
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.allocated_bytes.current() as usize
+    }
+
+    pub(crate) fn active_bytes(&self) -> usize {
+        self.active_bytes.current() as usize
+    }
+
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.reserved_bytes.current() as usize
+    }
+
+    pub(crate) fn external_bytes(&self) -> usize {
+        self.external_bytes.current() as usize
+    }
+
+    pub(crate) fn inactive_split_bytes(&self) -> usize {
+        self.inactive_split_bytes.current() as usize
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            allocation: self.allocation.report(),
+            segment: self.segment.report(),
+            active: self.active.report(),
+            inactive_split: self.inactive_split.report(),
+            allocated_bytes: self.allocated_bytes.report(),
+            reserved_bytes: self.reserved_bytes.report(),
+            active_bytes: self.active_bytes.report(),
+            inactive_split_bytes: self.inactive_split_bytes.report(),
+            requested_bytes: self.requested_bytes.report(),
+            oversize_allocations: self.oversize_allocations.report().all,
+            oversize_segments: self.oversize_segments.report().all,
+            num_alloc_retries: self.num_alloc_retries,
+            num_ooms: self.num_ooms,
+            // `usize::MAX` (no limit) shows as -1, as in PyTorch.
+            max_split_size: self.max_split_bytes as i64,
+            num_sync_all_streams: self.num_sync_all_streams,
+            num_device_alloc: self.num_device_alloc,
+            num_device_free: self.num_device_free,
+            num_oom_rejections: 0,
+            external_bytes: self.external_bytes.report().all,
+        }
+    }
+
+    fn counters(&mut self) -> [&mut Counter; 12] {
+        [
+            &mut self.allocation,
+            &mut self.segment,
+            &mut self.active,
+            &mut self.inactive_split,
+            &mut self.allocated_bytes,
+            &mut self.reserved_bytes,
+            &mut self.active_bytes,
+            &mut self.inactive_split_bytes,
+            &mut self.requested_bytes,
+            &mut self.oversize_allocations,
+            &mut self.oversize_segments,
+            &mut self.external_bytes,
+        ]
+    }
+
+    /// Peaks start again from now; open scopes do not notice.
+    pub(crate) fn reset_peaks(&mut self) {
+        self.counters().into_iter().for_each(Counter::reset_peak);
+        self.peak_epoch += 1;
+    }
+
+    /// Totals start again from zero.
+    pub(crate) fn reset_totals(&mut self) {
+        self.counters().into_iter().for_each(Counter::reset_totals);
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+
+    /// The newest peak of allocated bytes, as a moment for the breakdowns.
+    pub(crate) fn peak(&self) -> Moment {
+        Moment::Peak(self.peak_epoch)
+    }
+
+    pub(crate) fn by_origin(&self, moment: Moment) -> Vec<Row> {
+        self.blocks.by_origin(moment)
+    }
+
+    pub(crate) fn by_kind(&self, moment: Moment) -> Vec<Row> {
+        self.blocks.by_kind(moment)
+    }
+
+    pub(crate) fn external_by_origin(&self, moment: Moment) -> Vec<Row> {
+        self.external.by_origin(moment)
+    }
+
+    /// Opens a scope; its peaks start at what there is now.
+    pub(crate) fn open_scope(&mut self) -> u64 {
+        self.next_scope += 1;
+        self.scopes.push(ScopePeaks {
+            id: self.next_scope,
+            allocated_bytes: self.allocated_bytes.current(),
+            reserved_bytes: self.reserved_bytes.current(),
+        });
+        self.next_scope
+    }
+
+    /// Peak allocated and reserved bytes of an open scope so far.
+    pub(crate) fn scope_peaks(&self, id: u64) -> (usize, usize) {
+        let since = self.scopes.iter().rev().take_while(|scope| scope.id >= id);
+        let (allocated, reserved) = since.fold((0, 0), |(allocated, reserved), scope| {
+            (scope.allocated_bytes.max(allocated), scope.reserved_bytes.max(reserved))
+        });
+        (allocated as usize, reserved as usize)
+    }
+
+    /// Closes a scope, which need not be the newest.
+    pub(crate) fn close_scope(&mut self, id: u64) {
+        let Some(place) = self.scopes.iter().rposition(|scope| scope.id == id) else { return };
+        let closed = self.scopes.remove(place);
+        if let Some(before) = place.checked_sub(1).map(|place| &mut self.scopes[place]) {
+            before.allocated_bytes = before.allocated_bytes.max(closed.allocated_bytes);
+            before.reserved_bytes = before.reserved_bytes.max(closed.reserved_bytes);
+        }
+    }
+
+    /// Current values by name, for the audit.
+    pub(crate) fn current(&self) -> LedgerCurrent {
+        let both =
+            |counter: &Counter| [counter.current_in(Pool::Small), counter.current_in(Pool::Large)];
+        LedgerCurrent {
+            allocation: both(&self.allocation),
+            segment: both(&self.segment),
+            active: both(&self.active),
+            inactive_split: both(&self.inactive_split),
+            allocated_bytes: both(&self.allocated_bytes),
+            reserved_bytes: both(&self.reserved_bytes),
+            active_bytes: both(&self.active_bytes),
+            inactive_split_bytes: both(&self.inactive_split_bytes),
+            requested_bytes: both(&self.requested_bytes),
+            oversize: [self.oversize_allocations.current(), self.oversize_segments.current()],
+        }
+    }
+}
+
+/// What the counters say there is now, [small pool, large pool]; `audit.rs` computes the same from the
+/// blocks themselves and compares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LedgerCurrent {
+    pub(crate) allocation: [i64; 2],
+    pub(crate) segment: [i64; 2],
+    pub(crate) active: [i64; 2],
+    pub(crate) inactive_split: [i64; 2],
+    pub(crate) allocated_bytes: [i64; 2],
+    pub(crate) reserved_bytes: [i64; 2],
+    pub(crate) active_bytes: [i64; 2],
+    pub(crate) inactive_split_bytes: [i64; 2],
+    pub(crate) requested_bytes: [i64; 2],
+    /// [allocations, segments]
+    pub(crate) oversize: [i64; 2],
+}
+
+/// The kind number is part of a row's place, so it must stay below the number of kinds.
+const _: () = assert!((Kind::Unknown as usize) < Kind::COUNT);

@@ -1,0 +1,194 @@
+//! The records behind blocks and segments, kept in slabs inside the arena's state. A record's number is
+//! what a `Block` handle holds; links between records are numbers too, so nothing here is a pointer.
+//!
+//! ```text
+//! segment   |<------------------------ bytes ------------------------>|
+//! blocks    | allocated | free | allocated | pending |      free      |
+//!           `- previous/next link neighbours in address order; two free neighbours never touch
+//! ```
+
+use crate::breakdown::RowId;
+use crate::kind::Kind;
+use crate::origin::OriginId;
+use crate::size_class::Pool;
+use crate::source::StreamId;
+
+/// The number of no record.
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum BlockState {
+    /// The record describes nothing; `next` links the free records.
+    Vacant,
+    Free,
+    Allocated,
+    /// Freed by its owner, still used by another stream.
+    Pending,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockRecord {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) requested_bytes: usize,
+    /// Birth number of its segment: decides between free blocks of equal size.
+    pub(crate) birth: u64,
+    /// The training step of its allocation.
+    pub(crate) step: u64,
+    /// The arena's tick when it became free.
+    pub(crate) freed_at: u64,
+    pub(crate) segment: u32,
+    pub(crate) previous: u32,
+    pub(crate) next: u32,
+    /// Number of the pools of its stream.
+    pub(crate) lane: u32,
+    pub(crate) origin: OriginId,
+    pub(crate) row: RowId,
+    pub(crate) links: HeapLinks,
+    pub(crate) state: BlockState,
+    pub(crate) pool: Pool,
+    pub(crate) kind: Kind,
+    /// Whether streams other than its own use it (`deferred.rs` knows which).
+    pub(crate) shared: bool,
+}
+
+/// Links of a free small block within its bin; see `bin_heap.rs`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeapLinks {
+    pub(crate) child: u32,
+    pub(crate) sibling: u32,
+    /// The sibling before it or, of a first child, the parent.
+    pub(crate) back: u32,
+}
+
+impl HeapLinks {
+    pub(crate) const NONE: HeapLinks = HeapLinks { child: NONE, sibling: NONE, back: NONE };
+}
+
+impl BlockRecord {
+    /// Whether it is a part of its segment and not the whole.
+    #[inline]
+    pub(crate) fn is_split(&self) -> bool {
+        self.previous != NONE || self.next != NONE
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentRecord {
+    pub(crate) address: usize,
+    /// 0 marks a vacant record.
+    pub(crate) bytes: usize,
+    pub(crate) stream: StreamId,
+    pub(crate) lane: u32,
+    pub(crate) pool: Pool,
+    pub(crate) birth: u64,
+    pub(crate) first_block: u32,
+    pub(crate) origin: OriginId,
+    pub(crate) step: u64,
+}
+
+/// Block records with reuse of vacant ones.
+#[derive(Debug)]
+pub(crate) struct BlockSlab {
+    records: Vec<BlockRecord>,
+    vacant: u32,
+}
+
+impl BlockSlab {
+    pub(crate) fn new() -> BlockSlab {
+        BlockSlab { records: Vec::new(), vacant: NONE }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, record: BlockRecord) -> u32 {
+        if self.vacant == NONE {
+            self.records.push(record);
+            // 2^32 records are 350 GiB of them: memory ends first.
+            return (self.records.len() - 1) as u32;
+        }
+        let index = self.vacant;
+        let place = &mut self.records[index as usize];
+        self.vacant = place.next;
+        *place = record;
+        index
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) {
+        let record = &mut self.records[index as usize];
+        record.state = BlockState::Vacant;
+        record.next = self.vacant;
+        self.vacant = index;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &BlockRecord)> {
+        let numbered = self.records.iter().enumerate();
+        numbered
+            .filter(|(_, record)| record.state != BlockState::Vacant)
+            .map(|(index, record)| (index as u32, record))
+    }
+}
+
+impl std::ops::Index<u32> for BlockSlab {
+    type Output = BlockRecord;
+
+    #[inline]
+    fn index(&self, index: u32) -> &BlockRecord {
+        &self.records[index as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for BlockSlab {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut BlockRecord {
+        &mut self.records[index as usize]
+    }
+}
+
+/// Segment records with reuse of vacant ones.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentSlab {
+    records: Vec<SegmentRecord>,
+    vacant: Vec<u32>,
+}
+
+impl SegmentSlab {
+    pub(crate) fn insert(&mut self, record: SegmentRecord) -> u32 {
+        if let Some(index) = self.vacant.pop() {
+            self.records[index as usize] = record;
+            return index;
+        }
+        self.records.push(record);
+        (self.records.len() - 1) as u32
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> SegmentRecord {
+        let record = &mut self.records[index as usize];
+        let removed = *record;
+        record.bytes = 0;
+        self.vacant.push(index);
+        removed
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &SegmentRecord)> {
+        let numbered = self.records.iter().enumerate();
+        numbered
+            .filter(|(_, record)| record.bytes != 0)
+            .map(|(index, record)| (index as u32, record))
+    }
+}
+
+impl std::ops::Index<u32> for SegmentSlab {
+    type Output = SegmentRecord;
+
+    fn index(&self, index: u32) -> &SegmentRecord {
+        &self.records[index as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for SegmentSlab {
+    fn index_mut(&mut self, index: u32) -> &mut SegmentRecord {
+        &mut self.records[index as usize]
+    }
+}

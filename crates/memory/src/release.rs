@@ -1,0 +1,196 @@
+//! The way back to the source: freeing blocks, and giving cached segments back (all of them, down to a
+//! size, the oversize ones, the ones that lay idle longest).
+//!
+//! A segment leaves in three moves: it is taken out of the books of blocks under the lock, waited for
+//! and released without the lock (returning pages to the system can take milliseconds), and booked as
+//! released under the lock. The lock `releasing` lets one thread at a time do this, so that no thread
+//! gives up while another is about to make room.
+
+use std::num::NonZeroUsize;
+
+use crate::arena::Arena;
+use crate::records::BlockState;
+use crate::size_class::{Fit, Pool};
+use crate::source::StreamId;
+use crate::state::{Detached, State};
+
+impl Arena {
+    /// Takes a block back from its owner; called by `Block`'s drop only.
+    #[inline]
+    pub(crate) fn free(&self, index: u32) {
+        let mut state = self.state();
+        let shared = state.blocks[index].shared;
+        state.request_free(index);
+        if shared && state.defer(index, self.source()) {
+            return;
+        }
+        let merged = state.complete_free(index);
+        if !state.rules.caching {
+            let detached = state.detach(merged);
+            drop(state);
+            self.give_back(vec![detached]);
+        }
+    }
+
+    /// Gives every cached segment that holds no block back to the source; returns how many bytes.
+    ///
+    /// Frees that wait for other streams are waited for.
+    pub fn empty_cache(&self) -> usize {
+        self.release_cached()
+    }
+
+    /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of wholly free
+    /// segments are left; returns how many bytes went back.
+    pub fn trim(&self, keep_bytes: usize) -> usize {
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.sort_unstable_by_key(|&index| std::cmp::Reverse(state.blocks[index].bytes));
+            let mut kept: usize = whole.iter().map(|&index| state.blocks[index].bytes).sum();
+            whole.retain(|&index| {
+                let goes = kept > keep_bytes;
+                kept -= if goes { state.blocks[index].bytes } else { 0 };
+                goes
+            });
+            whole
+        })
+    }
+
+    /// Gives back the cached segments that lay untouched since the call before this one; returns how many
+    /// bytes. Called now and then (once a step, or by a timer), it trims what a program stopped
+    /// using and keeps what it uses.
+    pub fn trim_idle(&self) -> usize {
+        let since = {
+            let mut state = self.state();
+            let now = state.tick;
+            std::mem::replace(&mut state.idle_mark, now)
+        };
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.retain(|&index| state.blocks[index].freed_at < since);
+            whole
+        })
+    }
+
+    /// Waits for deferred frees and gives every wholly free segment back.
+    pub(crate) fn release_cached(&self) -> usize {
+        let fences = self.state().deferred.fences();
+        if !fences.is_empty() {
+            fences.iter().for_each(crate::source::Fence::wait);
+            let mut state = self.state();
+            state.ledger.synchronized();
+            state.finish_deferred();
+        }
+        self.release_where(whole_segments)
+    }
+
+    /// Where splitting has a limit: gives back one oversize segment that is large enough by itself, or
+    /// several, largest first, until there is room.
+    pub(crate) fn release_oversize(&self, fit: &Fit, stream: StreamId) -> usize {
+        if self.rules().max_split_bytes == usize::MAX || fit.pool == Pool::Small {
+            return 0;
+        }
+        let wanted = fit.block_bytes.max(self.rules().max_split_bytes);
+        self.release_where(|state| {
+            let Some(lane) = state.lanes.iter().find(|lane| lane.stream == stream) else {
+                return Vec::new();
+            };
+            let whole = |index: &u32| !state.blocks[*index].is_split();
+            if let Some(index) = lane.large_from(wanted).find(whole) {
+                return vec![index];
+            }
+            let mut freed = 0;
+            let oversize = lane.large_from(self.rules().max_split_bytes).rev().filter(whole);
+            oversize
+                .take_while(|&index| {
+                    let goes = freed < wanted;
+                    freed += state.blocks[index].bytes;
+                    goes
+                })
+                .collect()
+        })
+    }
+
+    /// Before `bytes` are reserved: gives back the cached segments that lay idle longest, as far as the
+    /// soft limit and the garbage threshold ask for.
+    pub(crate) fn collect_excess(&self, bytes: usize) {
+        let (excess, soft_excess) = {
+            let state = self.state();
+            let reserved = state.ledger.reserved_bytes();
+            let soft = state.limits.soft_bytes;
+            let over = soft.map_or(0, |soft| (reserved + bytes).saturating_sub(soft));
+            (state.limits.excess(reserved, bytes), over)
+        };
+        if excess == 0 {
+            return;
+        }
+        let released = self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.retain(|&index| state.blocks[index].pool == Pool::Large);
+            whole.sort_unstable_by_key(|&index| {
+                (state.blocks[index].freed_at, state.blocks[index].birth)
+            });
+            let mut freed = 0;
+            whole.retain(|&index| {
+                let goes = freed < excess;
+                freed += if goes { state.blocks[index].bytes } else { 0 };
+                goes
+            });
+            whole
+        });
+        // The garbage threshold is content with cached memory; the soft limit asks the program too.
+        if soft_excess > released {
+            self.reclaim(soft_excess - released);
+            self.release_where(whole_segments);
+        }
+    }
+
+    /// Without caching: gives the segments of deferred frees back that have completed since.
+    pub(crate) fn release_uncached(&self) {
+        if !self.rules().caching {
+            self.release_where(whole_segments);
+        }
+    }
+
+    /// Gives back the segments of the free blocks that `select` names; returns how many bytes.
+    fn release_where(&self, select: impl FnOnce(&State) -> Vec<u32>) -> usize {
+        let _one_at_a_time = self.releasing();
+        let detached: Vec<_> = {
+            let mut state = self.state();
+            let selected = select(&state);
+            selected.into_iter().map(|index| state.detach(index)).collect()
+        };
+        if detached.is_empty() { 0 } else { self.give_back(detached) }
+    }
+
+    /// Releases detached segments and books it; returns how many bytes.
+    fn give_back(&self, detached: Vec<Detached>) -> usize {
+        let mut streams: Vec<StreamId> = detached.iter().map(|left| left.segment.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams.into_iter().for_each(|stream| self.source().synchronize(stream));
+        let mut bytes = 0;
+        for left in &detached {
+            bytes += left.segment.bytes;
+            if let Some(address) = NonZeroUsize::new(left.segment.address) {
+                // SAFETY: the segment came from this source with this size (`Arena::reserve`), and it
+                // is detached (a `Detached` is made once and cannot be copied), so it is released once and no block lies in it: its blocks were
+                // all free, which means that other streams have passed their use of them, and its
+                // own stream was waited for just now.
+                unsafe { self.source().release(address, left.segment.bytes) };
+            }
+        }
+        let mut state = self.state();
+        detached.into_iter().for_each(|left| state.released(left));
+        bytes
+    }
+}
+
+/// The free blocks that are whole segments.
+fn whole_segments(state: &State) -> Vec<u32> {
+    let free = state.segments.iter().map(|(_, segment)| segment.first_block);
+    let whole = |&index: &u32| {
+        let block = &state.blocks[index];
+        block.state == BlockState::Free && !block.is_split()
+    };
+    free.filter(whole).collect()
+}

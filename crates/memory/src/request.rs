@@ -1,0 +1,26 @@
+//! What an allocation asks for.
+
+use crate::kind::Kind;
+use crate::origin::OriginId;
+use crate::source::StreamId;
+
+/// What an allocation asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// How many bytes; 0 is legal and takes no memory.
+    pub bytes: usize,
+    /// Who asks.
+    pub origin: OriginId,
+    /// What for.
+    pub kind: Kind,
+    /// The stream whose work will use it first. Reuse without waiting is only among blocks of one
+    /// stream.
+    pub stream: StreamId,
+}
+
+impl Request {
+    /// `bytes` on the default stream, of unknown kind.
+    pub fn new(bytes: usize, origin: OriginId) -> Request {
+        Request { bytes, origin, kind: Kind::Unknown, stream: StreamId::DEFAULT }
+    }
+}

@@ -1,0 +1,318 @@
+//! What an arena's lock guards: records, pools and ledger, and the moves on them that keep all three in
+//! step: hand out (with a split), take back (with merges), add a segment, detach one.
+//!
+//! Nothing here calls the source or decides what to do when memory is short: that is the ladder in
+//! `allocate.rs`. Frees that wait for other streams are in `deferred.rs`.
+
+use crate::context::current_step;
+use crate::deferred::Deferred;
+use crate::event::{Action, Event, SplitChange};
+use crate::ledger::Ledger;
+use crate::limits::Limits;
+use crate::pools::Lane;
+use crate::records::{
+    BlockRecord, BlockSlab, BlockState, HeapLinks, NONE, SegmentRecord, SegmentSlab,
+};
+use crate::request::Request;
+use crate::size_class::{Fit, SizeRules};
+use crate::source::StreamId;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) rules: SizeRules,
+    pub(crate) blocks: BlockSlab,
+    pub(crate) segments: SegmentSlab,
+    /// The pools of each stream that ever allocated; the default stream's come first.
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) ledger: Ledger,
+    pub(crate) limits: Limits,
+    pub(crate) deferred: Deferred,
+    /// Number of allocations so far: the clock by which free blocks age.
+    pub(crate) tick: u64,
+    /// Bytes of segments that were taken out of the books of blocks and are on their way back to the
+    /// source, which happens without the lock. They count as reserved until they are back.
+    pub(crate) leaving_bytes: [i64; 2],
+    pub(crate) leaving_segments: [i64; 2],
+    /// The tick of the last call of `trim_idle`.
+    pub(crate) idle_mark: u64,
+    /// Birth number of the next segment.
+    next_birth: u64,
+}
+
+/// A segment that no block refers to any more, on its way back to the source.
+#[derive(Debug)]
+#[must_use = "a detached segment must be released and booked"]
+pub(crate) struct Detached {
+    pub(crate) segment: SegmentRecord,
+}
+
+impl State {
+    pub(crate) fn new(rules: SizeRules, limits: Limits) -> State {
+        State {
+            ledger: Ledger::new(rules.max_split_bytes),
+            rules,
+            blocks: BlockSlab::new(),
+            segments: SegmentSlab::default(),
+            lanes: vec![Lane::new(StreamId::DEFAULT)],
+            limits,
+            deferred: Deferred::default(),
+            tick: 0,
+            leaving_bytes: [0; 2],
+            leaving_segments: [0; 2],
+            idle_mark: 0,
+            next_birth: 0,
+        }
+    }
+
+    /// The number of `stream`'s pools. Streams are few, so a list is faster than a map.
+    #[inline]
+    pub(crate) fn lane(&mut self, stream: StreamId) -> u32 {
+        match self.lanes.iter().position(|lane| lane.stream == stream) {
+            Some(number) => number as u32,
+            None => {
+                self.lanes.push(Lane::new(stream));
+                (self.lanes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Hands out a free block, if one fits: a hit, or a split of a larger one.
+    #[inline]
+    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request) -> Option<u32> {
+        if !self.rules.caching {
+            return None;
+        }
+        let lane = self.lane(request.stream);
+        let index = self.lanes[lane as usize].best(fit, &self.rules)?;
+        self.lanes[lane as usize].remove(&mut self.blocks, index);
+        self.hand_out(index, fit, request);
+        Some(index)
+    }
+
+    /// Marks a free block, already out of its pool, as allocated, and puts what is left over back.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, index: u32, fit: &Fit, request: &Request) {
+        let free = self.blocks[index];
+        let split = if self.rules.splits(free.pool, free.bytes, fit.block_bytes) {
+            self.split(index, fit.block_bytes);
+            match free.is_split() {
+                true => SplitChange { blocks: 0, bytes: -(fit.block_bytes as i64) },
+                false => SplitChange { blocks: 1, bytes: (free.bytes - fit.block_bytes) as i64 },
+            }
+        } else if free.is_split() {
+            SplitChange { blocks: -1, bytes: -(free.bytes as i64) }
+        } else {
+            SplitChange::default()
+        };
+        let step = current_step();
+        let block = &mut self.blocks[index];
+        block.state = BlockState::Allocated;
+        block.requested_bytes = request.bytes;
+        block.origin = request.origin;
+        block.kind = request.kind;
+        block.step = step;
+        block.shared = false;
+        let event = Event {
+            action: Action::Allocated,
+            pool: block.pool,
+            kind: request.kind,
+            origin: request.origin,
+            address: block.address,
+            requested_bytes: request.bytes,
+            allocated_bytes: block.bytes,
+            stream: request.stream,
+            step,
+            split,
+        };
+        block.row = self.ledger.allocated(&event);
+    }
+
+    /// Cuts a block, which is in no pool, to `bytes`; the rest becomes a free block.
+    #[inline]
+    fn split(&mut self, index: u32, bytes: usize) {
+        let block = self.blocks[index];
+        let rest = self.blocks.insert(BlockRecord {
+            address: block.address + bytes,
+            bytes: block.bytes - bytes,
+            previous: index,
+            next: block.next,
+            state: BlockState::Free,
+            ..block
+        });
+        if block.next != NONE {
+            self.blocks[block.next].previous = rest;
+        }
+        let block = &mut self.blocks[index];
+        block.bytes = bytes;
+        block.next = rest;
+        let lane = block.lane as usize;
+        self.lanes[lane].insert(&mut self.blocks, rest);
+    }
+
+    /// An event about a block as it is now.
+    #[inline]
+    pub(crate) fn event(&self, index: u32, action: Action) -> Event {
+        let block = &self.blocks[index];
+        Event {
+            action,
+            pool: block.pool,
+            kind: block.kind,
+            origin: block.origin,
+            address: block.address,
+            requested_bytes: block.requested_bytes,
+            allocated_bytes: block.bytes,
+            stream: self.lanes[block.lane as usize].stream,
+            step: current_step(),
+            split: SplitChange::default(),
+        }
+    }
+
+    /// Books that the owner of a block let go of it.
+    #[inline]
+    pub(crate) fn request_free(&mut self, index: u32) {
+        let event = self.event(index, Action::FreeRequested);
+        let row = self.blocks[index].row;
+        self.ledger.free_requested(&event, row);
+        self.blocks[index].state = BlockState::Pending;
+    }
+
+    /// Puts a block that nothing uses any more back into its pool, merged with free neighbours.
+    /// Returns the number of the merged block.
+    #[inline]
+    pub(crate) fn complete_free(&mut self, index: u32) -> u32 {
+        let mut event = self.event(index, Action::FreeCompleted);
+        let lane = self.blocks[index].lane as usize;
+        let mut split = SplitChange::default();
+        let mut merged = index;
+        let previous = self.blocks[index].previous;
+        if previous != NONE && self.blocks[previous].state == BlockState::Free {
+            self.lanes[lane].remove(&mut self.blocks, previous);
+            split.blocks -= 1;
+            split.bytes -= self.blocks[previous].bytes as i64;
+            self.absorb(previous, index);
+            merged = previous;
+        }
+        let next = self.blocks[merged].next;
+        if next != NONE && self.blocks[next].state == BlockState::Free {
+            self.lanes[lane].remove(&mut self.blocks, next);
+            split.blocks -= 1;
+            split.bytes -= self.blocks[next].bytes as i64;
+            self.absorb(merged, next);
+        }
+        let tick = self.tick;
+        let block = &mut self.blocks[merged];
+        block.state = BlockState::Free;
+        block.freed_at = tick;
+        block.shared = false;
+        if block.is_split() {
+            split.blocks += 1;
+            split.bytes += block.bytes as i64;
+        }
+        event.split = split;
+        self.ledger.free_completed(&event);
+        if self.rules.caching {
+            self.lanes[lane].insert(&mut self.blocks, merged);
+        }
+        merged
+    }
+
+    /// Joins `gone` to its neighbour `kept`, which lies right before it; both are in no pool.
+    #[inline]
+    fn absorb(&mut self, kept: u32, gone: u32) {
+        let (bytes, next) = (self.blocks[gone].bytes, self.blocks[gone].next);
+        let block = &mut self.blocks[kept];
+        debug_assert_eq!(block.next, gone, "only neighbours merge");
+        block.bytes += bytes;
+        block.next = next;
+        if next != NONE {
+            self.blocks[next].previous = kept;
+        }
+        self.blocks.remove(gone);
+    }
+
+    /// Books a segment that came from the source; returns its one block, free and in no pool.
+    pub(crate) fn add_segment(
+        &mut self,
+        address: usize,
+        bytes: usize,
+        fit: &Fit,
+        request: &Request,
+    ) -> u32 {
+        let (lane, birth, step) = (self.lane(request.stream), self.next_birth, current_step());
+        self.next_birth += 1;
+        let segment = self.segments.insert(SegmentRecord {
+            address,
+            bytes,
+            stream: request.stream,
+            lane,
+            pool: fit.pool,
+            birth,
+            first_block: NONE,
+            origin: request.origin,
+            step,
+        });
+        let block = self.blocks.insert(BlockRecord {
+            address,
+            bytes,
+            requested_bytes: 0,
+            birth,
+            step,
+            freed_at: self.tick,
+            segment,
+            previous: NONE,
+            next: NONE,
+            lane,
+            origin: request.origin,
+            row: Default::default(),
+            links: HeapLinks::NONE,
+            state: BlockState::Free,
+            pool: fit.pool,
+            kind: request.kind,
+            shared: false,
+        });
+        self.segments[segment].first_block = block;
+        self.ledger.apply(&segment_event(Action::SegmentReserved, &self.segments[segment]));
+        block
+    }
+
+    /// Takes a segment whose one block is free out of the books of blocks. It stays reserved until
+    /// [`State::released`].
+    pub(crate) fn detach(&mut self, block: u32) -> Detached {
+        let record = self.blocks[block];
+        debug_assert!(
+            record.state == BlockState::Free && !record.is_split(),
+            "only a wholly free segment can leave"
+        );
+        if self.rules.caching {
+            self.lanes[record.lane as usize].remove(&mut self.blocks, block);
+        }
+        self.blocks.remove(block);
+        let segment = self.segments.remove(record.segment);
+        self.leaving_bytes[segment.pool as usize] += segment.bytes as i64;
+        self.leaving_segments[segment.pool as usize] += 1;
+        Detached { segment }
+    }
+
+    /// Books that a detached segment is back at the source.
+    pub(crate) fn released(&mut self, detached: Detached) {
+        let segment = detached.segment;
+        self.leaving_bytes[segment.pool as usize] -= segment.bytes as i64;
+        self.leaving_segments[segment.pool as usize] -= 1;
+        self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
+    }
+}
+
+fn segment_event(action: Action, segment: &SegmentRecord) -> Event {
+    Event {
+        action,
+        pool: segment.pool,
+        kind: crate::kind::Kind::Unknown,
+        origin: segment.origin,
+        address: segment.address,
+        requested_bytes: segment.bytes,
+        allocated_bytes: segment.bytes,
+        stream: segment.stream,
+        step: current_step(),
+        split: SplitChange::default(),
+    }
+}

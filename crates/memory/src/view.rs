@@ -1,0 +1,116 @@
+//! The segments and blocks of an arena as plain data, taken at one moment: for snapshots, reports and
+//! tests. Nothing here refers back to the arena.
+
+use crate::arena::Arena;
+use crate::kind::Kind;
+use crate::origin::OriginId;
+use crate::records::{BlockState, NONE};
+use crate::size_class::Pool;
+use crate::source::StreamId;
+use crate::state::State;
+
+/// What a block is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockUse {
+    /// Owned by the program.
+    Allocated,
+    /// Freed by its owner, still used by another stream.
+    PendingFree,
+    /// Free.
+    Inactive,
+}
+
+/// A block within a segment. The last four figures are those of its last owner where it is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockView {
+    /// Where it starts.
+    pub address: usize,
+    /// What it takes.
+    pub bytes: usize,
+    /// What was asked for; 0 where it is free.
+    pub requested_bytes: usize,
+    /// What it is doing.
+    pub state: BlockUse,
+    /// Who asked for it.
+    pub origin: OriginId,
+    /// What for.
+    pub kind: Kind,
+    /// In which training step.
+    pub step: u64,
+}
+
+/// A segment with its blocks, which tile it in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentView {
+    /// Where it starts.
+    pub address: usize,
+    /// Its size.
+    pub bytes: usize,
+    /// The stream that its blocks belong to.
+    pub stream: StreamId,
+    /// The pool that its blocks belong to.
+    pub pool: Pool,
+    /// Its number in the order of reservation.
+    pub birth: u64,
+    /// Who asked for the block that it was reserved for.
+    pub origin: OriginId,
+    /// The training step of its reservation.
+    pub step: u64,
+    /// Its blocks, in order of address.
+    pub blocks: Vec<BlockView>,
+}
+
+impl Arena {
+    /// Every segment with its blocks, in order of address.
+    pub fn segments(&self) -> Vec<SegmentView> {
+        self.state().segment_views()
+    }
+}
+
+impl State {
+    pub(crate) fn segment_views(&self) -> Vec<SegmentView> {
+        let mut views: Vec<SegmentView> = self
+            .segments
+            .iter()
+            .map(|(_, segment)| SegmentView {
+                address: segment.address,
+                bytes: segment.bytes,
+                stream: segment.stream,
+                pool: segment.pool,
+                birth: segment.birth,
+                origin: segment.origin,
+                step: segment.step,
+                blocks: self.block_views(segment.first_block),
+            })
+            .collect();
+        views.sort_unstable_by_key(|view| view.address);
+        views
+    }
+
+    fn block_views(&self, first: u32) -> Vec<BlockView> {
+        let mut views = Vec::new();
+        let mut at = first;
+        while at != NONE {
+            let block = &self.blocks[at];
+            let state = match block.state {
+                BlockState::Allocated => BlockUse::Allocated,
+                BlockState::Pending => BlockUse::PendingFree,
+                BlockState::Free | BlockState::Vacant => BlockUse::Inactive,
+            };
+            views.push(BlockView {
+                address: block.address,
+                bytes: block.bytes,
+                requested_bytes: match state {
+                    BlockUse::Inactive => 0,
+                    _ => block.requested_bytes,
+                },
+                state,
+                origin: block.origin,
+                kind: block.kind,
+                step: block.step,
+            });
+            at = block.next;
+        }
+        views
+    }
+}
