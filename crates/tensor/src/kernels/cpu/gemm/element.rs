@@ -1,0 +1,205 @@
+//! What a matrix product needs from an element type: the type it is summed in, and the way there and back.
+//! Half types are summed in `f32` and rounded once at the end; integers wrap, as PyTorch's do.
+
+use half::{bf16, f16};
+use plimsoll_core::DType;
+
+use crate::kernels::cpu::simd::Level;
+
+/// A type that products are summed in.
+pub(super) trait Accumulator: Copy + PartialEq + Send + Sync + 'static {
+    const ZERO: Self;
+    const ONE: Self;
+    fn from_f64(value: f64) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// `self * factor + sum`, fused where the level fuses.
+    fn multiply_add<L: Level>(self, factor: Self, sum: Self) -> Self;
+}
+
+macro_rules! float_accumulator {
+    ($($float:ty, $fused:ident);*) => {$(
+        impl Accumulator for $float {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $float
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn multiply_add<L: Level>(self, factor: Self, sum: Self) -> Self {
+                L::$fused(self, factor, sum)
+            }
+        }
+    )*};
+}
+float_accumulator!(f32, mul_add_f32; f64, mul_add_f64);
+
+macro_rules! integer_accumulator {
+    ($($integer:ty)*) => {$(
+        impl Accumulator for $integer {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $integer
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn multiply_add<L: Level>(self, factor: Self, sum: Self) -> Self {
+                self.wrapping_mul(factor).wrapping_add(sum)
+            }
+        }
+    )*};
+}
+integer_accumulator!(i32 i64);
+
+/// A type that matrices are stored in.
+pub(super) trait Element: Copy + Send + Sync + 'static {
+    type Sum: Accumulator;
+    const DTYPE: DType;
+    fn widen(self) -> Self::Sum;
+    fn narrow(sum: Self::Sum) -> Self;
+
+    /// Sixteen consecutive elements widened to `f32`, for the types that are summed in `f32`.
+    ///
+    /// # Safety
+    /// Elements `from..from + 16` are readable where bit `i` of `mask` is set, and the machine has AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load_16_as_f32(_from: *const Self, _mask: u16) -> std::arch::x86_64::__m512 {
+        unreachable!("only types that are summed in f32 are loaded so")
+    }
+}
+
+macro_rules! plain_element {
+    ($($element:ty, $dtype:ident);*) => {$(
+        impl Element for $element {
+            type Sum = $element;
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn widen(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn narrow(sum: Self) -> Self {
+                sum
+            }
+        }
+    )*};
+}
+plain_element!(f64, F64; i32, I32; i64, I64);
+
+impl Element for f32 {
+    type Sum = f32;
+    const DTYPE: DType = DType::F32;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn narrow(sum: f32) -> f32 {
+        sum
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load_16_as_f32(from: *const f32, mask: u16) -> std::arch::x86_64::__m512 {
+        // SAFETY: the caller vouches for the masked elements and for AVX-512.
+        unsafe { std::arch::x86_64::_mm512_maskz_loadu_ps(mask, from) }
+    }
+}
+
+impl Element for u8 {
+    type Sum = i32;
+    const DTYPE: DType = DType::U8;
+    #[inline(always)]
+    fn widen(self) -> i32 {
+        i32::from(self)
+    }
+    /// Modulo 256, which is also what wrapping `u8` sums would give.
+    #[inline(always)]
+    fn narrow(sum: i32) -> u8 {
+        sum as u8
+    }
+}
+
+impl Element for bf16 {
+    type Sum = f32;
+    const DTYPE: DType = DType::BF16;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    #[inline(always)]
+    fn narrow(sum: f32) -> bf16 {
+        bf16::from_f32(sum)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load_16_as_f32(from: *const bf16, mask: u16) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller vouches for the masked elements and for AVX-512.
+        unsafe {
+            let bits = _mm256_maskz_loadu_epi16(mask, from.cast());
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
+        }
+    }
+}
+
+impl Element for f16 {
+    type Sum = f32;
+    const DTYPE: DType = DType::F16;
+    /// By integer arithmetic without branches, so that loops of it vectorise at every level: the library's
+    /// conversion asks for the CPU's features at each call.
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let (sign, magnitude) = (bits >> 15 << 31, (bits & 0x7fff) << 13);
+        // The exponent is moved by 112 with a multiplication, which also brings subnormals right; infinity
+        // and NaN need the exponent that no multiplication gives.
+        let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+        let special = f32::from_bits(magnitude | 0x7f80_0000);
+        let value = if bits & 0x7c00 == 0x7c00 { special } else { scaled };
+        f32::from_bits(value.to_bits() | sign)
+    }
+    #[inline(always)]
+    fn narrow(sum: f32) -> f16 {
+        f16::from_f32(sum)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn load_16_as_f32(from: *const f16, mask: u16) -> std::arch::x86_64::__m512 {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller vouches for the masked elements and for AVX-512.
+        unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from.cast())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_f16_widens_as_the_library_says() {
+        for bits in 0..=u16::MAX {
+            let (ours, theirs) = (f16::from_bits(bits).widen(), f16::from_bits(bits).to_f32());
+            let equal = ours.to_bits() == theirs.to_bits() || (ours.is_nan() && theirs.is_nan());
+            assert!(equal, "{bits:#x}: {ours} {theirs}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One product with its pointers, as the methods (`blocked.rs`, `gemv.rs`) see it.
+
+use super::element::Element;
+use super::geometry::Geometry;
+
+/// `c = alpha * a * b + beta * c` over the geometry.
+#[derive(Clone, Copy)]
+pub(super) struct Product<E: Element> {
+    pub(super) geometry: Geometry,
+    pub(super) a: *const E,
+    pub(super) b: *const E,
+    pub(super) c: *mut E,
+    pub(super) alpha: E::Sum,
+    pub(super) beta: E::Sum,
+}
+
+// SAFETY: the threads of one call share the pointers; they read A and B and write disjoint parts of C, which
+// each method's partition sees to.
+unsafe impl<E: Element> Send for Product<E> {}
+// SAFETY: as above.
+unsafe impl<E: Element> Sync for Product<E> {}
+
+impl<E: Element> Product<E> {
+    /// The product of another element of the batch: A, B and C moved by element offsets, then A and B
+    /// exchanged if `transposed` (the geometry is turned already).
+    ///
+    /// # Safety
+    /// The offsets are those of the batch.
+    pub(super) unsafe fn moved(&self, [a, b, c]: [isize; 3], transposed: bool) -> Product<E> {
+        // SAFETY: by the contract above.
+        let (a, b, c) = unsafe { (self.a.offset(a), self.b.offset(b), self.c.offset(c)) };
+        let (a, b) = if transposed { (b, a) } else { (a, b) };
+        Product { a, b, c, ..*self }
+    }
+
+    /// # Safety
+    /// `row < m` and `step <= k`.
+    #[inline(always)]
+    pub(super) unsafe fn a_at(&self, row: usize, step: usize) -> *const E {
+        let a = self.geometry.a;
+        // SAFETY: inside A, by the contract above and that of `gemm`.
+        unsafe { self.a.offset(row as isize * a.row + step as isize * a.column) }
+    }
+
+    /// # Safety
+    /// `step < k` and `column < n`.
+    #[inline(always)]
+    pub(super) unsafe fn b_at(&self, step: usize, column: usize) -> *const E {
+        let b = self.geometry.b;
+        // SAFETY: inside B, by the contract above and that of `gemm`.
+        unsafe { self.b.offset(step as isize * b.row + column as isize * b.column) }
+    }
+
+    /// # Safety
+    /// `row < m` and `column < n`.
+    #[inline(always)]
+    pub(super) unsafe fn c_at(&self, row: usize, column: usize) -> *mut E {
+        let c = self.geometry.c;
+        // SAFETY: inside C, by the contract above and that of `gemm`.
+        unsafe { self.c.offset(row as isize * c.row + column as isize * c.column) }
+    }
+
+    /// `c[row, column] = alpha * sum + beta * c[row, column]`, rounded once; reads C only if `beta` is not 0.
+    ///
+    /// # Safety
+    /// `row < m`, `column < n`, and no other thread has that element.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, row: usize, column: usize, sum: E::Sum) {
+        use super::element::Accumulator;
+        // SAFETY: by the contract above.
+        unsafe {
+            let c = self.c_at(row, column);
+            let scaled = sum.mul(self.alpha);
+            *c = E::narrow(if self.beta == E::Sum::ZERO {
+                scaled
+            } else {
+                scaled.add((*c).widen().mul(self.beta))
+            });
+        }
+    }
+
+    /// The case without products, `k == 0`: `c = beta * c`.
+    ///
+    /// # Safety
+    /// `gemm`'s contract.
+    pub(super) unsafe fn scale_only(&self) {
+        use super::element::Accumulator;
+        for row in 0..self.geometry.m {
+            for column in 0..self.geometry.n {
+                // SAFETY: inside C; this is the only thread.
+                unsafe { self.write(row, column, E::Sum::ZERO) };
+            }
+        }
+    }
+}
+
+/// A pointer into the workspace that the parts of one job share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<T>(pub(super) *mut T);
+
+// SAFETY: the methods hand each part of a job its own region, or a region that nobody writes meanwhile.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    /// `offset` lies in the workspace region this points to.
+    #[inline(always)]
+    pub(super) unsafe fn add(self, offset: usize) -> *mut T {
+        // SAFETY: by the contract above.
+        unsafe { self.0.add(offset) }
+    }
+}
