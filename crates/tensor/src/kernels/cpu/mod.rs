@@ -1,4 +1,48 @@
-//! CPU kernels. [`simd`] picks the instruction set, [`crate::parallel`] the threads.
+//! CPU kernels: the loops that touch bytes, as functions on a [`CpuLaunch`](crate::operand::CpuLaunch).
+//! Shapes and dtypes were checked by dispatch; kernels never allocate, and scratch is the launch's
+//! workspace. [`simd`] picks the instruction set, [`crate::parallel`] the threads.
+//!
+//! Start with `iterate.rs` (how any layouts become loops) and `map.rs` (typed loops); the other files are
+//! one family of operations each.
 
+// Kernels land before the operations that call them; this goes when those are here.
+#![allow(dead_code)]
+
+use plimsoll_core::{DType, Error, Result};
+
+use crate::operand::CpuLaunch;
+
+pub(crate) mod binary;
+pub(crate) mod compare;
+pub(crate) mod copy;
+pub(crate) mod fill;
 pub mod gemm;
+mod generate;
+mod iterate;
+mod map;
+mod math32;
+mod math64;
+mod number;
+mod real;
+pub(crate) mod select;
 pub mod simd;
+#[cfg(test)]
+mod testing;
+mod turn;
+pub(crate) mod unary;
+
+/// The dtype of the first input, which the kernels of most families are chosen by.
+#[inline]
+fn input_dtype(launch: &CpuLaunch<'_>) -> Result<DType> {
+    match launch.inputs.first() {
+        Some(input) => Ok(input.dtype()),
+        None => Err(Error::invalid_argument("the kernel was launched without inputs")
+            .in_operation(launch.operation)),
+    }
+}
+
+/// A kernel was handed a dtype that it does not compute in.
+#[cold]
+fn wrong_dtype(operation: &'static str, dtype: DType) -> Error {
+    Error::dtype(operation, format!("there is no CPU kernel for {dtype} operands here"))
+}

@@ -1,0 +1,307 @@
+//! The strided-iteration engine under every elementwise kernel: operands of any layout become tiles (rows
+//! of equal length with constant byte strides) that a kernel's loop can run over.
+//!
+//! Operand 0 is the output; its shape governs and the others broadcast to it. Dimensions of size 1 are
+//! dropped, the rest sorted by the output's strides and merged where every operand allows it. Where an
+//! input runs along another dimension than the output (a transposed matrix), blocks of it are turned in a
+//! small buffer on the stack (`turn.rs`), so that both sides move whole cache lines.
+//!
+//! This file knows no element types: `map.rs` has the typed loops. Reductions have their own iteration
+//! (`reduce/`).
+
+use plimsoll_core::Layout;
+use smallvec::SmallVec;
+
+use super::turn;
+use crate::operand::Operand;
+use crate::parallel;
+
+/// Elements under which a second thread is not worth its wake-up.
+pub(super) const GRAIN: usize = 32 * 1024;
+
+/// Threads split at multiples of this many elements, so that they do not write one cache line together.
+const ALIGNED: usize = 256;
+
+/// Sizes under which a transposed pattern is not worth a block buffer.
+const SMALLEST_TURN: usize = 8;
+
+/// `rows` rows of `len` elements. Strides are in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tile<const N: usize> {
+    /// The first element of each operand; the output is the first.
+    pub(super) pointers: [*mut u8; N],
+    /// From one element of a row to the next.
+    pub(super) inner: [usize; N],
+    /// From one row to the next.
+    pub(super) outer: [usize; N],
+    /// Elements of a row.
+    pub(super) len: usize,
+    /// Rows.
+    pub(super) rows: usize,
+}
+
+impl<const N: usize> Tile<N> {
+    /// The pointers of row `row`.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> [*mut u8; N] {
+        std::array::from_fn(|i| self.pointers[i].wrapping_add(row * self.outer[i]))
+    }
+}
+
+/// Pointers that threads of one launch share.
+#[derive(Clone, Copy)]
+struct Starts<const N: usize>([*mut u8; N]);
+
+// SAFETY: addresses only; the launch's claim lets any thread of the pool read its inputs, and the tiles
+// that the threads get write disjoint parts of its output.
+unsafe impl<const N: usize> Send for Starts<N> {}
+// SAFETY: as for Send.
+unsafe impl<const N: usize> Sync for Starts<N> {}
+
+impl<const N: usize> Starts<N> {
+    #[inline]
+    fn at(&self, bytes: impl Fn(usize) -> usize) -> [*mut u8; N] {
+        std::array::from_fn(|i| self.0[i].wrapping_add(bytes(i)))
+    }
+}
+
+/// Calls `body` on tiles that together cover every element of `operands[0]` once, from several threads
+/// when there are many. The other operands broadcast to its shape.
+#[inline]
+pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
+    let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
+    let out = operands[0].layout();
+    if out.is_contiguous() {
+        let numel = out.numel();
+        let strides = flat_strides(&operands, out, numel);
+        if let Some(inner) = strides {
+            if numel == 0 {
+                return;
+            }
+            let tile = |start: usize, len: usize| {
+                body(&Tile {
+                    pointers: starts.at(|i| start * inner[i]),
+                    inner,
+                    outer: [0; N],
+                    len,
+                    rows: 1,
+                });
+            };
+            if numel <= GRAIN {
+                tile(0, numel);
+            } else {
+                split_aligned(numel, &tile);
+            }
+            return;
+        }
+    }
+    Plan::new(&operands).run(starts, &body);
+}
+
+/// Byte strides if every operand lies row-major like the output, or is a single element.
+#[inline]
+fn flat_strides<const N: usize>(
+    operands: &[Operand<'_>; N],
+    out: &Layout,
+    numel: usize,
+) -> Option<[usize; N]> {
+    let mut inner = [operands[0].dtype().size_bytes(); N];
+    for (operand, inner) in operands.iter().zip(&mut inner).skip(1) {
+        let layout = operand.layout();
+        if layout.shape() == out.shape() && layout.is_contiguous() {
+            *inner = operand.dtype().size_bytes();
+        } else if numel > 0 && layout.shape().iter().all(|&size| size == 1) {
+            *inner = 0;
+        } else {
+            return None;
+        }
+    }
+    Some(inner)
+}
+
+/// Splits `work` elements over the threads at multiples of [`ALIGNED`]: calls `body(start, len)`.
+pub(super) fn split_aligned(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
+    parallel::split(work.div_ceil(ALIGNED), GRAIN / ALIGNED, |units| {
+        let start = units.start * ALIGNED;
+        body(start, work.min(units.end * ALIGNED) - start);
+    });
+}
+
+/// The merged dimensions, outermost first. Never without a dimension, never empty of elements unless
+/// `numel` is 0.
+struct Plan<const N: usize> {
+    sizes: SmallVec<[usize; 6]>,
+    strides: SmallVec<[[usize; N]; 6]>,
+    element_bytes: [usize; N],
+    numel: usize,
+}
+
+impl<const N: usize> Plan<N> {
+    fn new(operands: &[Operand<'_>; N]) -> Plan<N> {
+        let element_bytes = std::array::from_fn(|i| operands[i].dtype().size_bytes());
+        let shape = operands[0].shape();
+        let mut dims: SmallVec<[(usize, [usize; N]); 6]> = SmallVec::new();
+        for (d, &size) in shape.iter().enumerate() {
+            if size == 1 {
+                continue;
+            }
+            let strides: [usize; N] = std::array::from_fn(|i| {
+                let layout = operands[i].layout();
+                // Dimensions are matched from the last; a missing one, or one of size 1, stretches.
+                match (d + layout.rank()).checked_sub(shape.len()) {
+                    Some(own) if layout.shape()[own] != 1 => {
+                        layout.strides()[own] * element_bytes[i]
+                    }
+                    _ => 0,
+                }
+            });
+            // Insertion keeps equal strides in their order.
+            let at = dims.iter().position(|dim| dim.1[0] < strides[0]).unwrap_or(dims.len());
+            dims.insert(at, (size, strides));
+        }
+        let mut plan = Plan {
+            sizes: SmallVec::new(),
+            strides: SmallVec::new(),
+            element_bytes,
+            numel: operands[0].layout().numel(),
+        };
+        for (size, strides) in dims {
+            match (plan.sizes.last_mut(), plan.strides.last_mut()) {
+                (Some(last), Some(outer)) if (0..N).all(|i| outer[i] == strides[i] * size) => {
+                    *last *= size;
+                    *outer = strides;
+                }
+                _ => {
+                    plan.sizes.push(size);
+                    plan.strides.push(strides);
+                }
+            }
+        }
+        if plan.sizes.is_empty() {
+            plan.sizes.push(1);
+            plan.strides.push([0; N]);
+        }
+        plan
+    }
+
+    fn run(&self, starts: Starts<N>, body: &(dyn Fn(&Tile<N>) + Sync)) {
+        if self.numel == 0 {
+            return;
+        }
+        if let Some(across) = self.turned_dimension() {
+            return self.run_turned(starts, across, body);
+        }
+        if self.numel <= GRAIN {
+            return self.range(starts, 0, self.numel, body);
+        }
+        split_aligned(self.numel, &|start, len| self.range(starts, start, start + len, body));
+    }
+
+    /// Tiles for the elements `start..end`, counted in the plan's order of dimensions.
+    fn range(&self, starts: Starts<N>, start: usize, end: usize, body: &(dyn Fn(&Tile<N>) + Sync)) {
+        let last = self.sizes.len() - 1;
+        let (len, inner) = (self.sizes[last], self.strides[last]);
+        let (height, outer) =
+            if last == 0 { (1, [0; N]) } else { (self.sizes[last - 1], self.strides[last - 1]) };
+        let mut at = start;
+        while at < end {
+            let (row, column) = (at / len, at % len);
+            let left = end - at;
+            // A part of a row, or as many whole rows as this thread and this slab have.
+            let (rows, columns) = if column != 0 || left < len {
+                (1, left.min(len - column))
+            } else {
+                ((left / len).min(height - row % height), len)
+            };
+            let offsets = self.offsets(row, last);
+            body(&Tile {
+                pointers: starts.at(|i| offsets[i] + column * inner[i]),
+                inner,
+                outer,
+                len: columns,
+                rows,
+            });
+            at += rows * columns;
+        }
+    }
+
+    /// Byte offsets of index `index` into the first `dims` dimensions.
+    fn offsets(&self, mut index: usize, dims: usize) -> [usize; N] {
+        let mut offsets = [0; N];
+        for d in (0..dims).rev() {
+            let at = index % self.sizes[d];
+            index /= self.sizes[d];
+            for (offset, stride) in offsets.iter_mut().zip(&self.strides[d]) {
+                *offset += at * stride;
+            }
+        }
+        offsets
+    }
+
+    /// Whether input `i` runs along dimension `d` while the output runs along the last.
+    fn runs_along(&self, i: usize, d: usize) -> bool {
+        let inner = self.strides[self.sizes.len() - 1][i];
+        inner != 0 && inner != self.element_bytes[i] && self.strides[d][i] == self.element_bytes[i]
+    }
+
+    /// The dimension along which some input is contiguous and the output is not, if there is one worth
+    /// turning blocks for.
+    fn turned_dimension(&self) -> Option<usize> {
+        let last = self.sizes.len() - 1;
+        if last == 0 || self.sizes[last] < SMALLEST_TURN || self.numel < 1024 {
+            return None;
+        }
+        (0..last).find(|&d| self.sizes[d] >= SMALLEST_TURN && (1..N).any(|i| self.runs_along(i, d)))
+    }
+
+    /// Runs over square blocks of (dimension `across`, last dimension), inputs that run along `across`
+    /// turned into buffers first.
+    fn run_turned(&self, starts: Starts<N>, across: usize, body: &(dyn Fn(&Tile<N>) + Sync)) {
+        let last = self.sizes.len() - 1;
+        let widest = self.element_bytes.iter().copied().max().unwrap_or(8);
+        let edge = turn::edge(widest);
+        let (down, along) = (self.sizes[across].div_ceil(edge), self.sizes[last].div_ceil(edge));
+        let mut rest = Plan {
+            sizes: self.sizes.clone(),
+            strides: self.strides.clone(),
+            element_bytes: self.element_bytes,
+            numel: 0,
+        };
+        rest.sizes.truncate(last);
+        rest.strides.truncate(last);
+        rest.sizes.remove(across);
+        rest.strides.remove(across);
+        let batches: usize = rest.sizes.iter().product();
+        let (inner, outer) = (self.strides[last], self.strides[across]);
+        let turned: [bool; N] = std::array::from_fn(|i| i > 0 && self.runs_along(i, across));
+        parallel::split(batches * down * along, (GRAIN / (edge * edge)).max(1), |blocks| {
+            let mut buffers = [const { turn::Buffer::new() }; N];
+            for block in blocks {
+                let (row, column) = (block / along % down * edge, block % along * edge);
+                let offsets = rest.offsets(block / along / down, rest.sizes.len());
+                let mut tile = Tile {
+                    pointers: starts.at(|i| offsets[i] + row * outer[i] + column * inner[i]),
+                    inner,
+                    outer,
+                    len: edge.min(self.sizes[last] - column),
+                    rows: edge.min(self.sizes[across] - row),
+                };
+                for i in 1..N {
+                    if turned[i] {
+                        let bytes = self.element_bytes[i];
+                        // SAFETY: the tile lies inside input `i` (the plan's dimensions are its layout's,
+                        // which dispatch checked against the storage), elements along `across` are
+                        // neighbours there, and the block is at most `edge` on a side.
+                        unsafe {
+                            buffers[i].turn(tile.pointers[i], inner[i], bytes, tile.rows, tile.len);
+                        }
+                        tile.pointers[i] = buffers[i].start();
+                        tile.inner[i] = bytes;
+                        tile.outer[i] = tile.len * bytes;
+                    }
+                }
+                body(&tile);
+            }
+        });
+    }
+}
