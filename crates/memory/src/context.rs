@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::annotations::{self, Stage};
 use crate::lock::Lock;
 
 /// The part of a training iteration that is running.
@@ -25,14 +26,20 @@ pub enum Phase {
     Other = 3,
 }
 
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Phase {
+    const fn word(self) -> &'static str {
+        match self {
             Phase::Forward => "forward",
             Phase::Backward => "backward",
             Phase::Optimizer => "optimizer",
             Phase::Other => "other",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
     }
 }
 
@@ -117,7 +124,10 @@ pub fn current_module() -> ModulePath {
 
 /// Says that training iteration `step` begins; returns the previous one. Process-wide.
 pub fn set_step(step: u64) -> u64 {
-    STEP.swap(step, Ordering::Relaxed)
+    let previous = STEP.swap(step, Ordering::Relaxed);
+    annotations::mark(Stage::End, || format!("step {previous}").into());
+    annotations::mark(Stage::Start, || format!("step {step}").into());
+    previous
 }
 
 /// The training iteration in force, 0 before any was set.
@@ -129,6 +139,7 @@ pub fn current_step() -> u64 {
 /// While this guard lives, origins made on this thread carry its phase.
 #[derive(Debug)]
 pub struct PhaseScope {
+    phase: Phase,
     previous: Phase,
     not_send: PhantomData<*const ()>,
 }
@@ -136,13 +147,15 @@ pub struct PhaseScope {
 /// Enters a phase of training on this thread, until the guard drops.
 #[must_use = "the phase is in force only while the guard lives"]
 pub fn enter_phase(phase: Phase) -> PhaseScope {
+    annotations::mark(Stage::Start, || phase.word().into());
     let previous = PHASE.try_with(|current| current.replace(phase)).unwrap_or_default();
-    PhaseScope { previous, not_send: PhantomData }
+    PhaseScope { phase, previous, not_send: PhantomData }
 }
 
 impl Drop for PhaseScope {
     fn drop(&mut self) {
         let _ = PHASE.try_with(|current| current.set(self.previous));
+        annotations::mark(Stage::End, || self.phase.word().into());
     }
 }
 

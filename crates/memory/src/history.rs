@@ -1,24 +1,35 @@
-//! What is recorded of the past, and how much of it. The entries themselves are events of the ledger;
-//! a snapshot carries them as its traces.
+//! The past of an arena: its last events, oldest dropped first. The ledger hands every event over under
+//! the arena's lock, so the order here is the order in which they happened, and a snapshot that holds
+//! the lock sees entries and blocks that agree.
+//!
+//! Rings for each thread, merged by a sequence number, were weighed and refused: an entry written after
+//! the lock is gone can miss the snapshot that its block is in (PyTorch's viewer then fails), and one
+//! written under the lock gains nothing from a ring of its own. What costs time is the clock, not the
+//! ring: see `clock.rs`.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::event::Event;
+use crate::annotations;
+use crate::clock::Clock;
+use crate::event::{Action, Event, SplitChange};
+use crate::kind::Kind;
+use crate::origin::OriginId;
+use crate::site::Site;
+use crate::size_class::Pool;
+use crate::source::StreamId;
 
 /// How much the history records, in PyTorch's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum HistoryLevel {
-    /// Nothing.
+    /// Nothing, and what was recorded is forgotten. Live blocks have their origins all the same.
     #[default]
     Off,
-    /// No events; live blocks carry their origins into snapshots.
+    /// No events: snapshots show the state alone.
     State,
-    /// Events, with the origin of the allocation on each.
+    /// Events, each with the origin of its allocation.
     Alloc,
-    /// Events; frees also carry where they were asked for.
+    /// Events; frees also say where they happened.
     All,
 }
 
@@ -36,31 +47,91 @@ impl fmt::Display for HistoryLevel {
 /// One recorded event.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its place in the arena's order of events.
+    /// Its place in the arena's order of recorded events, from 0. Numbers have no gaps, so the first
+    /// one kept tells how many were dropped.
     pub sequence: u64,
-    /// When, in microseconds since 1970.
+    /// When, in microseconds since 1970. Never earlier than the entry before.
     pub time_us: u64,
     /// What.
     pub event: Event,
+    /// Where a free happened, at [`HistoryLevel::All`]: the line in force, module and phase.
+    pub freed_by: Option<OriginId>,
 }
+
+/// An entry as it is kept: one cache line, so that recording touches one.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    ticks: u64,
+    address: usize,
+    requested_bytes: usize,
+    allocated_bytes: usize,
+    step: u64,
+    stream: StreamId,
+    origin: OriginId,
+    freed_by: OriginId,
+    action: Action,
+    pool: Pool,
+    kind: Kind,
+}
+
+const _: () = assert!(size_of::<Stored>() <= 64, "an entry fits a cache line");
 
 /// The recorder of one arena, written by its ledger under the arena's lock.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     level: HistoryLevel,
     max_entries: usize,
-    sequence: u64,
-    ring: VecDeque<Entry>,
+    /// Grows up to `max_entries`; from then on `oldest` goes round.
+    ring: Vec<Stored>,
+    oldest: usize,
+    /// How many were recorded since the history was last off.
+    recorded: u64,
+    clock: Clock,
 }
 
 impl History {
+    /// Changes what is recorded from now on; returns the previous level. Entries past a smaller
+    /// maximum are dropped, oldest first, and `Off` drops all.
     pub(crate) fn set(&mut self, level: HistoryLevel, max_entries: usize) -> HistoryLevel {
+        let previous = std::mem::replace(&mut self.level, level);
+        let (did, does) = (previous >= HistoryLevel::Alloc, level >= HistoryLevel::Alloc);
+        if did != does {
+            annotations::recording(does);
+        }
         self.max_entries = max_entries;
-        std::mem::replace(&mut self.level, level)
+        self.ring.rotate_left(self.oldest);
+        self.oldest = 0;
+        let excess = self.ring.len().saturating_sub(max_entries);
+        self.ring.drain(..excess);
+        if level == HistoryLevel::Off {
+            self.ring = Vec::new();
+            self.recorded = 0;
+        }
+        if does && !did && self.ring.is_empty() {
+            self.clock = Clock::start();
+        }
+        previous
     }
 
+    pub(crate) fn max_entries(&self) -> usize {
+        self.max_entries
+    }
+
+    /// The entries kept, oldest first.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.ring.iter().copied().collect()
+        let dropped = self.recorded - self.ring.len() as u64;
+        let reading = self.clock.reading();
+        let mut latest_us = 0;
+        let (newer, older) = self.ring.split_at(self.oldest);
+        let ordered = older.iter().chain(newer);
+        ordered
+            .zip(dropped..)
+            .map(|(stored, sequence)| {
+                // Ticks of two processors may differ by a little; the order is the sequence's.
+                latest_us = reading.time_us(stored.ticks).max(latest_us);
+                stored.entry(sequence, latest_us)
+            })
+            .collect()
     }
 
     #[inline]
@@ -70,13 +141,163 @@ impl History {
         }
     }
 
+    #[inline(never)]
     fn push(&mut self, event: &Event) {
-        self.sequence += 1;
-        if self.ring.len() >= self.max_entries {
-            self.ring.pop_front();
+        let stored = self.stored(event);
+        if self.ring.len() < self.max_entries {
+            self.ring.push(stored);
+        } else if let Some(place) = self.ring.get_mut(self.oldest) {
+            *place = stored;
+            self.oldest = if self.oldest + 1 == self.ring.len() { 0 } else { self.oldest + 1 };
         }
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (sequence, time_us) = (self.sequence, time.as_micros() as u64);
-        self.ring.push_back(Entry { sequence, time_us, event: *event });
+        self.recorded += 1;
+    }
+
+    fn stored(&self, event: &Event) -> Stored {
+        let mut stored = Stored {
+            ticks: 0,
+            address: event.address,
+            requested_bytes: event.requested_bytes,
+            allocated_bytes: event.allocated_bytes,
+            step: event.step,
+            stream: event.stream,
+            origin: event.origin,
+            freed_by: OriginId::UNKNOWN,
+            action: event.action,
+            pool: event.pool,
+            kind: event.kind,
+        };
+        match (event.action, self.newest()) {
+            // A free that nothing delays is two events at one moment: the clock is read once.
+            (Action::FreeCompleted, Some(newest))
+                if newest.action == Action::FreeRequested && newest.address == event.address =>
+            {
+                stored.ticks = newest.ticks;
+                stored.freed_by = newest.freed_by;
+            }
+            (Action::FreeRequested | Action::FreeCompleted, _)
+                if self.level == HistoryLevel::All =>
+            {
+                stored.ticks = Clock::ticks();
+                stored.freed_by = OriginId::intern("free", Site::in_force());
+            }
+            _ => stored.ticks = Clock::ticks(),
+        }
+        stored
+    }
+
+    fn newest(&self) -> Option<&Stored> {
+        match self.oldest {
+            0 => self.ring.last(),
+            oldest => self.ring.get(oldest - 1),
+        }
+    }
+}
+
+impl Stored {
+    fn entry(&self, sequence: u64, time_us: u64) -> Entry {
+        let event = Event {
+            action: self.action,
+            pool: self.pool,
+            kind: self.kind,
+            origin: self.origin,
+            address: self.address,
+            requested_bytes: self.requested_bytes,
+            allocated_bytes: self.allocated_bytes,
+            stream: self.stream,
+            step: self.step,
+            split: SplitChange::default(),
+        };
+        let known = self.freed_by != OriginId::UNKNOWN;
+        Entry { sequence, time_us, event, freed_by: known.then_some(self.freed_by) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(action: Action, address: usize) -> Event {
+        Event {
+            action,
+            pool: Pool::Small,
+            kind: Kind::Activation,
+            origin: OriginId::UNKNOWN,
+            address,
+            requested_bytes: 10,
+            allocated_bytes: 512,
+            stream: StreamId::DEFAULT,
+            step: 3,
+            split: SplitChange::default(),
+        }
+    }
+
+    fn addresses(history: &History) -> Vec<usize> {
+        history.entries().iter().map(|entry| entry.event.address).collect()
+    }
+
+    #[test]
+    fn keeps_the_newest_in_order_and_numbers_without_gaps() {
+        let mut history = History::default();
+        history.record(&event(Action::Allocated, 99));
+        assert!(history.entries().is_empty(), "nothing is recorded while off");
+        history.set(HistoryLevel::State, 4);
+        history.record(&event(Action::Allocated, 99));
+        assert!(history.entries().is_empty(), "the state has no events");
+        assert_eq!(history.set(HistoryLevel::Alloc, 4), HistoryLevel::State);
+        (1..=3).for_each(|n| history.record(&event(Action::Allocated, n)));
+        assert_eq!(addresses(&history), [1, 2, 3]);
+        (4..=11).for_each(|n| history.record(&event(Action::Allocated, n)));
+        assert_eq!(addresses(&history), [8, 9, 10, 11]);
+        let entries = history.entries();
+        assert_eq!(entries.iter().map(|e| e.sequence).collect::<Vec<_>>(), [7, 8, 9, 10]);
+        assert!(entries.windows(2).all(|pair| pair[0].time_us <= pair[1].time_us));
+        assert_eq!(entries[0].event.step, 3);
+        assert_eq!(entries[0].event.kind, Kind::Activation);
+    }
+
+    #[test]
+    fn a_smaller_maximum_drops_the_oldest_and_a_larger_one_goes_on() {
+        let mut history = History::default();
+        history.set(HistoryLevel::Alloc, 4);
+        (1..=6).for_each(|n| history.record(&event(Action::Allocated, n)));
+        history.set(HistoryLevel::Alloc, 2);
+        assert_eq!(addresses(&history), [5, 6]);
+        history.set(HistoryLevel::Alloc, 3);
+        (7..=8).for_each(|n| history.record(&event(Action::Allocated, n)));
+        assert_eq!(addresses(&history), [6, 7, 8]);
+        assert_eq!(history.entries()[0].sequence, 5);
+        history.set(HistoryLevel::Off, 3);
+        assert!(history.entries().is_empty());
+    }
+
+    #[test]
+    fn no_entries_at_most_is_no_entries() {
+        let mut history = History::default();
+        history.set(HistoryLevel::All, 0);
+        history.record(&event(Action::Allocated, 1));
+        assert!(history.entries().is_empty());
+    }
+
+    #[test]
+    fn only_the_highest_level_says_where_a_free_happened() {
+        for (level, known) in [(HistoryLevel::Alloc, false), (HistoryLevel::All, true)] {
+            let mut history = History::default();
+            history.set(level, 10);
+            history.record(&event(Action::Allocated, 1));
+            crate::site::with_site(Site::Foreign(4), || {
+                history.record(&event(Action::FreeRequested, 1));
+                history.record(&event(Action::FreeCompleted, 1));
+            });
+            let entries = history.entries();
+            assert_eq!(entries[0].freed_by, None);
+            for free in &entries[1..] {
+                assert_eq!(
+                    free.freed_by.map(|id| id.get().site),
+                    known.then_some(Site::Foreign(4))
+                );
+            }
+            assert_eq!(entries[1].time_us, entries[2].time_us);
+        }
     }
 }

@@ -58,6 +58,12 @@ impl Site {
         }
     }
 
+    /// The override that is in force on this thread, for callers that have no line of their own (drops).
+    #[inline]
+    pub(crate) fn in_force() -> Site {
+        OVERRIDE.try_with(Cell::get).ok().flatten().unwrap_or_default()
+    }
+
     /// The site in words, if it is known and its binding still has it.
     pub fn resolve(self) -> Option<ResolvedSite> {
         match self {
