@@ -2,7 +2,7 @@
 //! PyTorch's own tools open the files is `viz.py`'s to show.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_core::{Device, DeviceKind};
 use plimsoll_memory::{
@@ -80,39 +80,41 @@ fn trace_ends_in_the_blocks(device: &DeviceSnapshot) {
     assert_eq!(live, allocated);
 }
 
+fn churn(arena: &'static Arena, thread: usize) {
+    let mut kept = Vec::new();
+    for turn in 0..2000 {
+        let bytes = 100 + (turn * 7919 + thread * 104_729) % 3_000_000;
+        kept.push(arena.allocate(&request("churn", bytes, Kind::Temporary)).unwrap());
+        if kept.len() > 20 {
+            kept.swap_remove(turn % 20);
+        }
+        if turn.is_multiple_of(50) {
+            arena.empty_cache();
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_taken_while_threads_allocate_is_of_one_moment() {
     for caching in [true, false] {
         let configuration = recording().with_caching(caching);
         let arena = arena(&configuration);
-        let done = AtomicBool::new(false);
+        let running = AtomicUsize::new(3);
+        let mut taken = 0;
         std::thread::scope(|scope| {
-            for thread in 0..3usize {
-                let done = &done;
+            for thread in 0..3 {
+                let running = &running;
                 scope.spawn(move || {
-                    let mut kept = Vec::new();
-                    let mut turn = 0usize;
-                    while !done.load(Ordering::Relaxed) || turn < 100 {
-                        turn += 1;
-                        let bytes = 100 + (turn * 7919 + thread * 104_729) % 3_000_000;
-                        kept.push(
-                            arena.allocate(&request("churn", bytes, Kind::Temporary)).unwrap(),
-                        );
-                        if kept.len() > 20 {
-                            kept.swap_remove(turn % 20);
-                        }
-                        if turn.is_multiple_of(50) {
-                            arena.empty_cache();
-                        }
-                    }
+                    churn(arena, thread);
+                    running.fetch_sub(1, Ordering::Release);
                 });
             }
-            for _ in 0..20 {
+            while running.load(Ordering::Acquire) > 0 || taken == 0 {
                 let snapshot = Snapshot::take(&[arena], &configuration);
                 totals_agree(&snapshot.devices[0]);
                 trace_ends_in_the_blocks(&snapshot.devices[0]);
+                taken += 1;
             }
-            done.store(true, Ordering::Relaxed);
         });
         assert_eq!(arena.live_bytes(), 0);
     }
