@@ -60,8 +60,12 @@ impl Positions {
     }
 
     fn get(&self, index: &[usize]) -> usize {
-        let row = indices(&self.shape).iter().position(|i| i == index);
-        self.at[row.expect("the oracle indexes within its shape")]
+        assert!(index.len() == self.shape.len(), "the oracle indexes with one number a dimension");
+        let row = index.iter().zip(&self.shape).fold(0, |row, (&i, &size)| {
+            assert!(i < size, "the oracle indexes within its shape");
+            row * size + i
+        });
+        self.at[row]
     }
 
     fn gather(&self, shape: Vec<usize>, source: impl Fn(&[usize]) -> Vec<usize>) -> Positions {
