@@ -369,16 +369,18 @@ where
             if keeps_sums && !place.last_slice {
                 return;
             }
-            for i in 0..height {
-                for j in 0..width {
-                    let sum = *operands.c.offset(i as isize * operands.c_row + j as isize);
-                    if keeps_sums || place.first_slice {
-                        self.product.write(row + i, column + j, sum);
-                    } else {
-                        Product { beta: one, ..self.product }.write(row + i, column + j, sum);
-                    }
-                }
-            }
+            let product = match keeps_sums || place.first_slice {
+                true => self.product,
+                false => Product { beta: one, ..self.product },
+            };
+            let sums_row = operands.c_row as usize;
+            product.write_tile(
+                self.blocking.isa,
+                (row, column),
+                (height, width),
+                operands.c,
+                sums_row,
+            );
         }
     }
 }

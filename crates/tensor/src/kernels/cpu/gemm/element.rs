@@ -11,6 +11,7 @@ pub(super) trait Accumulator: Copy + PartialEq + Send + Sync + 'static {
     const ZERO: Self;
     const ONE: Self;
     fn from_f64(value: f64) -> Self;
+    fn to_f64(self) -> f64;
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     /// `self * factor + sum`, fused where the level fuses.
@@ -25,6 +26,10 @@ macro_rules! float_accumulator {
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
                 value as $float
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
             }
             #[inline(always)]
             fn add(self, other: Self) -> Self {
@@ -51,6 +56,10 @@ macro_rules! integer_accumulator {
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
                 value as $integer
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
             }
             #[inline(always)]
             fn add(self, other: Self) -> Self {
@@ -145,9 +154,13 @@ impl Element for bf16 {
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
+    /// To nearest, ties to even, without branches.
     #[inline(always)]
     fn narrow(sum: f32) -> bf16 {
-        bf16::from_f32(sum)
+        let bits = sum.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        let quiet_nan = bits >> 16 | 0x40;
+        bf16::from_bits(if sum.is_nan() { quiet_nan } else { rounded } as u16)
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
@@ -177,9 +190,19 @@ impl Element for f16 {
         let value = if bits & 0x7c00 == 0x7c00 { special } else { scaled };
         f32::from_bits(value.to_bits() | sign)
     }
+    /// To nearest, ties to even, without branches, for the same reason.
     #[inline(always)]
     fn narrow(sum: f32) -> f16 {
-        f16::from_f32(sum)
+        let bits = sum.to_bits();
+        let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+        let normal =
+            magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
+        // Below 2^-14 the steps are 2^-24: those of f32 at 0.5, so adding 0.5 rounds.
+        let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let special = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+        let small = if magnitude < 0x3880_0000 { subnormal } else { normal };
+        let value = if magnitude >= 0x4780_0000 { special } else { small };
+        f16::from_bits((value | sign) as u16)
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
@@ -193,6 +216,24 @@ impl Element for f16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn halves_round_as_the_library_says() {
+        // Every pattern of the upper 20 bits, with the lower bits just below, at and above a tie.
+        for upper in 0..1u32 << 20 {
+            for lower in [0, 1, 0x7ff, 0x800, 0x801, 0xfff] {
+                let value = f32::from_bits(upper << 12 | lower);
+                let (half, brain) =
+                    (<f16 as Element>::narrow(value), <bf16 as Element>::narrow(value));
+                if value.is_nan() {
+                    assert!(half.is_nan() && brain.is_nan());
+                } else {
+                    assert_eq!(half.to_bits(), f16::from_f32(value).to_bits(), "{value:e}");
+                    assert_eq!(brain.to_bits(), bf16::from_f32(value).to_bits(), "{value:e}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_f16_widens_as_the_library_says() {

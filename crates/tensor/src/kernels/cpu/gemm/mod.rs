@@ -4,8 +4,10 @@
 //! Nothing here allocates. [`Plan::new`] looks at sizes, strides, dtype and the number of threads and says
 //! how many workspace bytes the product needs, so a dry run knows them without running; the caller brings
 //! them. In the order to read: [`GemmShape`] (geometry), [`Plan`] (which method), `blocked` (the general
-//! one), `micro` (its inner loop), `pack`; `gemv` for a single row.
+//! one), `micro` (its inner loop), `pack`; `gemv` for a single row; `amx` for `bf16` on the matrix unit.
 
+mod amx;
+mod amx_tile;
 mod blocked;
 mod element;
 mod gemv;

@@ -3,6 +3,8 @@
 use half::{bf16, f16};
 use plimsoll_core::DType;
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::amx::{self, AmxBlocking};
 use super::blocked::{self, Blocking};
 use super::element::{Accumulator, Element};
 use super::gemv;
@@ -82,6 +84,8 @@ enum Method {
         parts: usize,
     },
     Blocked(Blocking),
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(AmxBlocking),
 }
 
 /// Multiply-adds that pay for waking one more thread.
@@ -97,15 +101,20 @@ impl Plan {
 
     /// Plans `shape` for another instruction set, capped by what the machine has.
     pub fn with_isa(shape: &GemmShape, isa: Isa) -> Plan {
+        Plan::with_units(shape, isa, true)
+    }
+
+    /// As [`Plan::with_isa`], with or without the matrix unit where there is one: tests take both ways.
+    pub(super) fn with_units(shape: &GemmShape, isa: Isa, allow_amx: bool) -> Plan {
         let isa = isa.min(Isa::detected());
         match shape.dtype {
-            DType::F32 => Plan::typed::<f32>(shape, isa),
-            DType::F64 => Plan::typed::<f64>(shape, isa),
-            DType::F16 => Plan::typed::<f16>(shape, isa),
-            DType::BF16 => Plan::typed::<bf16>(shape, isa),
-            DType::I32 => Plan::typed::<i32>(shape, isa),
-            DType::I64 => Plan::typed::<i64>(shape, isa),
-            DType::U8 => Plan::typed::<u8>(shape, isa),
+            DType::F32 => Plan::typed::<f32>(shape, isa, allow_amx),
+            DType::F64 => Plan::typed::<f64>(shape, isa, allow_amx),
+            DType::F16 => Plan::typed::<f16>(shape, isa, allow_amx),
+            DType::BF16 => Plan::typed::<bf16>(shape, isa, allow_amx),
+            DType::I32 => Plan::typed::<i32>(shape, isa, allow_amx),
+            DType::I64 => Plan::typed::<i64>(shape, isa, allow_amx),
+            DType::U8 => Plan::typed::<u8>(shape, isa, allow_amx),
             DType::Bool => Plan::nothing(isa),
         }
     }
@@ -139,7 +148,7 @@ impl Plan {
         Plan { isa, transposed: false, method: Method::Nothing, at_once: 1, product_bytes: 0 }
     }
 
-    fn typed<E: Element>(shape: &GemmShape, isa: Isa) -> Plan
+    fn typed<E: Element>(shape: &GemmShape, isa: Isa, allow_amx: bool) -> Plan
     where
         E::Sum: Kernels,
     {
@@ -159,12 +168,35 @@ impl Plan {
             (Method::ScaleOnly, 0)
         } else if g.m == 1 {
             (Method::Gemv { parts }, 0)
+        } else if let Some(planned) = Plan::amx(shape.dtype, &g, isa, parts, allow_amx) {
+            planned
         } else {
             let blocking = Blocking::new::<E>(&g, isa, parts);
             let bytes = blocking.workspace_bytes::<E>(&g).next_multiple_of(64);
             (Method::Blocked(blocking), bytes)
         };
         Plan { isa, transposed, method, at_once, product_bytes }
+    }
+
+    /// The matrix unit's plan, where it applies.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn amx(
+        dtype: DType,
+        g: &Geometry,
+        isa: Isa,
+        parts: usize,
+        allowed: bool,
+    ) -> Option<(Method, usize)> {
+        if dtype != DType::BF16 || !allowed || !amx::available(isa) {
+            return None;
+        }
+        let blocking = AmxBlocking::new(g, parts);
+        Some((Method::Amx(blocking), blocking.workspace_bytes()))
+    }
+
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    fn amx(_: DType, _: &Geometry, _: Isa, _: usize, _: bool) -> Option<(Method, usize)> {
+        None
     }
 
     unsafe fn run_typed<E: Element>(&self, problem: &Gemm, workspace: *mut u8)
@@ -221,6 +253,8 @@ impl Plan {
                 Method::ScaleOnly => product.scale_only(),
                 Method::Gemv { parts } => gemv::run(product, self.isa, *parts),
                 Method::Blocked(blocking) => blocked::run(product, blocking, workspace),
+                #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+                Method::Amx(blocking) => amx::run(product.assume_bf16(), blocking, workspace),
             }
         }
     }

@@ -1,7 +1,8 @@
 //! One product with its pointers, as the methods (`blocked.rs`, `gemv.rs`) see it.
 
-use super::element::Element;
+use super::element::{Accumulator, Element};
 use super::geometry::Geometry;
+use crate::kernels::cpu::simd::{self, Isa, Level, LevelKernel};
 
 /// `c = alpha * a * b + beta * c` over the geometry.
 #[derive(Clone, Copy)]
@@ -31,6 +32,23 @@ impl<E: Element> Product<E> {
         let (a, b, c) = unsafe { (self.a.offset(a), self.b.offset(b), self.c.offset(c)) };
         let (a, b) = if transposed { (b, a) } else { (a, b) };
         Product { a, b, c, ..*self }
+    }
+
+    /// The same product, where `E` is `bf16`, as the compiler cannot see.
+    ///
+    /// # Panics
+    /// If `E` is anything else: a plan for `bf16` was run on it.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub(super) fn assume_bf16(&self) -> Product<half::bf16> {
+        assert!(E::DTYPE == plimsoll_core::DType::BF16, "planned for bf16 alone");
+        Product {
+            geometry: self.geometry,
+            a: self.a.cast(),
+            b: self.b.cast(),
+            c: self.c.cast(),
+            alpha: self.alpha.to_f64() as f32,
+            beta: self.beta.to_f64() as f32,
+        }
     }
 
     /// # Safety
@@ -66,7 +84,6 @@ impl<E: Element> Product<E> {
     /// `row < m`, `column < n`, and no other thread has that element.
     #[inline(always)]
     pub(super) unsafe fn write(&self, row: usize, column: usize, sum: E::Sum) {
-        use super::element::Accumulator;
         // SAFETY: by the contract above.
         unsafe {
             let c = self.c_at(row, column);
@@ -79,16 +96,66 @@ impl<E: Element> Product<E> {
         }
     }
 
+    /// Writes a tile of sums that lies in the workspace, as [`Product::write`] does.
+    ///
+    /// # Safety
+    /// The tile at `(row, column)` of `(height, width)` is inside C and no other thread has it; `sums` is
+    /// readable for its rows, `sums_row` apart.
+    pub(super) unsafe fn write_tile(
+        &self,
+        isa: Isa,
+        (row, column): (usize, usize),
+        (height, width): (usize, usize),
+        sums: *const E::Sum,
+        sums_row: usize,
+    ) {
+        let product = *self;
+        simd::dispatch_on(isa, WriteTile { product, row, column, height, width, sums, sums_row });
+    }
+
     /// The case without products, `k == 0`: `c = beta * c`.
     ///
     /// # Safety
     /// `gemm`'s contract.
     pub(super) unsafe fn scale_only(&self) {
-        use super::element::Accumulator;
         for row in 0..self.geometry.m {
             for column in 0..self.geometry.n {
                 // SAFETY: inside C; this is the only thread.
                 unsafe { self.write(row, column, E::Sum::ZERO) };
+            }
+        }
+    }
+}
+
+struct WriteTile<E: Element> {
+    product: Product<E>,
+    row: usize,
+    column: usize,
+    height: usize,
+    width: usize,
+    sums: *const E::Sum,
+    sums_row: usize,
+}
+
+impl<E: Element> LevelKernel for WriteTile<E> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let Product { alpha, beta, geometry, .. } = self.product;
+        for i in 0..self.height {
+            // SAFETY: `write_tile`'s contract.
+            unsafe {
+                let sums = self.sums.add(i * self.sums_row);
+                let c = self.product.c_at(self.row + i, self.column);
+                if geometry.c.column == 1 && beta == E::Sum::ZERO {
+                    for j in 0..self.width {
+                        *c.add(j) = E::narrow((*sums.add(j)).mul(alpha));
+                    }
+                } else {
+                    for j in 0..self.width {
+                        self.product.write(self.row + i, self.column + j, *sums.add(j));
+                    }
+                }
             }
         }
     }

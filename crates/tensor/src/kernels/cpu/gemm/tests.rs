@@ -93,6 +93,7 @@ fn extent(strides: Strides, rows: usize, columns: usize) -> usize {
 #[derive(Clone, Debug)]
 struct Case {
     isa: Isa,
+    amx: bool,
     threads: usize,
     batch: Vec<usize>,
     m: usize,
@@ -149,7 +150,7 @@ fn check<T: Value>(case: &Case) {
     };
     let mut after = before.clone();
     parallel::with_threads(threads, || {
-        let plan = Plan::with_isa(&shape, isa);
+        let plan = Plan::with_units(&shape, isa, case.amx);
         // Canaries behind the workspace; NaN bytes inside, so that unwritten parts show.
         let bytes = plan.workspace_bytes();
         let mut workspace = vec![0xffu8; bytes + 64 + 64];
@@ -218,7 +219,10 @@ fn check_dtype(dtype: DType, case: &Case) {
         DType::F32 => check::<f32>(case),
         DType::F64 => check::<f64>(case),
         DType::F16 => check::<f16>(case),
-        DType::BF16 => check::<bf16>(case),
+        DType::BF16 => {
+            check::<bf16>(case);
+            check::<bf16>(&Case { amx: false, ..case.clone() });
+        }
         DType::I32 => check::<i32>(case),
         DType::I64 => check::<i64>(case),
         DType::U8 => check::<u8>(case),
@@ -233,6 +237,7 @@ const SIZES: [usize; 18] = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64,
 fn plain(m: usize, n: usize, k: usize) -> Case {
     Case {
         isa: Isa::detected(),
+        amx: true,
         threads: 2,
         batch: vec![],
         m,
@@ -372,7 +377,7 @@ proptest! {
         seed: u64,
     ) {
         let isa = Isa::available().nth(level).unwrap_or(Isa::Scalar);
-        let case = Case { isa, threads, batch, m, n, k, layouts: [a, b, c], alpha, beta, seed };
+        let case = Case { isa, amx: true, threads, batch, m, n, k, layouts: [a, b, c], alpha, beta, seed };
         check_dtype(DTYPES[dtype], &case);
     }
 }
