@@ -38,12 +38,13 @@ static RECORDING: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) static ANNOTATIONS: Lock<VecDeque<Annotation>> = Lock::new(VecDeque::new());
 
-/// An arena began (`true`) or ceased to record events.
+/// An arena began (`true`) or ceased to record events. When none does any more, the spans are forgotten
+/// as the events are.
 pub(crate) fn recording(began: bool) {
     if began {
         RECORDING.fetch_add(1, Ordering::Relaxed);
-    } else {
-        RECORDING.fetch_sub(1, Ordering::Relaxed);
+    } else if RECORDING.fetch_sub(1, Ordering::Relaxed) == 1 {
+        ANNOTATIONS.lock().clear();
     }
 }
 
