@@ -201,7 +201,7 @@ macro_rules! match_float {
                 type $T = f64;
                 $body
             }
-            other => Err($crate::kernels::cpu::wrong_dtype($launch.operation, other)),
+            other => Err($crate::cpu::wrong_dtype($launch.operation, other)),
         }
     };
 }

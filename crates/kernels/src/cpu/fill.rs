@@ -12,7 +12,7 @@ use crate::element::{Element, match_dtype};
 use crate::operand::CpuLaunch;
 
 /// Every element becomes `value`.
-pub(crate) fn fill(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn fill(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     let out = operands::<1>(launch)?;
     match_dtype!(out[0].dtype(), T => {
         let value = T::from_scalar(value);
@@ -48,7 +48,7 @@ impl<T: Element> LevelKernel for Constant<'_, T> {
 
 /// Element i (row-major) becomes `start + i * step`: wrapping in i64 when the output holds integers and both
 /// are whole, otherwise in f64 rounded once.
-pub(crate) fn arange(launch: &CpuLaunch<'_>, start: Scalar, step: Scalar) -> Result<()> {
+pub fn arange(launch: &CpuLaunch<'_>, start: Scalar, step: Scalar) -> Result<()> {
     let [out] = operands::<1>(launch)?;
     let whole = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
     match_dtype!(out.dtype(), T => if whole && !T::DTYPE.is_float() {
@@ -81,7 +81,7 @@ impl<T: Number> Generate<T> for FloatRange {
 }
 
 /// A matrix with ones on its main diagonal and zeros elsewhere.
-pub(crate) fn eye(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn eye(launch: &CpuLaunch<'_>) -> Result<()> {
     let [out] = operands::<1>(launch)?;
     let &[_, columns] = out.shape() else {
         return Err(Error::shape(
@@ -117,7 +117,7 @@ impl<T: Element> Generate<T> for Diagonal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::testing::{Held, Lot, launch, launch_all, rounded, shapes};
+    use crate::cpu::testing::{Held, Lot, launch, launch_all, rounded, shapes};
     use plimsoll_core::DType;
 
     #[test]

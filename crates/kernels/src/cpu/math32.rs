@@ -143,8 +143,8 @@ pub(super) fn erf<L: Level>(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::math64;
-    use crate::kernels::cpu::simd::{self, Isa, LevelKernel};
+    use crate::cpu::math64;
+    use crate::cpu::simd::{self, Isa, LevelKernel};
 
     #[derive(Clone, Copy)]
     enum Which {

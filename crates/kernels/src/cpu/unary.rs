@@ -41,7 +41,7 @@ macro_rules! float_unary {
             }
         }
         $(#[$doc])*
-        pub(crate) fn $name(launch: &CpuLaunch<'_>) -> Result<()> {
+        pub fn $name(launch: &CpuLaunch<'_>) -> Result<()> {
             match_float!(launch, super::input_dtype(launch)?, T => {
                 map1(launch, On::<_, T>::new(OfReal($marker)))
             })
@@ -169,22 +169,22 @@ impl<T: Number> Map1 for On<Sign, T> {
 }
 
 /// max(x, 0); a NaN stays.
-pub(crate) fn relu(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn relu(launch: &CpuLaunch<'_>) -> Result<()> {
     match_number!(launch, super::input_dtype(launch)?, T => map1(launch, On::<_, T>::new(Relu)))
 }
 
 /// -x; integers wrap.
-pub(crate) fn neg(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn neg(launch: &CpuLaunch<'_>) -> Result<()> {
     match_number!(launch, super::input_dtype(launch)?, T => map1(launch, On::<_, T>::new(Neg)))
 }
 
 /// |x|; the smallest integer stays itself.
-pub(crate) fn abs(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn abs(launch: &CpuLaunch<'_>) -> Result<()> {
     match_number!(launch, super::input_dtype(launch)?, T => map1(launch, On::<_, T>::new(Abs)))
 }
 
 /// -1, 0 or 1; 0 for a NaN. A bool is its own sign.
-pub(crate) fn sign(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn sign(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(super::input_dtype(launch)?, T => map1(launch, On::<_, T>::new(Sign)))
 }
 
@@ -218,7 +218,7 @@ macro_rules! float_backward {
             }
         }
         $(#[$doc])*
-        pub(crate) fn $name(launch: &CpuLaunch<'_>) -> Result<()> {
+        pub fn $name(launch: &CpuLaunch<'_>) -> Result<()> {
             match_float!(launch, super::input_dtype(launch)?, T => {
                 map2(launch, On::<_, T>::new(Fused($marker)))
             })
@@ -259,18 +259,16 @@ float_backward!(
 );
 
 /// [grad, x] -> grad times gelu's derivative, for the exact form or (`tanh`) its approximation.
-pub(crate) fn gelu_backward(launch: &CpuLaunch<'_>, tanh: bool) -> Result<()> {
+pub fn gelu_backward(launch: &CpuLaunch<'_>, tanh: bool) -> Result<()> {
     if tanh { gelu_backward_tanh(launch) } else { gelu_backward_erf(launch) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::math64;
-    use crate::kernels::cpu::simd::ScalarLevel;
-    use crate::kernels::cpu::testing::{
-        FLOATS, NUMBERS, check_binary, check_binary_of, check_unary,
-    };
+    use crate::cpu::math64;
+    use crate::cpu::simd::ScalarLevel;
+    use crate::cpu::testing::{FLOATS, NUMBERS, check_binary, check_binary_of, check_unary};
 
     fn erf64(x: f64) -> f64 {
         math64::erf::<ScalarLevel>(x)
@@ -334,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_dtype_without_a_kernel_is_an_error() {
-        use crate::kernels::cpu::testing::{Held, launch};
+        use crate::cpu::testing::{Held, launch};
         use plimsoll_core::DType;
         let x = Held::of(DType::I64, &[2], &[1.0, 2.0]);
         let mut out = [x.clone()];

@@ -242,7 +242,7 @@ impl Number for Truth {
 macro_rules! match_number {
     ($launch:expr, $dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            plimsoll_core::DType::Bool => Err($crate::kernels::cpu::wrong_dtype(
+            plimsoll_core::DType::Bool => Err($crate::cpu::wrong_dtype(
                 $launch.operation,
                 plimsoll_core::DType::Bool,
             )),

@@ -20,7 +20,7 @@ use super::geometry::Geometry;
 use super::micro::{Kernels, MOST_COLUMNS, MOST_ROWS, Micro, Tile};
 use super::pack::Pack;
 use super::product::{Product, Shared};
-use crate::kernels::cpu::simd::Isa;
+use crate::cpu::simd::Isa;
 use crate::parallel;
 
 /// How a product is cut. All counts are of elements unless they say otherwise.

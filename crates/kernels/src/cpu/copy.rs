@@ -15,7 +15,7 @@ use crate::element::match_dtype;
 use crate::operand::CpuLaunch;
 
 /// [x] -> x in the output's dtype and layout; the input broadcasts.
-pub(crate) fn copy(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn copy(launch: &CpuLaunch<'_>) -> Result<()> {
     let all = operands::<2>(launch)?;
     let (to, from) = (all[0].dtype(), all[1].dtype());
     if to != from {
@@ -87,8 +87,8 @@ impl<T: Copy> LevelKernel for Move<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::testing::{Held, Lot, assert_close, launch_all, rounded, shapes};
     use crate::element::Element;
-    use crate::kernels::cpu::testing::{Held, Lot, assert_close, launch_all, rounded, shapes};
     use plimsoll_core::DType;
 
     #[test]

@@ -13,7 +13,7 @@ use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 
 use super::element::Accumulator;
 use super::vector::{Lanes, Vector};
-use crate::kernels::cpu::simd::Isa;
+use crate::cpu::simd::Isa;
 
 /// The operands of one tile. Strides are in elements.
 #[derive(Clone, Copy)]

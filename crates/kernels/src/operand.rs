@@ -52,7 +52,7 @@ impl<'a> Operand<'a> {
     /// # Safety
     /// While the operand is used, `storage` must be resident and at least `meta.span_bytes()` long, and the
     /// claim of the launch must allow what the kernel does with it (reads of inputs, writes of outputs).
-    pub(crate) unsafe fn new(storage: *mut u8, meta: &'a Meta) -> Operand<'a> {
+    pub unsafe fn new(storage: *mut u8, meta: &'a Meta) -> Operand<'a> {
         Operand { storage, meta }
     }
 
@@ -77,13 +77,13 @@ impl<'a> Operand<'a> {
     }
 
     /// The first element. Strides count from here.
-    pub(crate) fn first<T: Element>(&self) -> *mut T {
+    pub fn first<T: Element>(&self) -> *mut T {
         debug_assert_eq!(T::DTYPE, self.dtype(), "a kernel reads an operand as its own dtype");
         self.storage.cast::<T>().wrapping_add(self.meta.layout.offset())
     }
 
     /// The first element as bytes, for kernels that move elements without looking at them.
-    pub(crate) fn first_byte(&self) -> *mut u8 {
+    pub fn first_byte(&self) -> *mut u8 {
         self.storage.wrapping_add(self.meta.layout.offset() * self.dtype().size_bytes())
     }
 }
@@ -106,9 +106,9 @@ pub struct CpuLaunch<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
     /// Its start, 64-byte aligned; dangling if `bytes` is 0.
-    pub(crate) pointer: *mut u8,
+    pub pointer: *mut u8,
     /// Its length.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
 // SAFETY: exclusive scratch of one launch; the kernel divides it among its own threads.

@@ -12,7 +12,7 @@ use crate::operand::CpuLaunch;
 
 /// The six comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub enum Comparison {
     /// `==`
     Eq,
     /// `!=`
@@ -80,7 +80,7 @@ impl<F: Test, T: Number> Map1 for On<Against<F, T::Compute>, T> {
 }
 
 /// [a, b] -> whether the comparison holds, as bool.
-pub(crate) fn compare(launch: &CpuLaunch<'_>, comparison: Comparison) -> Result<()> {
+pub fn compare(launch: &CpuLaunch<'_>, comparison: Comparison) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => match comparison {
         Comparison::Eq => map2(launch, On::<_, T>::new(Between(Equal))),
         Comparison::Ne => map2(launch, On::<_, T>::new(Between(NotEqual))),
@@ -92,11 +92,7 @@ pub(crate) fn compare(launch: &CpuLaunch<'_>, comparison: Comparison) -> Result<
 }
 
 /// [x] -> whether the comparison of x with `value` holds, as bool.
-pub(crate) fn compare_scalar(
-    launch: &CpuLaunch<'_>,
-    comparison: Comparison,
-    value: Scalar,
-) -> Result<()> {
+pub fn compare_scalar(launch: &CpuLaunch<'_>, comparison: Comparison, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         let number = <T as Number>::Compute::from_scalar(value);
         match comparison {
@@ -113,9 +109,7 @@ pub(crate) fn compare_scalar(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::testing::{
-        Held, Lot, assert_close, check_binary, float, launch_all, shapes,
-    };
+    use crate::cpu::testing::{Held, Lot, assert_close, check_binary, float, launch_all, shapes};
     use plimsoll_core::DType;
 
     const TESTS: [(Comparison, fn(f64, f64) -> bool); 6] = [

@@ -8,7 +8,7 @@
 //! registers, 16 x 16 (`f32` and the half types) or 8 x 8 (`f64`).
 
 use super::element::{Accumulator, Element};
-use crate::kernels::cpu::simd::{self, Isa, Level, LevelKernel};
+use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 
 /// A block to pack. Strides are in elements.
 pub(super) struct Pack<E: Element> {

@@ -5,7 +5,7 @@ use plimsoll_core::DType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::kernels::cpu::simd::Isa;
+use crate::cpu::simd::Isa;
 use crate::parallel;
 
 /// What the naive loop needs to know of a type.

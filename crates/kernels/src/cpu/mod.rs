@@ -5,17 +5,14 @@
 //! Start with `iterate.rs` (how any layouts become loops) and `map.rs` (typed loops); the other files are
 //! one family of operations each.
 
-// Kernels land before the operations that call them; this goes when those are here.
-#![allow(dead_code)]
-
 use plimsoll_core::{DType, Error, Result};
 
 use crate::operand::CpuLaunch;
 
-pub(crate) mod binary;
-pub(crate) mod compare;
-pub(crate) mod copy;
-pub(crate) mod fill;
+pub mod binary;
+pub mod compare;
+pub mod copy;
+pub mod fill;
 pub mod gemm;
 mod generate;
 mod iterate;
@@ -24,12 +21,12 @@ mod math32;
 mod math64;
 mod number;
 mod real;
-pub(crate) mod select;
+pub mod select;
 pub mod simd;
 #[cfg(test)]
 mod testing;
 mod turn;
-pub(crate) mod unary;
+pub mod unary;
 
 /// The dtype of the first input, which the kernels of most families are chosen by.
 #[inline]

@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 use plimsoll_core::DType;
 
-use crate::kernels::cpu::simd::Level;
+use crate::cpu::simd::Level;
 
 /// A type that products are summed in.
 pub(super) trait Accumulator: Copy + PartialEq + Send + Sync + 'static {

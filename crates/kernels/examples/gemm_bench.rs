@@ -1,12 +1,12 @@
 //! Times the matrix products that `docs/benchmarks.md` speaks of, without tensors: for tuning the kernels.
 //!
-//! `cargo run --release -p plimsoll-tensor --example gemm_bench -- [threads] [name-part] [repeats]`
+//! `cargo run --release -p plimsoll-kernels --example gemm_bench -- [threads] [name-part] [repeats]`
 
 use std::time::Instant;
 
 use plimsoll_core::DType;
-use plimsoll_tensor::kernels::cpu::gemm::{BatchDim, Gemm, GemmShape, Plan, Strides};
-use plimsoll_tensor::parallel;
+use plimsoll_kernels::cpu::gemm::{BatchDim, Gemm, GemmShape, Plan, Strides};
+use plimsoll_kernels::parallel;
 
 /// Zeroed memory on huge pages where the system gives them, 64-byte aligned.
 fn buffer(bytes: usize) -> *mut u8 {

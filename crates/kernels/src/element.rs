@@ -170,12 +170,12 @@ impl Element for Truth {
 }
 
 /// Runs `$body` with `$T` as the Rust type of `$dtype`'s elements.
-#[allow(unused_macros, reason = "the kernels that land next use it")]
+#[macro_export]
 macro_rules! match_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
             plimsoll_core::DType::Bool => {
-                type $T = $crate::element::Truth;
+                type $T = $crate::Truth;
                 $body
             }
             plimsoll_core::DType::U8 => {
@@ -209,5 +209,4 @@ macro_rules! match_dtype {
         }
     };
 }
-#[allow(unused_imports, reason = "the kernels that land next use it")]
 pub(crate) use match_dtype;

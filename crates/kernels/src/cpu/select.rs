@@ -22,7 +22,7 @@ impl<T: Element> Map3 for On<Choose, T> {
 }
 
 /// [condition, a, b] -> a where the condition (bool) holds, else b.
-pub(crate) fn where_(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn where_(launch: &CpuLaunch<'_>) -> Result<()> {
     let Some(out) = launch.outputs.first() else {
         return Err(
             Error::invalid_argument("the kernel needs an output").in_operation(launch.operation)
@@ -34,7 +34,7 @@ pub(crate) fn where_(launch: &CpuLaunch<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::testing::{Held, Lot, assert_close, launch_all, shapes};
+    use crate::cpu::testing::{Held, Lot, assert_close, launch_all, shapes};
     use plimsoll_core::DType;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::element::{Accumulator, Element};
 use super::geometry::Geometry;
-use crate::kernels::cpu::simd::{self, Isa, Level, LevelKernel};
+use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 
 /// `c = alpha * a * b + beta * c` over the geometry.
 #[derive(Clone, Copy)]

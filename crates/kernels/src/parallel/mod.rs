@@ -53,7 +53,7 @@ fn first_threads() -> usize {
 /// and returns the previous one.
 ///
 /// ```
-/// use plimsoll_tensor::parallel;
+/// use plimsoll_kernels::parallel;
 /// let previous = parallel::set_threads(3);
 /// assert_eq!(parallel::threads(), 3);
 /// parallel::set_threads(previous);
@@ -100,7 +100,7 @@ pub fn part_range(work: usize, parts: usize, part: usize) -> Range<usize> {
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// let sum = AtomicUsize::new(0);
-/// plimsoll_tensor::parallel::split(1000, 10, |range| {
+/// plimsoll_kernels::parallel::split(1000, 10, |range| {
 ///     sum.fetch_add(range.sum::<usize>(), Relaxed);
 /// });
 /// assert_eq!(sum.into_inner(), 499_500);

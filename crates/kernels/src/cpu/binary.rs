@@ -125,7 +125,7 @@ fn number<T: Number>(value: Scalar) -> T::Compute {
 }
 
 /// [a, b] -> a + alpha b.
-pub(crate) fn add(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
+pub fn add(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => if alpha.to_f64() == 1.0 {
         map2(launch, On::<_, T>::new(Both(Add)))
     } else {
@@ -134,7 +134,7 @@ pub(crate) fn add(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
 }
 
 /// [a, b] -> a - alpha b.
-pub(crate) fn sub(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
+pub fn sub(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => if alpha.to_f64() == 1.0 {
         map2(launch, On::<_, T>::new(Both(Sub)))
     } else {
@@ -144,76 +144,76 @@ pub(crate) fn sub(launch: &CpuLaunch<'_>, alpha: Scalar) -> Result<()> {
 }
 
 /// [a, b] -> a b.
-pub(crate) fn mul(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn mul(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => map2(launch, On::<_, T>::new(Both(Mul))))
 }
 
 /// [a, b] -> a / b, floats only.
-pub(crate) fn div(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn div(launch: &CpuLaunch<'_>) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => map2(launch, On::<_, T>::new(Both(Div))))
 }
 
 /// [a, b] -> the larger; a NaN wins.
-pub(crate) fn maximum(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn maximum(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => map2(launch, On::<_, T>::new(Both(Maximum))))
 }
 
 /// [a, b] -> the smaller; a NaN wins.
-pub(crate) fn minimum(launch: &CpuLaunch<'_>) -> Result<()> {
+pub fn minimum(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => map2(launch, On::<_, T>::new(Both(Minimum))))
 }
 
 /// [x] -> x + value.
-pub(crate) fn add_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn add_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Add, number::<T>(value))))
     })
 }
 
 /// [x] -> x - value.
-pub(crate) fn sub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn sub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Sub, number::<T>(value))))
     })
 }
 
 /// [x] -> value - x.
-pub(crate) fn rsub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn rsub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Left(Sub, number::<T>(value))))
     })
 }
 
 /// [x] -> x value.
-pub(crate) fn mul_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn mul_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Mul, number::<T>(value))))
     })
 }
 
 /// [x] -> x / value, floats only.
-pub(crate) fn div_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn div_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Div, number::<T>(value))))
     })
 }
 
 /// [x] -> value / x, floats only.
-pub(crate) fn rdiv_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn rdiv_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Left(Div, number::<T>(value))))
     })
 }
 
 /// [x] -> the larger of x and value; a NaN wins.
-pub(crate) fn maximum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn maximum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Maximum, number::<T>(value))))
     })
 }
 
 /// [x] -> the smaller of x and value; a NaN wins.
-pub(crate) fn minimum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
+pub fn minimum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Minimum, number::<T>(value))))
     })
@@ -252,7 +252,7 @@ impl<N: Number> Pair<N> for WholePower {
 }
 
 /// [x] -> x to the power of `exponent`. Integers take whole powers from 0 up.
-pub(crate) fn pow_scalar(launch: &CpuLaunch<'_>, exponent: Scalar) -> Result<()> {
+pub fn pow_scalar(launch: &CpuLaunch<'_>, exponent: Scalar) -> Result<()> {
     let dtype = input_dtype(launch)?;
     let value = exponent.to_f64();
     // Squares and cubes by multiplication, which is exact where it can be and fast.
@@ -281,7 +281,7 @@ pub(crate) fn pow_scalar(launch: &CpuLaunch<'_>, exponent: Scalar) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::cpu::testing::{FLOATS, NUMBERS, check_binary, check_unary, float};
+    use crate::cpu::testing::{FLOATS, NUMBERS, check_binary, check_unary, float};
     use plimsoll_core::DType;
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn integers_refuse_negative_powers() {
-        use crate::kernels::cpu::testing::{Held, launch};
+        use crate::cpu::testing::{Held, launch};
         let x = Held::of(DType::I64, &[2], &[1.0, 2.0]);
         let error = launch(&[&x], &mut [x.clone()], 0, |l| pow_scalar(l, Scalar::Int(-1)));
         assert!(error.unwrap_err().is_invalid_argument());
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn integers_wrap() {
-        use crate::kernels::cpu::testing::{Held, launch};
+        use crate::cpu::testing::{Held, launch};
         let x = Held::of(DType::U8, &[2], &[200.0, 255.0]);
         let mut out = [x.clone()];
         launch(&[&x, &x], &mut out, 0, |l| add(l, Scalar::Int(1))).unwrap();

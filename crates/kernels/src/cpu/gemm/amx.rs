@@ -25,7 +25,7 @@ use super::amx_tile::{self, BLOCK, STEP, STEP_BYTES, Tiles};
 use super::geometry::Geometry;
 use super::product::{Product, Shared};
 use super::transpose::transpose_f32;
-use crate::kernels::cpu::simd::{self, Isa, Level, LevelKernel};
+use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 use crate::parallel;
 
 /// How a product is cut.

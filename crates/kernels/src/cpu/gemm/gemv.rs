@@ -3,7 +3,7 @@
 
 use super::element::{Accumulator, Element};
 use super::product::Product;
-use crate::kernels::cpu::simd::{self, Isa, Level, LevelKernel};
+use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 use crate::parallel;
 use std::ops::Range;
 

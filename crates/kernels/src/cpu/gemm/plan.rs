@@ -11,7 +11,7 @@ use super::gemv;
 use super::geometry::{GemmShape, Geometry};
 use super::micro::Kernels;
 use super::product::{Product, Shared};
-use crate::kernels::cpu::simd::{self, Isa};
+use crate::cpu::simd::{self, Isa};
 use crate::parallel;
 
 /// A product with its operands. Pointers are to the first element, in the shape's dtype.
@@ -36,7 +36,7 @@ pub struct Gemm<'a> {
 ///
 /// ```
 /// use plimsoll_core::DType;
-/// use plimsoll_tensor::kernels::cpu::gemm::{Gemm, GemmShape, Plan, Strides};
+/// use plimsoll_kernels::cpu::gemm::{Gemm, GemmShape, Plan, Strides};
 /// let shape = GemmShape {
 ///     dtype: DType::F32,
 ///     batch: &[],
