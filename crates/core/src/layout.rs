@@ -149,6 +149,12 @@ impl Layout {
         })
     }
 
+    /// The same sizes and strides from the start of a storage.
+    #[must_use]
+    pub fn at_start(&self) -> Layout {
+        Layout { offset: 0, ..self.clone() }
+    }
+
     /// The same sizes and strides at another offset, refused if an element's position would overflow.
     pub fn with_offset(&self, offset: usize) -> Result<Layout> {
         Layout::strided(&self.shape, &self.strides, offset)

@@ -137,8 +137,14 @@ impl OriginId {
         table.as_ref().and_then(|table| table.origins.get(entry)).copied().unwrap_or(UNKNOWN)
     }
 
-    pub(crate) const fn number(self) -> usize {
+    /// Its place in the table of origins.
+    pub const fn number(self) -> usize {
         self.0 as usize
+    }
+
+    /// The origin with a number that [`OriginId::number`] gave; any other reads as unknown.
+    pub const fn from_number(number: usize) -> OriginId {
+        OriginId(number as u32)
     }
 }
 

@@ -21,12 +21,14 @@ mod math32;
 mod math64;
 mod number;
 mod real;
+pub mod reduce;
 pub mod select;
 pub mod simd;
 #[cfg(test)]
 mod testing;
 mod turn;
 pub mod unary;
+pub mod unview;
 
 /// The dtype of the first input, which the kernels of most families are chosen by.
 #[inline]

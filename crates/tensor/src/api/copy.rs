@@ -1,0 +1,202 @@
+//! Copies and conversions: `clone_tensor`, `contiguous`, `to`, `copy_`.
+
+use plimsoll_core::{DType, Device, Result};
+use plimsoll_memory::Site;
+
+use super::options::Other;
+use crate::Tensor;
+use crate::dispatch::{Dest, apply, apply_one};
+use crate::ops::copy::{Copy, CopyInto, Format};
+use crate::transfer;
+use plimsoll_kernels::Meta;
+
+/// What `to` converts to: a dtype, a device, or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct To {
+    /// The dtype, if it changes.
+    pub dtype: Option<DType>,
+    /// The device, if it changes.
+    pub device: Option<Device>,
+}
+
+impl From<DType> for To {
+    fn from(dtype: DType) -> To {
+        To { dtype: Some(dtype), device: None }
+    }
+}
+
+impl From<Device> for To {
+    fn from(device: Device) -> To {
+        To { dtype: None, device: Some(device) }
+    }
+}
+
+impl From<(Device, DType)> for To {
+    fn from((device, dtype): (Device, DType)) -> To {
+        To { dtype: Some(dtype), device: Some(device) }
+    }
+}
+
+impl From<(DType, Device)> for To {
+    fn from((dtype, device): (DType, Device)) -> To {
+        (device, dtype).into()
+    }
+}
+
+impl Tensor {
+    /// A copy of the elements in memory of its own: PyTorch's `clone`. (`Clone` on the handle shares memory.)
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?;
+    /// let copy = x.clone_tensor()?;
+    /// x.zero_()?;
+    /// assert_eq!(copy.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clone_tensor(&self) -> Result<Tensor> {
+        self.copied(self.dtype(), Format::Preserve, Site::caller())
+    }
+
+    /// This tensor if it is row-major without holes, else a copy that is.
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() {
+            return Ok(self.clone());
+        }
+        self.copied(self.dtype(), Format::Contiguous, Site::caller())
+    }
+
+    /// Another dtype or device; this very tensor if nothing changes. Moving frees nothing: the source lives as long as
+    /// somebody holds it.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::full(&[2], 2.7, DType::F32)?;
+    /// assert_eq!(x.to(DType::I64)?.to_vec::<i64>()?, [2, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to(&self, target: impl Into<To>) -> Result<Tensor> {
+        let site = Site::caller();
+        let target = target.into();
+        let dtype = target.dtype.unwrap_or(self.dtype());
+        let device = target.device.unwrap_or(self.device());
+        // Whichever dtype is smaller travels.
+        if dtype.size_bytes() <= self.element_size() {
+            self.to_dtype(dtype, site)?.to_device(device, site)
+        } else {
+            self.to_device(device, site)?.to_dtype(dtype, site)
+        }
+    }
+
+    /// On the CPU.
+    #[track_caller]
+    pub fn cpu(&self) -> Result<Tensor> {
+        self.to_device(Device::CPU, Site::caller())
+    }
+
+    /// As float32.
+    #[track_caller]
+    pub fn float(&self) -> Result<Tensor> {
+        self.to_dtype(DType::F32, Site::caller())
+    }
+
+    /// As float64.
+    #[track_caller]
+    pub fn double(&self) -> Result<Tensor> {
+        self.to_dtype(DType::F64, Site::caller())
+    }
+
+    /// As float16.
+    #[track_caller]
+    pub fn half(&self) -> Result<Tensor> {
+        self.to_dtype(DType::F16, Site::caller())
+    }
+
+    /// As bfloat16.
+    #[track_caller]
+    pub fn bfloat16(&self) -> Result<Tensor> {
+        self.to_dtype(DType::BF16, Site::caller())
+    }
+
+    /// As int64.
+    #[track_caller]
+    pub fn long(&self) -> Result<Tensor> {
+        self.to_dtype(DType::I64, Site::caller())
+    }
+
+    /// As bool: whether each element is not zero.
+    #[track_caller]
+    pub fn bool(&self) -> Result<Tensor> {
+        self.to_dtype(DType::Bool, Site::caller())
+    }
+
+    /// Overwrites the elements with those of `source`, broadcast, converted and moved as needed.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2, 2], DType::F32)?;
+    /// x.copy_(&Tensor::arange(0, 2, 1, DType::I64)?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 1.0, 0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn copy_(&self, source: &Tensor) -> Result<&Tensor> {
+        self.copy_from(source, Site::caller())
+    }
+
+    pub(crate) fn copy_from(&self, source: &Tensor, site: Site) -> Result<&Tensor> {
+        let here = source.to_device(self.device(), site)?;
+        apply(&CopyInto, &[self, &here], Dest::InPlace, site)?;
+        Ok(self)
+    }
+
+    pub(crate) fn copied(&self, dtype: DType, format: Format, site: Site) -> Result<Tensor> {
+        apply_one(&Copy { dtype, format }, &[self], site)
+    }
+
+    /// A copy that lies exactly like `meta`, whose shape it has; row-major if `meta` has holes.
+    #[track_caller]
+    pub(crate) fn clone_as(&self, meta: &Meta) -> Result<Tensor> {
+        let format = if meta.layout.is_dense() {
+            Format::Like(meta.layout.at_start())
+        } else {
+            Format::Contiguous
+        };
+        self.copied(meta.dtype, format, Site::caller())
+    }
+
+    pub(crate) fn to_dtype(&self, dtype: DType, site: Site) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        self.copied(dtype, Format::Preserve, site)
+    }
+
+    pub(crate) fn to_device(&self, device: Device, site: Site) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        transfer::to_device(self, device, site)
+    }
+
+    /// This tensor on `other`'s device, if it is a zero-dimensional one on the CPU: those go along with any device.
+    pub(crate) fn beside(&self, other: &Tensor, site: Site) -> Result<Tensor> {
+        if self.rank() == 0 && self.device() == Device::CPU {
+            return self.to_device(other.device(), site);
+        }
+        Ok(self.clone())
+    }
+
+    /// As [`Tensor::beside`], if the other operand is a tensor with dimensions elsewhere.
+    pub(crate) fn beside_other(&self, other: Other<'_>, site: Site) -> Result<Option<Tensor>> {
+        match other {
+            Other::Tensor(other) if other.device() != self.device() && other.rank() > 0 => {
+                self.beside(other, site).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}

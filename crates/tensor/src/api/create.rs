@@ -1,0 +1,266 @@
+//! New tensors. All start here: `empty` takes memory from the arena, everything else fills it by an operation.
+
+use plimsoll_core::{DType, Device, Error, Layout, Result, Scalar, sizes_from_i64};
+use plimsoll_memory::{Kind, OriginId, Site};
+
+use super::options::TensorOptions;
+use crate::Tensor;
+use crate::device::{self, Entry};
+use crate::dispatch::{Dest, apply, apply_on, first};
+use crate::ops::create::{Content, Create, Fill};
+use crate::ops::elementwise::output_layout;
+use crate::storage::Storage;
+use plimsoll_kernels::Element;
+use plimsoll_kernels::Meta;
+
+impl Tensor {
+    /// Memory as it comes, with whatever it held before.
+    #[track_caller]
+    pub fn empty(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let shape = sizes_from_i64("empty", sizes)?;
+        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))?;
+        let entry = device::entry(options.device_or_cpu());
+        allocate("empty", entry, meta, Site::caller())?.finished(options)
+    }
+
+    /// As [`Tensor::empty`], with given strides.
+    #[track_caller]
+    pub fn empty_strided(
+        sizes: &[i64],
+        strides: &[i64],
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let options = options.into();
+        let layout = Layout::as_strided(sizes, strides, 0, usize::MAX)
+            .map_err(|e| e.in_operation("empty_strided"))?;
+        let meta = Meta { layout, dtype: options.dtype_or(DType::F32) };
+        let entry = device::entry(options.device_or_cpu());
+        allocate("empty_strided", entry, meta, Site::caller())?.finished(options)
+    }
+
+    /// Zeros.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 2], DType::I32)?.to_vec::<i32>()?, [0; 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn zeros(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        full(sizes, Scalar::Int(0), DType::F32, options.into(), Site::caller())
+    }
+
+    /// Ones.
+    #[track_caller]
+    pub fn ones(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        full(sizes, Scalar::Int(1), DType::F32, options.into(), Site::caller())
+    }
+
+    /// One value everywhere; without a dtype the value's own (bool, int64 or float32).
+    #[track_caller]
+    pub fn full(
+        sizes: &[i64],
+        value: impl Into<Scalar>,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let value = value.into();
+        full(sizes, value, default_dtype(value), options.into(), Site::caller())
+    }
+
+    /// A zero-dimensional tensor.
+    #[track_caller]
+    pub fn scalar(value: impl Into<Scalar>, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        Tensor::full(&[], value, options)
+    }
+
+    /// `start`, `start + step`, ... to before `end`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 1, 0.25, DType::F32)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let site = Site::caller();
+        let (start, end, step) = (start.into(), end.into(), step.into());
+        let options = options.into();
+        let highest = [start, end, step].into_iter().max_by_key(|s| s.class()).unwrap_or(start);
+        let dtype = options.dtype_or(default_dtype(highest));
+        let length = arange_length(start, end, step)?;
+        let meta = Meta::contiguous(&[length], dtype).map_err(|e| e.in_operation("arange"))?;
+        create(meta, Content::Arange { start, step }, options, site)
+    }
+
+    /// The identity matrix.
+    #[track_caller]
+    pub fn eye(n: i64, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let shape = sizes_from_i64("eye", &[n, n])?;
+        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))?;
+        create(meta, Content::Eye, options, Site::caller())
+    }
+
+    /// A tensor on `device` with a copy of `values` in row-major order.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1i64, 2, 3, 4], &[2, 2], Device::cpu())?;
+    /// assert_eq!(x.select(0, 1)?.to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_slice<T: Element>(values: &[T], sizes: &[i64], device: Device) -> Result<Tensor> {
+        const OP: &str = "from_slice";
+        let site = Site::caller();
+        let shape = sizes_from_i64(OP, sizes)?;
+        let meta = Meta::contiguous(&shape, T::DTYPE)?;
+        if meta.layout.numel() != values.len() {
+            return Err(Error::shape(
+                OP,
+                format!(
+                    "shape {sizes:?} holds {} elements, but {} values were given",
+                    meta.layout.numel(),
+                    values.len()
+                ),
+            ));
+        }
+        let host = if device.is_cpu() { device } else { Device::CPU };
+        let tensor = allocate(OP, device::entry(host), meta, site)?;
+        tensor.write_from(values)?;
+        tensor.to_device(device, site)
+    }
+
+    /// As [`Tensor::from_slice`], from bools.
+    #[track_caller]
+    pub fn from_bools(values: &[bool], sizes: &[i64], device: Device) -> Result<Tensor> {
+        let bytes: Vec<crate::Truth> =
+            values.iter().map(|&value| crate::Truth::new(value)).collect();
+        Tensor::from_slice(&bytes, sizes, device)
+    }
+
+    /// Memory for a tensor like this one.
+    #[track_caller]
+    pub fn empty_like(&self) -> Result<Tensor> {
+        allocate("empty_like", self.entry(), self.dense_meta()?, Site::caller())
+    }
+
+    /// Zeros in the shape, dtype and place of this tensor.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        self.filled_like(Scalar::Int(0), Site::caller())
+    }
+
+    /// Ones in the shape, dtype and place of this tensor.
+    #[track_caller]
+    pub fn ones_like(&self) -> Result<Tensor> {
+        self.filled_like(Scalar::Int(1), Site::caller())
+    }
+
+    /// One value in the shape, dtype and place of this tensor.
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        self.filled_like(value.into(), Site::caller())
+    }
+
+    /// Overwrites every element with `value`.
+    #[track_caller]
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<&Tensor> {
+        apply(&Fill(value.into()), &[self], Dest::InPlace, Site::caller())?;
+        Ok(self)
+    }
+
+    /// Overwrites every element with 0. The memory stays; only dropping the tensor frees it.
+    #[track_caller]
+    pub fn zero_(&self) -> Result<&Tensor> {
+        apply(&Fill(Scalar::Int(0)), &[self], Dest::InPlace, Site::caller())?;
+        Ok(self)
+    }
+
+    fn filled_like(&self, value: Scalar, site: Site) -> Result<Tensor> {
+        let op = Create { meta: self.dense_meta()?, content: Content::Full(value) };
+        Ok(first(apply_on(self.entry(), &op, &[], Dest::New, site)?))
+    }
+
+    /// The meta of a dense tensor in this one's order of dimensions.
+    fn dense_meta(&self) -> Result<Meta> {
+        let layout = output_layout("empty_like", &[self.meta()])?;
+        Ok(Meta { layout, dtype: self.dtype() })
+    }
+
+    /// Zeros for the engine, where an output got no gradient.
+    #[track_caller]
+    pub(crate) fn zeros_on(entry: &'static Entry, meta: &Meta) -> Result<Tensor> {
+        let meta = Meta::contiguous(meta.shape(), meta.dtype)?;
+        let op = Create { meta, content: Content::Full(Scalar::Int(0)) };
+        Ok(first(apply_on(entry, &op, &[], Dest::New, Site::caller())?))
+    }
+
+    fn finished(self, options: TensorOptions) -> Result<Tensor> {
+        if options.requires_grad { self.requires_grad_(true) } else { Ok(self) }
+    }
+}
+
+/// A tensor over fresh memory.
+pub(crate) fn allocate(
+    op: &'static str,
+    entry: &'static Entry,
+    meta: Meta,
+    site: Site,
+) -> Result<Tensor> {
+    let storage =
+        Storage::allocate(entry, meta.span_bytes(), OriginId::intern(op, site), Kind::Temporary)
+            .map_err(|e| e.in_operation(op))?;
+    Ok(Tensor::new(storage, meta))
+}
+
+fn full(
+    sizes: &[i64],
+    value: Scalar,
+    dtype: DType,
+    options: TensorOptions,
+    site: Site,
+) -> Result<Tensor> {
+    let shape = sizes_from_i64("full", sizes)?;
+    let meta = Meta::contiguous(&shape, options.dtype_or(dtype))?;
+    create(meta, Content::Full(value), options, site)
+}
+
+fn create(meta: Meta, content: Content, options: TensorOptions, site: Site) -> Result<Tensor> {
+    let entry = device::entry(options.device_or_cpu());
+    let outputs = apply_on(entry, &Create { meta, content }, &[], Dest::New, site)?;
+    first(outputs).finished(options)
+}
+
+fn default_dtype(value: Scalar) -> DType {
+    match value {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) => DType::F32,
+    }
+}
+
+fn arange_length(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
+    let refuse =
+        |why: &str| Error::invalid_argument(format!("from {start} to {end} by {step}: {why}"));
+    let (from, to, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+    if !(from.is_finite() && to.is_finite() && by.is_finite()) {
+        return Err(refuse("the bounds and the step must be finite").in_operation("arange"));
+    }
+    if by == 0.0 || (to - from) * by < 0.0 {
+        return Err(refuse("the step must lead from start to end").in_operation("arange"));
+    }
+    let length = ((to - from) / by).ceil();
+    // Past 2^53 the count itself would not be exact.
+    if length > 9_007_199_254_740_992.0 {
+        return Err(refuse("too many numbers").in_operation("arange"));
+    }
+    Ok(length as usize)
+}

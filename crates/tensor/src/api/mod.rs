@@ -1,0 +1,14 @@
+//! What users call: methods of [`crate::Tensor`] with PyTorch's names, one file a family like `ops/`. Each method notes its caller's line once, turns its
+//! arguments into an operation value and hands both to `dispatch`.
+
+mod binary;
+mod compare;
+pub(crate) mod copy;
+mod create;
+pub(crate) mod options;
+pub(crate) mod promotion;
+mod read;
+mod reduce;
+mod select;
+mod unary;
+mod views;

@@ -1,0 +1,99 @@
+//! Reductions over all or some dimensions.
+
+use plimsoll_core::{DType, Error, Result, normalize_dims};
+use plimsoll_memory::Site;
+
+use crate::Tensor;
+use crate::dispatch::apply_one;
+use crate::ops::reduce::{Reduce, Reduction};
+
+impl Tensor {
+    /// The sum of all elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 5, 1, DType::I64)?.sum()?.item::<i64>()?, 10);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum(&self) -> Result<Tensor> {
+        reduce(Reduction::Sum, self, &[], false, Site::caller())
+    }
+
+    /// The sum over `dims`; none named means all.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
+    /// assert_eq!(x.sum_dim(&[0], false)?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
+    /// assert_eq!(x.sum_dim(&[-1], true)?.shape(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_dim(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Sum, self, dims, keepdim, Site::caller())
+    }
+
+    /// The mean of all elements.
+    #[track_caller]
+    pub fn mean(&self) -> Result<Tensor> {
+        reduce(Reduction::Mean, self, &[], false, Site::caller())
+    }
+
+    /// The mean over `dims`; none named means all.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
+    /// assert_eq!(x.mean_dim(&[1], false)?.to_vec::<f32>()?, [0.5, 2.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean_dim(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Mean, self, dims, keepdim, Site::caller())
+    }
+
+    /// The largest element over `dims`; none named means all. NaN wins.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
+    /// assert_eq!(x.amax(&[0], false)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Amax, self, dims, keepdim, Site::caller())
+    }
+
+    /// The smallest element over `dims`; none named means all. NaN wins.
+    #[track_caller]
+    pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Amin, self, dims, keepdim, Site::caller())
+    }
+}
+
+fn reduce(
+    reduction: Reduction,
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    site: Site,
+) -> Result<Tensor> {
+    let dtype = match reduction {
+        Reduction::Sum if !x.dtype().is_float() => DType::I64,
+        Reduction::Mean if !x.dtype().is_float() => {
+            return Err(Error::dtype(
+                "mean",
+                format!(
+                    "the mean of {} is not defined; convert with `to` to a float first",
+                    x.dtype()
+                ),
+            ));
+        }
+        _ => x.dtype(),
+    };
+    let mut op = Reduce { reduction, dims: Default::default(), keepdim, dtype };
+    op.dims = normalize_dims(op.name(), dims, x.rank())?;
+    apply_one(&op, &[x], site)
+}

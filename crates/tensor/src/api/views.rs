@@ -1,0 +1,178 @@
+//! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten` where no view exists.
+
+use plimsoll_core::{Result, normalize_dim};
+use plimsoll_memory::Site;
+
+use crate::Tensor;
+use crate::dispatch::apply_one;
+use crate::ops::copy::Format;
+use crate::ops::views::View;
+
+impl Tensor {
+    /// The same elements under other sizes; one may be -1. An error if that needs a copy.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?;
+    /// let y = x.view(&[2, -1])?;
+    /// assert_eq!(y.shape(), [2, 3]);
+    /// assert!(y.shares_storage_with(&x));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
+        apply_one(&View::Sizes(sizes.into()), &[self], Site::caller())
+    }
+
+    /// As [`Tensor::view`], but copies where no view exists.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
+    /// assert_eq!(x.t()?.reshape(&[6])?.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
+        let site = Site::caller();
+        let (_, shared) = self.layout().reshape(sizes)?;
+        let view = View::Sizes(sizes.into());
+        match shared {
+            Some(_) => apply_one(&view, &[self], site),
+            None => {
+                apply_one(&view, &[&self.copied(self.dtype(), Format::Contiguous, site)?], site)
+            }
+        }
+    }
+
+    /// Dimensions `start` to `end` merged into one.
+    #[track_caller]
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let start = normalize_dim("flatten", start, self.rank())?;
+        let end = normalize_dim("flatten", end, self.rank())?;
+        if self.rank() == 0 {
+            return self.reshape(&[1]);
+        }
+        if start > end {
+            return Err(plimsoll_core::Error::shape(
+                "flatten",
+                format!("dimension {start} comes after {end}; give them in ascending order"),
+            ));
+        }
+        let mut sizes: Vec<i64> = self.shape()[..start].iter().map(|&size| size as i64).collect();
+        sizes.push(self.shape()[start..=end].iter().product::<usize>() as i64);
+        sizes.extend(self.shape()[end + 1..].iter().map(|&size| size as i64));
+        self.reshape(&sizes)
+    }
+
+    /// Two dimensions swapped.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2, 3], DType::F32)?.transpose(0, 1)?;
+    /// assert_eq!((x.shape(), x.strides()), (&[3, 2][..], &[1, 3][..]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        apply_one(&View::Transpose(a, b), &[self], Site::caller())
+    }
+
+    /// A matrix with rows and columns swapped; vectors and scalars stay as they are.
+    #[track_caller]
+    pub fn t(&self) -> Result<Tensor> {
+        match self.rank() {
+            0 | 1 => Ok(self.clone()),
+            2 => apply_one(&View::Transpose(0, 1), &[self], Site::caller()),
+            rank => Err(plimsoll_core::Error::shape(
+                "t",
+                format!(
+                    "expects at most 2 dimensions, but this tensor has {rank}; use `transpose`"
+                ),
+            )),
+        }
+    }
+
+    /// Dimensions in another order.
+    #[track_caller]
+    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
+        apply_one(&View::Permute(dims.into()), &[self], Site::caller())
+    }
+
+    /// `length` elements of a dimension from `start`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.narrow(0, 2, 3)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [2, 3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        apply_one(&View::Narrow { dim, start, length }, &[self], Site::caller())
+    }
+
+    /// `x[start:end:step]` in one dimension, clamped as in Python.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.slice(0, 1, i64::MAX, 2)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 3, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Tensor> {
+        apply_one(&View::Slice { dim, start, end, step }, &[self], Site::caller())
+    }
+
+    /// One index of a dimension, which goes away.
+    #[track_caller]
+    pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
+        apply_one(&View::Select { dim, index }, &[self], Site::caller())
+    }
+
+    /// Dimensions of size 1 stretched by a stride of 0; -1 keeps a size.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[3, 1], DType::F32)?.expand(&[3, 4])?;
+    /// assert_eq!((x.nbytes(), x.storage_nbytes()), (48, 12));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
+        apply_one(&View::Expand(sizes.into()), &[self], Site::caller())
+    }
+
+    /// As [`Tensor::expand`].
+    #[track_caller]
+    pub fn broadcast_to(&self, sizes: &[i64]) -> Result<Tensor> {
+        self.expand(sizes)
+    }
+
+    /// A dimension of size 1 removed; other sizes are left alone.
+    #[track_caller]
+    pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
+        apply_one(&View::Squeeze(dim), &[self], Site::caller())
+    }
+
+    /// A dimension of size 1 inserted at `dim`.
+    #[track_caller]
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        apply_one(&View::Unsqueeze(dim), &[self], Site::caller())
+    }
+
+    /// Any sizes and strides over the storage, from `offset`.
+    #[track_caller]
+    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor> {
+        let storage_numel = self.storage_nbytes() / self.element_size();
+        let view =
+            View::AsStrided { sizes: sizes.into(), strides: strides.into(), offset, storage_numel };
+        apply_one(&view, &[self], Site::caller())
+    }
+
+    /// The same memory outside the graph. Frees nothing; writes through it still count as versions.
+    pub fn detach(&self) -> Tensor {
+        self.alias(self.meta().clone(), None)
+    }
+}

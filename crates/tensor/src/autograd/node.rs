@@ -1,0 +1,93 @@
+//! A node of the graph: one recorded operation, what it saved, and where its inputs' gradients go.
+//!
+//! Nodes own their edges, tensors own their node, and there is no table of graphs: what nobody can reach is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use plimsoll_memory::{OriginId, Site};
+use smallvec::SmallVec;
+
+use super::hooks::NodeHooks;
+use super::saved::SavedTensors;
+use crate::Tensor;
+use crate::device::Entry;
+use crate::operation::{Needs, Operation};
+use plimsoll_kernels::Meta;
+
+/// Where a gradient flows: into an output of another node, or into a leaf.
+#[derive(Clone)]
+pub(crate) enum Edge {
+    Node(Arc<Node>, u32),
+    Leaf(Tensor),
+}
+
+impl Edge {
+    /// Identifies the target; two edges to one target compare equal.
+    pub(crate) fn key(&self) -> usize {
+        match self {
+            Edge::Node(node, _) => Arc::as_ptr(node).addr(),
+            Edge::Leaf(tensor) => tensor.id(),
+        }
+    }
+}
+
+/// What a node computes backward.
+pub(crate) enum Function {
+    /// The operation's own derivative.
+    Plain(Arc<dyn Operation>),
+    /// An in-place operation on a view: its derivative applied to the view's part of the base's gradient.
+    /// `chain` leads from the base to the view.
+    OnView { op: Arc<dyn Operation>, chain: Arc<[Arc<dyn Operation>]> },
+}
+
+/// One recorded operation.
+pub(crate) struct Node {
+    pub(super) function: Function,
+    /// Order of creation over all threads: the engine runs the newest ready node first.
+    pub(super) sequence: u64,
+    /// The forward operation's origin; backward allocates in its name, with the phase changed.
+    pub(super) origin: OriginId,
+    pub(super) site: Site,
+    pub(super) entry: &'static Entry,
+    /// For each input, where its gradient goes (`None` if it needs none).
+    pub(super) edges: SmallVec<[Option<Edge>; 2]>,
+    pub(super) inputs: SmallVec<[Meta; 2]>,
+    pub(super) outputs: SmallVec<[Meta; 1]>,
+    pub(super) needs: Needs,
+    pub(super) saved: Mutex<SavedTensors>,
+    pub(super) hooks: NodeHooks,
+}
+
+impl Node {
+    /// The next place in the order of creation.
+    pub(super) fn next_sequence() -> u64 {
+        static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+        SEQUENCE.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn operation(&self) -> &dyn Operation {
+        match &self.function {
+            Function::Plain(op) | Function::OnView { op, .. } => op.as_ref(),
+        }
+    }
+
+    /// The operation's name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.operation().info().name
+    }
+
+    pub(crate) fn hooks(&self) -> &NodeHooks {
+        &self.hooks
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        super::release::contents(
+            std::mem::take(&mut self.edges),
+            std::mem::take(self.saved.get_mut()),
+        );
+    }
+}

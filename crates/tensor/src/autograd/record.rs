@@ -1,0 +1,73 @@
+//! Recording: turns an operation that just ran into a node of the graph. Called by `dispatch` and nobody else.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use plimsoll_core::Result;
+use plimsoll_memory::{OriginId, Site};
+
+use super::hooks::NodeHooks;
+use super::node::{Function, Node};
+use super::saved::SavedTensors;
+use super::views;
+use crate::Tensor;
+use crate::device::Entry;
+use crate::operation::{Needs, Operation, Saves};
+
+/// What dispatch knows of an operation that ran.
+pub(crate) struct Recorded<'a> {
+    pub(crate) op: &'a dyn Operation,
+    pub(crate) entry: &'static Entry,
+    pub(crate) inputs: &'a [&'a Tensor],
+    pub(crate) needs: Needs,
+    pub(crate) saves: Saves,
+    /// The inputs that backward needs, as they were before the operation ran.
+    pub(crate) saved: SavedTensors,
+    pub(crate) origin: OriginId,
+    pub(crate) site: Site,
+}
+
+impl Recorded<'_> {
+    fn node(&mut self, outputs: &[Tensor]) -> Result<Node> {
+        let mut saved = std::mem::take(&mut self.saved);
+        saved.keep_outputs(self.op.info().name, self.saves, outputs)?;
+        let edges = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, input)| if self.needs.has(index) { input.edge() } else { None })
+            .collect();
+        Ok(Node {
+            function: Function::Plain(self.op.share()),
+            sequence: Node::next_sequence(),
+            origin: self.origin,
+            site: self.site,
+            entry: self.entry,
+            edges,
+            inputs: self.inputs.iter().map(|input| input.meta().clone()).collect(),
+            outputs: outputs.iter().map(|output| output.meta().clone()).collect(),
+            needs: self.needs,
+            saved: Mutex::new(saved),
+            hooks: NodeHooks::default(),
+        })
+    }
+
+    /// The operation made new tensors.
+    pub(crate) fn outputs(mut self, outputs: &[Tensor]) -> Result<()> {
+        let node = Arc::new(self.node(outputs)?);
+        for (index, output) in outputs.iter().enumerate().filter(|(_, o)| o.dtype().is_float()) {
+            output.set_node(node.clone(), index as u32);
+        }
+        Ok(())
+    }
+
+    /// The operation wrote input 0 in place. Whatever can fail comes before the tensor's history changes.
+    pub(crate) fn in_place(mut self, target: &Tensor) -> Result<()> {
+        let node = self.node(std::slice::from_ref(target))?;
+        match target.view_of() {
+            Some(view) => views::rebase(view, self.op.share(), node),
+            None => target.set_node(Arc::new(node), 0),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! What autograd refuses, each with an error that says why and what to do: writes that would make gradients wrong.
+
+use plimsoll_core::{Error, Result};
+
+use super::node::Edge;
+use super::views::MadeIn;
+use super::{is_grad_enabled, is_inference_mode_enabled};
+use crate::Tensor;
+use crate::operation::{Needs, OpInfo};
+
+/// Which inputs of a recorded operation need gradients: none if recording is off or nobody asks.
+pub(crate) fn needs(info: &OpInfo, inputs: &[&Tensor]) -> Needs {
+    if !info.differentiable || !is_grad_enabled() {
+        return Needs::NONE;
+    }
+    let mut needs = Needs::NONE;
+    for (index, input) in inputs.iter().enumerate() {
+        if input.requires_grad() {
+            needs = needs.with(index);
+        }
+    }
+    needs
+}
+
+/// Whether `target` may be written in place now, `needs` being the gradients that the operation needs.
+pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) -> Result<()> {
+    if target.is_inference() && !is_inference_mode_enabled() {
+        return Err(Error::autograd(
+            op,
+            "a tensor made in inference mode cannot be written in place outside of it; clone it first",
+        ));
+    }
+    if !is_grad_enabled() {
+        return Ok(());
+    }
+    if target.requires_grad() && matches!(target.edge(), Some(Edge::Leaf(_))) {
+        return Err(Error::autograd(
+            op,
+            "a leaf that requires gradients cannot be written in place while recording: its old value is what the \
+             gradient belongs to. Wrap the write in `no_grad`, or use the form without the underscore",
+        ));
+    }
+    if let Some(view) = target.view_of() {
+        let base = view.base();
+        if base.requires_grad() && matches!(base.edge(), Some(Edge::Leaf(_))) {
+            return Err(Error::autograd(
+                op,
+                "this is a view of a leaf that requires gradients, which cannot be written in place while \
+                 recording. Wrap the write in `no_grad`, or clone the leaf first",
+            ));
+        }
+        let mode = match view.made_in() {
+            MadeIn::Normal => return Ok(()),
+            MadeIn::NoGrad => "`no_grad`",
+            MadeIn::Inference => "inference mode",
+        };
+        if needs.any() || base.requires_grad() {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "this view was made in {mode} and is written in place while recording; make the view outside the \
+                     mode, or write inside it too"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `out` may receive a result: never as part of a recorded operation.
+pub(crate) fn check_out(op: &'static str, outs: &[&Tensor], inputs: &[&Tensor]) -> Result<()> {
+    if !is_grad_enabled() {
+        return Ok(());
+    }
+    if inputs.iter().chain(outs).any(|tensor| tensor.requires_grad()) {
+        return Err(Error::autograd(
+            op,
+            "the `out=` form cannot be recorded, and one of its tensors requires gradients; use the plain form, or \
+             wrap it in `no_grad`",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! What a node keeps for backward: exactly the inputs and outputs that its operation declares, each with the version
+//! it had, so that an overwritten one is an error that names who wrote, not a wrong gradient.
+
+use std::sync::Arc;
+
+use plimsoll_core::{Error, Result};
+use smallvec::SmallVec;
+
+use super::node::Node;
+use crate::Tensor;
+use crate::operation::Saves;
+use crate::storage::Storage;
+use crate::storage::roles::Role;
+use plimsoll_kernels::Meta;
+
+/// A node's saved tensors, by position.
+#[derive(Default)]
+pub(crate) struct SavedTensors {
+    inputs: SmallVec<[Option<Saved>; 2]>,
+    outputs: SmallVec<[Option<Saved>; 1]>,
+    /// Whether backward ran and gave them back.
+    released: bool,
+}
+
+/// One saved tensor.
+struct Saved {
+    value: Value,
+    /// Its storage's version when it was saved.
+    version: u32,
+    hold: Hold,
+}
+
+enum Value {
+    /// An input, with its own place in the graph.
+    Whole(Tensor),
+    /// An output of the node itself: kept without its node, or node and output would hold each other for ever.
+    Part(Meta),
+}
+
+/// Counts its storage as saved for backward as long as it lives.
+struct Hold(Arc<Storage>);
+
+impl Hold {
+    fn new(storage: &Arc<Storage>) -> Hold {
+        storage.take_role(Role::Saved);
+        Hold(storage.clone())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.leave_role(Role::Saved);
+    }
+}
+
+impl SavedTensors {
+    /// Keeps the inputs that `saves` names. Before the operation runs: an in-place write must count as one after it.
+    pub(crate) fn keep_inputs(
+        name: &'static str,
+        saves: Saves,
+        inputs: &[&Tensor],
+    ) -> Result<SavedTensors> {
+        let mut kept = SavedTensors::default();
+        if saves.inputs.any() {
+            for (index, &tensor) in inputs.iter().enumerate() {
+                kept.inputs.push(if saves.inputs.has(index) {
+                    Some(Saved::new(name, tensor, Value::Whole(tensor.clone()))?)
+                } else {
+                    None
+                });
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Keeps the outputs that `saves` names, after the operation ran.
+    pub(crate) fn keep_outputs(
+        &mut self,
+        name: &'static str,
+        saves: Saves,
+        outputs: &[Tensor],
+    ) -> Result<()> {
+        if saves.outputs.any() {
+            for (index, tensor) in outputs.iter().enumerate() {
+                self.outputs.push(if saves.outputs.has(index) {
+                    Some(Saved::new(name, tensor, Value::Part(tensor.meta().clone()))?)
+                } else {
+                    None
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.inputs.is_empty() && self.outputs.is_empty()
+    }
+
+    /// Gives everything back; a later backward through this node is an error if there was anything.
+    pub(super) fn release(&mut self) -> SavedTensors {
+        let released = self.released || !self.is_empty();
+        std::mem::replace(self, SavedTensors { released, ..SavedTensors::default() })
+    }
+
+    /// The storages held, for the walk of a live graph.
+    pub(super) fn storages(&self) -> impl Iterator<Item = &Arc<Storage>> {
+        self.inputs.iter().chain(&self.outputs).flatten().map(|saved| &saved.hold.0)
+    }
+}
+
+/// Saved values ready for use.
+pub(super) struct Unpacked {
+    pub(super) inputs: SmallVec<[Option<Tensor>; 2]>,
+    pub(super) outputs: SmallVec<[Option<Tensor>; 1]>,
+}
+
+/// The values that `node` saved, after checking that nobody overwrote them.
+pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
+    let saved = node.saved.lock();
+    if saved.released {
+        return Err(Error::autograd(
+            node.name(),
+            format!(
+                "backward through the graph a second time: what the {} saved was freed by the first backward; \
+                 pass `retain_graph` to that one if you need two",
+                node.origin
+            ),
+        ));
+    }
+    let mut inputs = SmallVec::new();
+    for (index, saved) in saved.inputs.iter().enumerate() {
+        inputs.push(saved.as_ref().map(|s| s.check(node, "input", index)).transpose()?);
+    }
+    let mut outputs = SmallVec::new();
+    for (index, saved) in saved.outputs.iter().enumerate() {
+        outputs.push(saved.as_ref().map(|s| s.check(node, "output", index)).transpose()?);
+    }
+    Ok(Unpacked { inputs, outputs })
+}
+
+impl Saved {
+    fn new(name: &'static str, tensor: &Tensor, value: Value) -> Result<Saved> {
+        if tensor.is_inference() {
+            return Err(Error::autograd(
+                name,
+                "a tensor made in inference mode cannot be saved for backward; clone it outside the mode, or run \
+                 this under `no_grad`",
+            ));
+        }
+        Ok(Saved { value, version: tensor.version(), hold: Hold::new(tensor.storage()) })
+    }
+
+    fn check(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
+        let storage = &self.hold.0;
+        let now = storage.version();
+        if now != self.version {
+            let writer = storage.last_writer();
+            return Err(Error::autograd(
+                node.name(),
+                format!(
+                    "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {} and \
+                     now has {now}; the last write was the {}. Use the form without the underscore there, or \
+                     `clone_tensor` before it",
+                    node.origin, self.version, writer
+                ),
+            ));
+        }
+        Ok(match &self.value {
+            Value::Whole(tensor) => tensor.clone(),
+            Value::Part(meta) => {
+                let tensor = Tensor::new(storage.clone(), meta.clone());
+                tensor.set_node(node.clone(), index as u32);
+                tensor
+            }
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! A tensor's place in autograd: whether it wants a gradient, the gradient, the node that made it, its hooks.
+//!
+//! Most tensors have none of this, and dispatch asks on every operation, so one flag outside the lock answers first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use plimsoll_core::{Error, Result};
+
+use super::hooks::Hooks;
+use super::node::{Edge, Node};
+use super::views;
+use crate::Tensor;
+
+/// Empty until the tensor takes part in autograd.
+pub(crate) struct Slot {
+    /// Whether the state says that a gradient is wanted or a node exists.
+    tracked: AtomicBool,
+    state: Mutex<Option<Box<State>>>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    /// Set on leaves by the user.
+    pub(super) requires_grad: bool,
+    pub(super) retains_grad: bool,
+    pub(super) grad: Option<Tensor>,
+    /// The node that made this tensor, and which of its outputs this is.
+    pub(super) node: Option<(Arc<Node>, u32)>,
+    /// For views: the storage's version when `node` was made; see `views.rs`.
+    pub(super) node_version: u32,
+    /// Hooks on a leaf's gradient; those of other tensors lie on their node.
+    pub(super) hooks: Hooks,
+}
+
+impl Slot {
+    pub(crate) const fn new() -> Slot {
+        Slot { tracked: AtomicBool::new(false), state: Mutex::new(None) }
+    }
+
+    pub(super) fn is_tracked(&self) -> bool {
+        self.tracked.load(Ordering::Acquire)
+    }
+
+    /// Reads or changes the state, which is made if need be. No operation may run inside.
+    pub(super) fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut guard: MutexGuard<'_, Option<Box<State>>> = self.state.lock();
+        let state = guard.get_or_insert_default();
+        let result = change(state);
+        self.tracked.store(state.requires_grad || state.node.is_some(), Ordering::Release);
+        result
+    }
+
+    /// Reads the state if there is one.
+    pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> Option<R> {
+        self.state.lock().as_deref().map(look)
+    }
+}
+
+impl Tensor {
+    /// Whether operations on this tensor are recorded: it is a leaf that wants a gradient, or came from one.
+    pub fn requires_grad(&self) -> bool {
+        self.slot().is_tracked()
+            // In-place writes can pull a base, and with it all its views, into a graph later on.
+            || self.view_of().is_some_and(|view| view.base().slot().is_tracked())
+    }
+
+    /// Whether no recorded operation made this tensor.
+    pub fn is_leaf(&self) -> bool {
+        self.edge().is_none_or(|edge| matches!(edge, Edge::Leaf(_)))
+    }
+
+    /// The name of the operation that made it, if one was recorded.
+    pub fn grad_fn_name(&self) -> Option<&'static str> {
+        match self.edge()? {
+            Edge::Node(node, _) => Some(node.name()),
+            Edge::Leaf(_) => None,
+        }
+    }
+
+    /// Asks for a gradient (or no longer does). Only leaves can be changed; only floats have gradients.
+    pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
+        const OP: &str = "requires_grad_";
+        if requires_grad && !self.dtype().is_float() {
+            return Err(Error::autograd(
+                OP,
+                format!(
+                    "only floating-point tensors can require gradients, and this one is {}",
+                    self.dtype()
+                ),
+            ));
+        }
+        if requires_grad && self.is_inference() && !super::is_inference_mode_enabled() {
+            return Err(Error::autograd(
+                OP,
+                "a tensor made in inference mode cannot require gradients; clone it outside the mode first",
+            ));
+        }
+        if !requires_grad && !self.is_leaf() {
+            return Err(Error::autograd(
+                OP,
+                "only a leaf can stop requiring gradients; use `detach` for a tensor outside the graph",
+            ));
+        }
+        if self.is_leaf() {
+            self.slot().with(|state| state.requires_grad = requires_grad);
+        }
+        Ok(self.clone())
+    }
+
+    /// The gradient that backward left here.
+    pub fn grad(&self) -> Option<Tensor> {
+        self.slot().read(|state| state.grad.clone()).flatten()
+    }
+
+    /// Replaces the gradient; `None` frees it, as `zero_grad(set_to_none=True)` does.
+    pub fn set_grad(&self, grad: Option<&Tensor>) -> Result<()> {
+        if let Some(grad) = grad
+            && (grad.shape() != self.shape()
+                || grad.dtype() != self.dtype()
+                || grad.device() != self.device())
+        {
+            return Err(Error::autograd(
+                "set_grad",
+                format!(
+                    "a gradient must match its tensor: {:?} {} on {} for {:?} {} on {}",
+                    grad.shape(),
+                    grad.dtype(),
+                    grad.device(),
+                    self.shape(),
+                    self.dtype(),
+                    self.device()
+                ),
+            ));
+        }
+        // The old gradient is dropped after the lock: its memory goes back through the allocator.
+        let old = self.slot().with(|state| std::mem::replace(&mut state.grad, grad.cloned()));
+        drop(old);
+        Ok(())
+    }
+
+    /// Keeps the gradient of a tensor that is not a leaf.
+    pub fn retain_grad(&self) -> Result<()> {
+        match self.edge() {
+            None => Err(Error::autograd(
+                "retain_grad",
+                "this tensor does not require gradients, so it never gets one",
+            )),
+            Some(Edge::Leaf(_)) => Ok(()),
+            Some(Edge::Node(node, output)) => {
+                let first =
+                    self.slot().with(|state| !std::mem::replace(&mut state.retains_grad, true));
+                if first {
+                    node.hooks().retain(output, self.downgrade());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Where this tensor's gradient flows to; `None` if it needs none.
+    pub(crate) fn edge(&self) -> Option<Edge> {
+        if let Some(view) = self.view_of()
+            && let Some(edge) = views::edge(self, view)
+        {
+            return Some(edge);
+        }
+        if !self.slot().is_tracked() {
+            return None;
+        }
+        let node = self.slot().read(|state| state.node.clone()).flatten();
+        Some(match node {
+            Some((node, output)) => Edge::Node(node, output),
+            None => Edge::Leaf(self.clone()),
+        })
+    }
+
+    /// Makes this tensor the output `output` of `node`.
+    pub(crate) fn set_node(&self, node: Arc<Node>, output: u32) {
+        let version = self.storage().version();
+        // The old node is dropped after the lock: it may be the last hold on a whole graph.
+        let old = self.slot().with(|state| {
+            state.requires_grad = false;
+            state.node_version = version;
+            state.node.replace((node, output))
+        });
+        drop(old);
+    }
+}

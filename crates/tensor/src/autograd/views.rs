@@ -1,0 +1,151 @@
+//! Views and in-place writes.
+//!
+//! Note [Views under in-place writes]
+//! A view remembers its base (never itself a view) and the chain of view operations from the base to it. The base's node is
+//! the truth: an in-place write through any view gives the base a new node (`Function::OnView`), and a view whose
+//! storage changed since its own node was made gets a fresh node, by replaying the chain from the base's present node.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use plimsoll_core::{Error, Result};
+use smallvec::SmallVec;
+
+use super::hooks::NodeHooks;
+use super::node::{Edge, Function, Node};
+use super::saved::SavedTensors;
+use crate::Tensor;
+use crate::operation::{Inferred, Needs, Operation};
+use plimsoll_kernels::Meta;
+
+/// Under which mode a view was made; decides whether it may be written in place later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MadeIn {
+    Normal,
+    NoGrad,
+    Inference,
+}
+
+/// What a view is a view of.
+pub(crate) struct ViewOf {
+    base: Tensor,
+    /// The view operations from the base to the view, in order.
+    chain: Arc<[Arc<dyn Operation>]>,
+    made_in: MadeIn,
+}
+
+impl ViewOf {
+    /// The view that `op` makes of `source`, which may be a view itself.
+    pub(crate) fn extend(source: &Tensor, op: &dyn Operation) -> Arc<ViewOf> {
+        let made_in = if super::is_inference_mode_enabled() {
+            MadeIn::Inference
+        } else if !super::is_grad_enabled() {
+            MadeIn::NoGrad
+        } else {
+            MadeIn::Normal
+        };
+        let (base, chain) = match source.view_of() {
+            Some(view) => {
+                let chain = view.chain.iter().cloned().chain([op.share()]).collect();
+                (view.base.clone(), chain)
+            }
+            None => (source.clone(), Arc::from([op.share()])),
+        };
+        Arc::new(ViewOf { base, chain, made_in })
+    }
+
+    pub(crate) fn base(&self) -> &Tensor {
+        &self.base
+    }
+
+    pub(super) fn made_in(&self) -> MadeIn {
+        self.made_in
+    }
+}
+
+/// The edge of a view, brought up to date with its base. `None` if the view's own state is the truth.
+pub(super) fn edge(tensor: &Tensor, view: &Arc<ViewOf>) -> Option<Edge> {
+    let now = tensor.storage().version();
+    let own =
+        tensor.slot().read(|state| (state.node.clone(), state.node_version, state.requires_grad));
+    match own {
+        // A view made without recording can be made a leaf by the user.
+        Some((None, _, true)) => None,
+        Some((Some((node, output)), version, _)) if version == now => {
+            Some(Edge::Node(node, output))
+        }
+        _ => {
+            // Made while recording was off, or of a base that needs nothing: the view is outside the graph.
+            if view.made_in != MadeIn::Normal {
+                return None;
+            }
+            let edge = replay(&view.base, &view.chain)?;
+            if let Edge::Node(node, output) = &edge {
+                tensor.set_node(node.clone(), *output);
+            }
+            Some(edge)
+        }
+    }
+}
+
+/// Nodes for the chain of views, starting from the base's present edge.
+fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
+    let mut edge = base.edge()?;
+    let mut meta = base.meta().clone();
+    for op in chain {
+        // The same rule gave this layout before, so it gives it again.
+        let Ok(Inferred::View(layout)) = op.infer(&[&meta], Needs::ALL) else { return None };
+        let output = Meta { layout, dtype: meta.dtype };
+        let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
+        let node = Node {
+            function: Function::Plain(op.clone()),
+            sequence: Node::next_sequence(),
+            origin,
+            site: origin.get().site,
+            entry: base.entry(),
+            edges: smallvec::smallvec![Some(edge)],
+            inputs: smallvec::smallvec![meta],
+            outputs: smallvec::smallvec![output.clone()],
+            needs: Needs::NONE.with(0),
+            saved: Mutex::new(SavedTensors::default()),
+            hooks: NodeHooks::default(),
+        };
+        edge = Edge::Node(Arc::new(node), 0);
+        meta = output;
+    }
+    Some(edge)
+}
+
+/// Gives the base of a view the node of an in-place operation on the view.
+pub(super) fn rebase(view: &ViewOf, op: Arc<dyn Operation>, mut node: Node) {
+    let base = view.base();
+    node.function = Function::OnView { op, chain: view.chain.clone() };
+    // Input 0 is the base now; the other inputs stay as they are.
+    node.edges[0] = base.edge();
+    node.needs = if node.edges[0].is_some() { node.needs.with(0) } else { node.needs };
+    node.outputs = smallvec::smallvec![base.meta().clone()];
+    base.set_node(Arc::new(node), 0);
+}
+
+/// The base's gradient with its view's part opened: a copy of `grad`, and the view of that copy.
+pub(super) fn open_slice(
+    name: &'static str,
+    grad: &Tensor,
+    base: &Meta,
+    chain: &[Arc<dyn Operation>],
+) -> Result<(Tensor, Tensor)> {
+    let copy = grad.clone_as(base)?;
+    let mut slice = copy.clone();
+    for op in chain {
+        let site = plimsoll_memory::Site::caller();
+        let mut outputs: SmallVec<[Tensor; 2]> =
+            crate::dispatch::apply(op.as_ref(), &[&slice], crate::dispatch::Dest::New, site)?;
+        slice = outputs.pop().ok_or_else(|| {
+            Error::autograd(
+                name,
+                "a view in the chain gave no tensor; this is a defect, please report it",
+            )
+        })?;
+    }
+    Ok((copy, slice))
+}

@@ -1,0 +1,54 @@
+//! The append-only table behind [`Device`] ids. Entries live for ever, so that a storage can hold a plain reference to its own.
+
+use std::sync::OnceLock;
+
+use parking_lot::RwLock;
+use plimsoll_core::{Device, DeviceKind, Error, Result};
+use plimsoll_memory::{Arena, Configuration};
+
+use super::{Entry, host_entry, host_source};
+
+static TABLE: OnceLock<RwLock<Vec<&'static Entry>>> = OnceLock::new();
+
+fn table() -> &'static RwLock<Vec<&'static Entry>> {
+    TABLE.get_or_init(|| RwLock::new(vec![Box::leak(Box::new(host()))]))
+}
+
+/// The process-wide host device, with the configuration in force.
+fn host() -> Entry {
+    // A mistake in the environment is told by every allocation; see `Entry::fault`.
+    let (configuration, fault) = match Configuration::in_force() {
+        Ok(configuration) => (configuration.clone(), None),
+        Err(error) => (Configuration::default(), Some(error)),
+    };
+    let arena = Arena::open(Device::cpu(), Box::new(host_source(&configuration)), &configuration);
+    Entry { fault, ..host_entry(Device::cpu(), arena, configuration) }
+}
+
+/// The entry that `device` names.
+pub(crate) fn entry(device: Device) -> &'static Entry {
+    table().read()[device.slot()]
+}
+
+/// Visits every device.
+pub(crate) fn for_each(visit: impl FnMut(&'static Entry)) {
+    let entries = table().read().clone();
+    entries.into_iter().for_each(visit);
+}
+
+/// Appends a device of `kind`; its index is the number of devices of that kind before it.
+pub(super) fn add(
+    kind: DeviceKind,
+    dry: bool,
+    make: impl FnOnce(Device) -> Result<Entry>,
+) -> Result<Device> {
+    let mut entries = table().write();
+    let same = entries.iter().filter(|e| e.device().kind() == kind && e.device().is_dry() == dry);
+    let (Ok(slot), Ok(index)) = (u32::try_from(entries.len()), u16::try_from(same.count())) else {
+        return Err(Error::invalid_argument("there are too many devices in this process"));
+    };
+    let device = Device::from_slot(slot, kind, index, dry);
+    let entry = make(device)?;
+    entries.push(Box::leak(Box::new(entry)));
+    Ok(device)
+}

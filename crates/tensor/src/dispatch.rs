@@ -1,0 +1,319 @@
+//! The one path of every operation, and the page to read first: validate, infer, pin, allocate, claim, launch, record.
+//!
+//! `api/` calls [`apply`] with an operation value and the caller's line. Nothing else runs kernels, allocates tensor memory or
+//! writes the graph.
+
+use plimsoll_core::{Error, Result};
+use plimsoll_memory::{Kind, OriginId, Site};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::autograd::record::Recorded;
+use crate::autograd::saved::SavedTensors;
+use crate::autograd::views::ViewOf;
+use crate::autograd::{is_inference_mode_enabled, rules};
+use crate::device::Entry;
+use crate::launch;
+use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
+use crate::storage::Storage;
+use crate::storage::claim::Claim;
+use crate::storage::pin::Pins;
+use crate::storage::residency;
+use plimsoll_kernels::Meta;
+
+/// Where results go.
+#[derive(Clone, Copy)]
+pub(crate) enum Dest<'a> {
+    /// New tensors.
+    New,
+    /// Over input 0.
+    InPlace,
+    /// Into these tensors, which must have the right shape and dtype.
+    Out(&'a [&'a Tensor]),
+}
+
+/// Runs `op` on `inputs`, on the device that they share.
+pub(crate) fn apply(
+    op: &dyn Operation,
+    inputs: &[&Tensor],
+    dest: Dest<'_>,
+    site: Site,
+) -> Result<Outputs> {
+    let entry = common_device(op, inputs, dest)?;
+    apply_on(entry, op, inputs, dest, site)
+}
+
+/// Runs `op`, which gives one tensor.
+pub(crate) fn apply_one(op: &dyn Operation, inputs: &[&Tensor], site: Site) -> Result<Tensor> {
+    Ok(first(apply(op, inputs, Dest::New, site)?))
+}
+
+/// The first of an operation's results; every operation has one.
+pub(crate) fn first(mut outputs: Outputs) -> Tensor {
+    outputs.truncate(1);
+    outputs.pop().expect("every operation has a first output")
+}
+
+/// Runs `op` on the device of `entry`: the only way for operations without inputs.
+pub(crate) fn apply_on(
+    entry: &'static Entry,
+    op: &dyn Operation,
+    inputs: &[&Tensor],
+    dest: Dest<'_>,
+    site: Site,
+) -> Result<Outputs> {
+    residency::between_operations(entry);
+    let needs = rules::needs(op.info(), inputs);
+    let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
+    match op.infer(&metas, needs)? {
+        Inferred::View(layout) => {
+            let meta = Meta { layout, dtype: inputs[0].dtype() };
+            view(op, inputs[0], meta, needs, site).map(|view| smallvec::smallvec![view])
+        }
+        Inferred::Exact(outputs) => {
+            Call { op, entry, inputs, needs, site }.run(&metas, outputs, dest)
+        }
+        Inferred::AtMost(bound) => {
+            let call = Call { op, entry, inputs, needs, site };
+            let outputs = call.measure(&metas, bound)?;
+            call.run(&metas, outputs, dest)
+        }
+    }
+}
+
+/// A view: the same storage under another layout, in the graph if its base is.
+fn view(
+    op: &dyn Operation,
+    source: &Tensor,
+    meta: Meta,
+    needs: Needs,
+    site: Site,
+) -> Result<Tensor> {
+    if source.is_inference() && is_inference_mode_enabled() {
+        return Ok(source.alias(meta, None));
+    }
+    let tensor = source.alias(meta, Some(ViewOf::extend(source, op)));
+    if needs.any() {
+        Recorded {
+            op,
+            entry: source.entry(),
+            inputs: &[source],
+            needs,
+            saves: Saves::NOTHING,
+            saved: SavedTensors::default(),
+            origin: OriginId::intern(op.info().name, site),
+            site,
+        }
+        .outputs(std::slice::from_ref(&tensor))?;
+    }
+    Ok(tensor)
+}
+
+/// One operation about to run.
+struct Call<'a> {
+    op: &'a dyn Operation,
+    entry: &'static Entry,
+    inputs: &'a [&'a Tensor],
+    needs: Needs,
+    site: Site,
+}
+
+impl Call<'_> {
+    fn name(&self) -> &'static str {
+        self.op.info().name
+    }
+
+    fn run(&self, metas: &[&Meta], inferred: Metas, dest: Dest<'_>) -> Result<Outputs> {
+        let origin = OriginId::intern(self.name(), self.site);
+        let saves = if self.needs.any() { self.op.saves(self.needs) } else { Saves::NOTHING };
+
+        let mut read_pins = Pins::default();
+        for input in self.inputs {
+            read_pins.add(input.storage())?;
+        }
+        let outputs = self.outputs(inferred, dest, origin)?;
+        let mut write_pins = Pins::default();
+        for output in &outputs {
+            write_pins.add(output.storage())?;
+        }
+        let fresh = matches!(dest, Dest::New);
+        let dependents = if fresh { None } else { Some(residency::pin_dependents(&outputs)?) };
+        let saved = self.save_inputs(saves, dest)?;
+
+        // Workspaces follow the outputs, so that a dry run allocates in the same order.
+        let output_metas: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
+        let workspace_bytes = self.op.workspace_bytes(metas, &output_metas);
+        let workspace = launch::Scratch::allocate(self.entry, workspace_bytes, origin)?;
+        {
+            let reads = self.inputs.iter().map(|input| input.storage().as_ref());
+            let writes = outputs.iter().map(|output| output.storage().as_ref());
+            let _claim = Claim::new(reads, writes);
+            launch::launch(self.entry, self.op, self.inputs, &outputs, &workspace, origin)?;
+            if !fresh {
+                for output in &outputs {
+                    output.storage().written_by(origin);
+                }
+            }
+        }
+        drop(dependents);
+        if fresh {
+            residency::remember_recipe(self.entry, self.op, self.inputs, &outputs, origin);
+        }
+        if self.needs.any() {
+            let recorded = Recorded {
+                op: self.op,
+                entry: self.entry,
+                inputs: self.inputs,
+                needs: self.needs,
+                saves,
+                saved,
+                origin,
+                site: self.site,
+            };
+            match dest {
+                Dest::InPlace => recorded.in_place(self.inputs[0])?,
+                Dest::New | Dest::Out(_) => recorded.outputs(&outputs)?,
+            }
+        }
+        drop(write_pins);
+        Ok(outputs)
+    }
+
+    /// The tensors to write: new ones, input 0, or the caller's.
+    fn outputs(&self, inferred: Metas, dest: Dest<'_>, origin: OriginId) -> Result<Outputs> {
+        let given: SmallVec<[&Tensor; 2]> = match dest {
+            Dest::New => {
+                return inferred
+                    .into_iter()
+                    .map(|meta| {
+                        let bytes = checked_bytes(self.name(), &meta)?;
+                        let storage =
+                            Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
+                        Ok(Tensor::new(storage, meta))
+                    })
+                    .collect();
+            }
+            Dest::InPlace => {
+                rules::check_in_place(self.name(), self.inputs[0], self.needs)?;
+                smallvec::smallvec![self.inputs[0]]
+            }
+            Dest::Out(outs) => {
+                rules::check_out(self.name(), outs, self.inputs)?;
+                outs.iter().copied().collect()
+            }
+        };
+        for (index, (tensor, meta)) in given.iter().zip(&inferred).enumerate() {
+            self.check_target(index, tensor, meta)?;
+        }
+        Ok(given.into_iter().cloned().collect())
+    }
+
+    /// Refuses a target of another shape or dtype, one that overlaps itself, and one that overlaps an input other than
+    /// exactly (elements would be overwritten before they are read).
+    fn check_target(&self, index: usize, target: &Tensor, expected: &Meta) -> Result<()> {
+        if target.shape() != expected.shape() {
+            return Err(Error::shape(
+                self.name(),
+                format!(
+                    "the result has shape {:?} and cannot be written to a tensor of shape {:?}",
+                    expected.shape(),
+                    target.shape()
+                ),
+            ));
+        }
+        if target.dtype() != expected.dtype {
+            return Err(Error::dtype(
+                self.name(),
+                format!(
+                    "the result is {} and cannot be written to a tensor of {}; convert with `to`",
+                    expected.dtype,
+                    target.dtype()
+                ),
+            ));
+        }
+        if target.layout().may_overlap_itself() {
+            return Err(Error::shape(
+                self.name(),
+                format!(
+                    "the target of shape {:?} with strides {:?} has elements that share memory (is it expanded?); \
+                     use `contiguous` or `clone_tensor` first",
+                    target.shape(),
+                    target.strides()
+                ),
+            ));
+        }
+        for (position, input) in self.inputs.iter().enumerate() {
+            if input.shares_storage_with(target)
+                && input.meta() != target.meta()
+                && input.layout().overlaps(target.layout())
+            {
+                return Err(Error::shape(
+                    self.name(),
+                    format!(
+                        "target {index} and input {position} overlap in memory without being the same view; clone \
+                         the input first"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the inputs that backward needs. Of an input about to be overwritten that is a copy.
+    fn save_inputs(&self, saves: Saves, dest: Dest<'_>) -> Result<SavedTensors> {
+        if matches!(dest, Dest::InPlace) && saves.inputs.has(0) {
+            let copy = crate::autograd::no_grad(|| self.inputs[0].detach().clone_tensor())?;
+            let mut inputs: SmallVec<[&Tensor; 4]> = self.inputs.iter().copied().collect();
+            inputs[0] = &copy;
+            return SavedTensors::keep_inputs(self.name(), saves, &inputs);
+        }
+        SavedTensors::keep_inputs(self.name(), saves, self.inputs)
+    }
+
+    /// The exact metas of a result whose size depends on data.
+    fn measure(&self, metas: &[&Meta], bound: Metas) -> Result<Metas> {
+        if self.entry.device().is_dry() {
+            return self.entry.dry_bound(self.name(), bound);
+        }
+        let mut pins = Pins::default();
+        for input in self.inputs {
+            pins.add(input.storage())?;
+        }
+        let origin = OriginId::intern(self.name(), self.site);
+        let bytes = self.op.workspace_bytes(metas, &[]);
+        let workspace = launch::Scratch::allocate(self.entry, bytes, origin)?;
+        let _claim =
+            Claim::new(self.inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
+        launch::measure(self.entry, self.op, self.inputs, &workspace)
+    }
+}
+
+/// Bytes of a new tensor, refused if they pass the address space.
+fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {
+    meta.layout.span().checked_mul(meta.dtype.size_bytes()).ok_or_else(|| {
+        Error::shape(op, format!("a tensor of shape {:?} is too large", meta.shape()))
+    })
+}
+
+/// The device that all operands share.
+fn common_device(op: &dyn Operation, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
+    let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
+    let mut operands = inputs.iter().chain(outs);
+    let Some(first) = operands.next() else {
+        return Err(Error::invalid_argument("an operation without operands needs a device")
+            .in_operation(op.info().name));
+    };
+    match operands.find(|other| other.device() != first.device()) {
+        None => Ok(first.entry()),
+        Some(other) => Err(Error::device(
+            op.info().name,
+            format!(
+                "operands are on different devices, {} (shape {:?}) and {} (shape {:?}); move one with `to`",
+                first.device(),
+                first.shape(),
+                other.device(),
+                other.shape()
+            ),
+        )),
+    }
+}

@@ -1,0 +1,94 @@
+//! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a stream's thread (stand-in), a
+//! CUDA stream, or not at all (dry run). Called by `dispatch` under a claim.
+
+use plimsoll_core::Result;
+use plimsoll_memory::{Block, Kind, OriginId, Request};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::device::{Backend, Entry};
+use crate::operation::{Metas, Operation};
+use plimsoll_kernels::{CpuLaunch, Operand, Workspace};
+
+/// The workspace of one launch; given back when it drops.
+pub(crate) struct Scratch {
+    block: Option<Block>,
+    bytes: usize,
+}
+
+impl Scratch {
+    pub(crate) fn allocate(
+        entry: &'static Entry,
+        bytes: usize,
+        origin: OriginId,
+    ) -> Result<Scratch> {
+        if bytes == 0 {
+            return Ok(Scratch { block: None, bytes });
+        }
+        let stream = entry.current_stream();
+        let request = Request { bytes, origin, kind: Kind::Workspace, stream };
+        Ok(Scratch { block: Some(entry.arena().allocate(&request)?), bytes })
+    }
+
+    fn workspace(&self) -> Workspace {
+        // Dangling but aligned where there is none.
+        let address = self.block.as_ref().map_or(64, Block::address);
+        Workspace { pointer: address as *mut u8, bytes: self.bytes }
+    }
+}
+
+/// Runs or enqueues the kernel of `op`.
+pub(crate) fn launch(
+    entry: &'static Entry,
+    op: &dyn Operation,
+    inputs: &[&Tensor],
+    outputs: &[Tensor],
+    scratch: &Scratch,
+    _origin: OriginId,
+) -> Result<()> {
+    if entry.device().is_dry() {
+        return Ok(());
+    }
+    let workspace = scratch.workspace();
+    match entry.backend() {
+        Backend::Cpu => with_operands(inputs, outputs, |inputs, outputs| {
+            op.cpu(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
+        }),
+    }
+}
+
+/// Asks the data how large a result is; waits for the device where that takes a kernel.
+pub(crate) fn measure(
+    entry: &'static Entry,
+    op: &dyn Operation,
+    inputs: &[&Tensor],
+    scratch: &Scratch,
+) -> Result<Metas> {
+    match entry.backend() {
+        Backend::Cpu => {}
+    }
+    let workspace = scratch.workspace();
+    with_operands(inputs, &[], |inputs, outputs| {
+        op.measure(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
+    })
+}
+
+/// Operands over the tensors' storages, which the caller has pinned and claimed.
+pub(crate) fn with_operands<R>(
+    inputs: &[&Tensor],
+    outputs: &[Tensor],
+    run: impl FnOnce(&[Operand<'_>], &[Operand<'_>]) -> R,
+) -> R {
+    let reads: SmallVec<[Operand<'_>; 4]> = inputs
+        .iter()
+        // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their storage, and the claim
+        // covers reading it until the launch returns.
+        .map(|tensor| unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) })
+        .collect();
+    let writes: SmallVec<[Operand<'_>; 2]> = outputs
+        .iter()
+        // SAFETY: as above; the claim covers writing.
+        .map(|tensor| unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) })
+        .collect();
+    run(&reads, &writes)
+}

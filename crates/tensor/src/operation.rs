@@ -1,0 +1,227 @@
+//! What an operation is: one value that knows its name, its shape rule, what it saves for backward, its
+//! kernels and its derivative. The graph, the recipe of a dropped storage, the profiler and the tests all
+//! hold the same value. Operations live in `ops/`, one file a family; `dispatch::apply` runs them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Error, Layout, Result};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// An operation with its arguments other than tensors: `Sum { dims, keepdim }`.
+pub trait Operation: fmt::Debug + Send + Sync + 'static {
+    /// Name, forms and coverage.
+    fn info(&self) -> &'static OpInfo;
+
+    /// The shape rule: checks the operands and says what comes out. `needs` tells which inputs will get
+    /// a gradient, so that results only backward wants (a layer norm's mean) exist only then.
+    fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred>;
+
+    /// Which inputs and outputs backward reads, given who needs a gradient. Nothing else is kept alive.
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::NOTHING
+    }
+
+    /// Scratch bytes of a launch: a pure function of layouts, dtypes and the number of kernel threads,
+    /// so that a dry run takes the same.
+    fn workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        0
+    }
+
+    /// For operations whose result size only the data tells ([`Inferred::AtMost`]): looks at it.
+    fn measure(&self, launch: &CpuLaunch<'_>) -> Result<Metas> {
+        Err(Error::unsupported(launch.operation, "the size of this result does not depend on data"))
+    }
+
+    /// Computes on the host (and, on its stream's thread, for the stand-in accelerator).
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()>;
+
+    /// The vector-Jacobian product, in tensor operations, so that it can itself be differentiated.
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        Err(Error::autograd(backward.operation, "this operation has no derivative"))
+    }
+
+    /// The value behind a shared pointer, as graphs and recipes keep it.
+    fn share(&self) -> Arc<dyn Operation>;
+}
+
+/// The static facts of an operation: one row of the registry.
+#[derive(Debug)]
+pub struct OpInfo {
+    /// PyTorch's name.
+    pub name: &'static str,
+    /// The file under `ops/`, `api/` and `kernels/` that it lives in.
+    pub family: &'static str,
+    /// PyTorch's signature, from which the Python method and its stub are generated.
+    pub signature: &'static str,
+    /// One line of documentation.
+    pub summary: &'static str,
+    /// Whether it has a derivative.
+    pub differentiable: bool,
+    /// Whether `name_` exists.
+    pub in_place: bool,
+    /// Whether an `out=` form exists.
+    pub out: bool,
+    /// Whether a CUDA kernel exists.
+    pub cuda: bool,
+    /// The dtypes that it computes in.
+    pub dtypes: &'static [DType],
+}
+
+/// Tensors' metas, inline for the usual one or two.
+pub type Metas = SmallVec<[Meta; 2]>;
+
+/// Tensors that an operation returns.
+pub type Outputs = SmallVec<[Tensor; 2]>;
+
+/// Gradients, one place for each input; `None` where none is needed or it is zero.
+pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+
+/// What a shape rule finds.
+#[derive(Debug)]
+pub enum Inferred {
+    /// New tensors of just these metas (their offsets are 0).
+    Exact(Metas),
+    /// New tensors no larger than these; `measure` finds out.
+    AtMost(Metas),
+    /// No new memory: input 0's storage under another layout.
+    View(Layout),
+}
+
+impl Inferred {
+    /// One new tensor.
+    pub fn one(meta: Meta) -> Inferred {
+        Inferred::Exact(smallvec::smallvec![meta])
+    }
+}
+
+/// A set of inputs, as bits. Inputs past the 63rd share the last bit (`cat` of many tensors).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs(u64);
+
+impl Needs {
+    /// No input.
+    pub const NONE: Needs = Needs(0);
+    /// Every input.
+    pub const ALL: Needs = Needs(u64::MAX);
+
+    /// With input `index` in the set.
+    #[must_use]
+    pub const fn with(self, index: usize) -> Needs {
+        Needs(self.0 | 1 << if index < 63 { index } else { 63 })
+    }
+
+    /// Whether input `index` is in the set.
+    pub const fn has(self, index: usize) -> bool {
+        self.0 & (1 << if index < 63 { index } else { 63 }) != 0
+    }
+
+    /// Whether the set is not empty.
+    pub const fn any(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// What backward keeps alive: inputs and outputs by position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saves {
+    /// Inputs, as they were when the operation ran.
+    pub inputs: Needs,
+    /// Outputs.
+    pub outputs: Needs,
+}
+
+impl Saves {
+    /// Backward needs no values.
+    pub const NOTHING: Saves = Saves { inputs: Needs::NONE, outputs: Needs::NONE };
+
+    /// Backward needs input `index`.
+    pub const fn input(index: usize) -> Saves {
+        Saves { inputs: Needs::NONE.with(index), outputs: Needs::NONE }
+    }
+
+    /// Backward needs output `index`.
+    pub const fn output(index: usize) -> Saves {
+        Saves { inputs: Needs::NONE, outputs: Needs::NONE.with(index) }
+    }
+
+    /// Both, added up.
+    #[must_use]
+    pub const fn and(self, other: Saves) -> Saves {
+        Saves {
+            inputs: Needs(self.inputs.0 | other.inputs.0),
+            outputs: Needs(self.outputs.0 | other.outputs.0),
+        }
+    }
+
+    /// These if `condition`, else nothing.
+    #[must_use]
+    pub const fn when(self, condition: bool) -> Saves {
+        if condition { self } else { Saves::NOTHING }
+    }
+}
+
+/// What a derivative works from.
+#[derive(Debug)]
+pub struct Backward<'a> {
+    /// The operation's name.
+    pub operation: &'static str,
+    /// Layout and dtype of each forward input; shapes are always known, values only if saved.
+    pub inputs: &'a [Meta],
+    /// Saved inputs by position (`None` if not declared in `saves`).
+    pub saved_inputs: &'a [Option<Tensor>],
+    /// Saved outputs by position.
+    pub saved_outputs: &'a [Option<Tensor>],
+    /// The gradient of each output; `None` counts as zeros.
+    pub grads: &'a [Option<Tensor>],
+    /// Which inputs want a gradient.
+    pub needs: Needs,
+}
+
+impl<'a> Backward<'a> {
+    /// The gradient of the first output, which the engine makes sure exists.
+    pub fn grad(&self) -> Result<&'a Tensor> {
+        self.grads.first().and_then(Option::as_ref).ok_or_else(|| {
+            Error::autograd(self.operation, "the gradient of its first output is missing")
+        })
+    }
+
+    /// Forward input `index`, declared in `saves`.
+    pub fn input(&self, index: usize) -> Result<&'a Tensor> {
+        self.saved_inputs.get(index).and_then(Option::as_ref).ok_or_else(|| {
+            Error::autograd(self.operation, format!("input {index} was not saved for backward"))
+        })
+    }
+
+    /// Forward output `index`, declared in `saves`.
+    pub fn output(&self, index: usize) -> Result<&'a Tensor> {
+        self.saved_outputs.get(index).and_then(Option::as_ref).ok_or_else(|| {
+            Error::autograd(self.operation, format!("output {index} was not saved for backward"))
+        })
+    }
+
+    /// The gradient for input `index` by `make`, or `None` if nobody needs it.
+    pub fn for_input(
+        &self,
+        index: usize,
+        make: impl FnOnce() -> Result<Tensor>,
+    ) -> Result<Option<Tensor>> {
+        if self.needs.has(index) { make().map(Some) } else { Ok(None) }
+    }
+}
+
+/// Dtype groups for [`OpInfo::dtypes`].
+pub mod dtypes {
+    use super::DType;
+
+    /// Every dtype.
+    pub const ALL: &[DType] = &DType::ALL;
+    /// Floating point.
+    pub const FLOATS: &[DType] = &[DType::F16, DType::BF16, DType::F32, DType::F64];
+    /// Integers and floating point.
+    pub const NUMBERS: &[DType] =
+        &[DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+}

@@ -1,0 +1,88 @@
+//! Comparisons of two operands, of which one may be a host number: a bool for each element. They have no derivative.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Result, Scalar};
+
+use super::elementwise;
+use crate::operation::{Inferred, Needs, OpInfo, Operation, dtypes};
+use plimsoll_kernels::cpu::compare as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+pub(crate) use cpu::Comparison;
+
+/// One comparison with input 1, or with a host number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compare {
+    pub(crate) comparison: Comparison,
+    pub(crate) number: Option<Scalar>,
+}
+
+impl Operation for Compare {
+    fn info(&self) -> &'static OpInfo {
+        match self.comparison {
+            Comparison::Eq => &EQ,
+            Comparison::Ne => &NE,
+            Comparison::Lt => &LT,
+            Comparison::Le => &LE,
+            Comparison::Gt => &GT,
+            Comparison::Ge => &GE,
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        elementwise::infer(self.info().name, inputs, DType::Bool)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        match self.number {
+            Some(value) => cpu::compare_scalar(launch, self.comparison, value),
+            None => cpu::compare(launch, self.comparison),
+        }
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "compare",
+        signature,
+        summary,
+        differentiable: false,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static EQ: OpInfo =
+    info("eq", "eq(Tensor self, Tensor|Scalar other) -> Tensor", "Where both operands are equal");
+static NE: OpInfo =
+    info("ne", "ne(Tensor self, Tensor|Scalar other) -> Tensor", "Where both operands differ");
+static LT: OpInfo = info(
+    "lt",
+    "lt(Tensor self, Tensor|Scalar other) -> Tensor",
+    "Where the first operand is smaller",
+);
+static LE: OpInfo = info(
+    "le",
+    "le(Tensor self, Tensor|Scalar other) -> Tensor",
+    "Where the first operand is smaller or equal",
+);
+static GT: OpInfo = info(
+    "gt",
+    "gt(Tensor self, Tensor|Scalar other) -> Tensor",
+    "Where the first operand is larger",
+);
+static GE: OpInfo = info(
+    "ge",
+    "ge(Tensor self, Tensor|Scalar other) -> Tensor",
+    "Where the first operand is larger or equal",
+);
+
+pub(crate) static OPS: &[&OpInfo] = &[&EQ, &NE, &LT, &LE, &GT, &GE];

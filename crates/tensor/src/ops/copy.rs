@@ -1,0 +1,113 @@
+//! Copies: `clone`, `contiguous`, `to` another dtype, and `copy_` into an existing tensor.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Layout, Result, broadcast_shapes};
+
+use super::elementwise::{output_layout, sum_to};
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use plimsoll_kernels::cpu::copy as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// How a copy lies in memory.
+#[derive(Clone, Debug)]
+pub(crate) enum Format {
+    /// Dense, dimensions in the order of the source.
+    Preserve,
+    /// Row-major.
+    Contiguous,
+    /// Exactly so.
+    Like(Layout),
+}
+
+/// A new tensor with the same elements, possibly of another dtype.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    pub(crate) dtype: DType,
+    pub(crate) format: Format,
+}
+
+impl Operation for Copy {
+    fn info(&self) -> &'static OpInfo {
+        &CLONE
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let layout = match &self.format {
+            Format::Preserve => output_layout(CLONE.name, inputs)?,
+            Format::Contiguous => Layout::contiguous(inputs[0].shape())?,
+            Format::Like(layout) => layout.clone(),
+        };
+        Ok(Inferred::one(Meta { layout, dtype: self.dtype }))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::copy(launch)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let grad = backward.grad()?.to(backward.inputs[0].dtype)?;
+        Ok(smallvec::smallvec![Some(grad)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Overwrites input 0 with input 1, broadcast and converted. Only in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyInto;
+
+impl Operation for CopyInto {
+    fn info(&self) -> &'static OpInfo {
+        &COPY_
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        // The source must broadcast to the target, which is checked by the target keeping its shape.
+        let shape = broadcast_shapes(COPY_.name, &[inputs[0].shape(), inputs[1].shape()])?;
+        Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::copy(&CpuLaunch { inputs: &launch.inputs[1..], ..*launch })
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let source = &backward.inputs[1];
+        let grad =
+            backward.for_input(1, || sum_to(backward.grad()?, source.shape())?.to(source.dtype))?;
+        // Nothing of the target's old value is left.
+        let old = backward.for_input(0, || backward.grad()?.zeros_like())?;
+        Ok(smallvec::smallvec![old, grad])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "copy",
+        signature,
+        summary,
+        differentiable: true,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static CLONE: OpInfo =
+    info("clone", "clone(Tensor self) -> Tensor", "A copy of the elements in memory of its own");
+static COPY_: OpInfo = info(
+    "copy_",
+    "copy_(Tensor self, Tensor src) -> Tensor",
+    "Overwrites the elements with those of another tensor, broadcast and converted",
+);
+
+pub(crate) static OPS: &[&OpInfo] = &[&CLONE, &COPY_, &crate::transfer::TO];

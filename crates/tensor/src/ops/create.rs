@@ -1,0 +1,113 @@
+//! Tensors from nothing: filled, counting up, identity; and filling an existing tensor.
+
+use std::sync::Arc;
+
+use plimsoll_core::{Result, Scalar};
+
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use plimsoll_kernels::cpu::fill as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// What new elements are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    Full(Scalar),
+    Arange { start: Scalar, step: Scalar },
+    Eye,
+}
+
+/// A new tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Create {
+    pub(crate) meta: Meta,
+    pub(crate) content: Content,
+}
+
+impl Operation for Create {
+    fn info(&self) -> &'static OpInfo {
+        match self.content {
+            Content::Full(_) => &FULL,
+            Content::Arange { .. } => &ARANGE,
+            Content::Eye => &EYE,
+        }
+    }
+
+    fn infer(&self, _inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(self.meta.clone()))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        match self.content {
+            Content::Full(value) => cpu::fill(launch, value),
+            Content::Arange { start, step } => cpu::arange(launch, start, step),
+            Content::Eye => cpu::eye(launch),
+        }
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Overwrites input 0 with one value. Only in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill(pub(crate) Scalar);
+
+impl Operation for Fill {
+    fn info(&self) -> &'static OpInfo {
+        &FILL_
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(inputs[0].clone()))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::fill(launch, self.0)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        Ok(smallvec::smallvec![Some(backward.grad()?.zeros_like()?)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "create",
+        signature,
+        summary,
+        differentiable: false,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static FULL: OpInfo = info(
+    "full",
+    "full(int[] size, Scalar fill_value, *, dtype=None, device=None) -> Tensor",
+    "A tensor of one value",
+);
+static ARANGE: OpInfo = info(
+    "arange",
+    "arange(Scalar start, Scalar end, Scalar step=1, *, dtype=None, device=None) -> Tensor",
+    "Numbers from start to before end",
+);
+static EYE: OpInfo =
+    info("eye", "eye(int n, *, dtype=None, device=None) -> Tensor", "The identity matrix");
+static FILL_: OpInfo = OpInfo {
+    differentiable: true,
+    ..info(
+        "fill_",
+        "fill_(Tensor self, Scalar value) -> Tensor",
+        "Overwrites every element with one value",
+    )
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&FULL, &ARANGE, &EYE, &FILL_];

@@ -1,0 +1,108 @@
+//! The shape rule that all elementwise operations share: broadcast the operands, and lay the result out like them.
+
+use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::operation::Inferred;
+use plimsoll_kernels::Meta;
+
+/// One result of `dtype` in the operands' common shape.
+pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<Inferred> {
+    Ok(Inferred::one(Meta { layout: output_layout(op, inputs)?, dtype }))
+}
+
+/// The layout of an elementwise result: dense, with its dimensions in the order in which they lie in the operands, so that
+/// `x.t() + 1` is written as `x` is read.
+///
+/// PyTorch's rule: dimensions are sorted by the strides of the first operand that tells two of them apart (a stride of 0 tells
+/// nothing), starting from row-major order; equal strides put the larger size further out.
+pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
+    // By far the most common: one layout, dense, for all.
+    if let Some((first, rest)) = inputs.split_first()
+        && rest.iter().all(|meta| meta.layout.shape() == first.layout.shape())
+    {
+        if inputs.iter().all(|meta| meta.layout.is_contiguous()) {
+            return Layout::contiguous(first.shape());
+        }
+        if rest.iter().all(|meta| meta.layout.strides() == first.layout.strides())
+            && first.layout.is_dense()
+        {
+            return Ok(first.layout.at_start());
+        }
+    }
+    let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|meta| meta.shape()).collect();
+    let shape = broadcast_shapes(op, &shapes)?;
+    let strides: SmallVec<[Dims; 4]> =
+        inputs.iter().map(|meta| broadcast_strides(&meta.layout, &shape)).collect();
+    let order = dimension_order(&shape, &strides);
+    let mut dense = Dims::from_elem(1, shape.len());
+    let mut step = 1usize;
+    for &dim in &order {
+        dense[dim] = step;
+        step = step.saturating_mul(shape[dim].max(1));
+    }
+    Layout::strided(&shape, &dense, 0).map_err(|e| e.in_operation(op))
+}
+
+/// Strides in the broadcast shape; 0 where the operand is stretched or lacks the dimension.
+fn broadcast_strides(layout: &Layout, shape: &[usize]) -> Dims {
+    let lead = shape.len() - layout.rank();
+    (0..shape.len())
+        .map(|dim| match dim.checked_sub(lead) {
+            Some(own) if layout.shape()[own] == shape[dim] => layout.strides()[own],
+            _ => 0,
+        })
+        .collect()
+}
+
+/// Dimensions from the innermost (smallest stride) to the outermost.
+fn dimension_order(shape: &[usize], strides: &[Dims]) -> Dims {
+    let mut order: Dims = (0..shape.len()).rev().collect();
+    // Whether `outer` must come before `inner`: the first operand that can tell decides.
+    let is_inside = |outer: usize, inner: usize| -> Option<bool> {
+        for operand in strides {
+            let (a, b) = (operand[outer], operand[inner]);
+            if a == 0 || b == 0 {
+                continue;
+            }
+            if a != b {
+                return Some(a < b);
+            }
+            if shape[outer] < shape[inner] {
+                return Some(true);
+            }
+        }
+        None
+    };
+    // Insertion sort, because "cannot tell" is not transitive: a dimension moves in only past those it is surely inside of.
+    for i in 1..order.len() {
+        let mut at = i;
+        for other in (0..i).rev() {
+            match is_inside(order[at], order[other]) {
+                Some(true) => {
+                    order.swap(at, other);
+                    at = other;
+                }
+                Some(false) => break,
+                None => {}
+            }
+        }
+    }
+    order
+}
+
+/// The gradient of an operand that was broadcast: `grad` summed over the stretched dimensions.
+pub(crate) fn sum_to(grad: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    if grad.shape() == shape {
+        return Ok(grad.clone());
+    }
+    let lead = grad.rank() - shape.len();
+    let stretched: SmallVec<[i64; 6]> = (0..grad.rank())
+        .filter(|&dim| dim < lead || (shape[dim - lead] == 1 && grad.shape()[dim] != 1))
+        .map(|dim| dim as i64)
+        .collect();
+    let summed = if stretched.is_empty() { grad.clone() } else { grad.sum_dim(&stretched, true)? };
+    let sizes: SmallVec<[i64; 6]> = shape.iter().map(|&size| size as i64).collect();
+    summed.view(&sizes)
+}

@@ -1,0 +1,35 @@
+//! The operations, one file a family, and the registry that lists them. The registry drives the tests, the coverage table and the
+//! Python methods; an operation that is not in it does not exist for users.
+
+pub(crate) mod binary;
+pub(crate) mod compare;
+pub(crate) mod copy;
+pub(crate) mod create;
+pub(crate) mod elementwise;
+pub(crate) mod reduce;
+pub(crate) mod select;
+pub(crate) mod unary;
+pub(crate) mod views;
+
+use crate::operation::OpInfo;
+
+/// Every operation, by family.
+pub static OPS: &[&[&OpInfo]] = &[
+    binary::OPS,
+    compare::OPS,
+    copy::OPS,
+    create::OPS,
+    reduce::OPS,
+    select::OPS,
+    unary::OPS,
+    views::OPS,
+];
+
+/// Every operation in the order of the registry.
+///
+/// ```
+/// assert!(plimsoll_tensor::ops().any(|op| op.name == "add"));
+/// ```
+pub fn ops() -> impl Iterator<Item = &'static OpInfo> {
+    OPS.iter().flat_map(|family| family.iter().copied())
+}

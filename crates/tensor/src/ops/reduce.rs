@@ -1,0 +1,170 @@
+//! Reductions over some dimensions: sums, extremes, where the extremes are, whether any or all hold.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Dims, Error, Result};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use plimsoll_kernels::cpu::reduce as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// Which reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Sum,
+    Mean,
+    Amax,
+    Amin,
+}
+
+/// A reduction over `dims`, each once; all of them if the list names all.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduce {
+    pub(crate) reduction: Reduction,
+    pub(crate) dims: Dims,
+    pub(crate) keepdim: bool,
+    /// The dtype of the result.
+    pub(crate) dtype: DType,
+}
+
+impl Operation for Reduce {
+    fn info(&self) -> &'static OpInfo {
+        match self.reduction {
+            Reduction::Sum => &SUM,
+            Reduction::Mean => &MEAN,
+            Reduction::Amax => &AMAX,
+            Reduction::Amin => &AMIN,
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let shape = inputs[0].shape();
+        self.check_not_empty(shape)?;
+        let reduced: Dims = (0..shape.len())
+            .filter(|dim| self.keepdim || !self.dims.contains(dim))
+            .map(|dim| if self.dims.contains(&dim) { 1 } else { shape[dim] })
+            .collect();
+        Ok(Inferred::one(Meta::contiguous(&reduced, self.dtype)?))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        match self.reduction {
+            Reduction::Amax | Reduction::Amin => Saves::input(0).and(Saves::output(0)),
+            _ => Saves::NOTHING,
+        }
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cpu::workspace_bytes(inputs, outputs)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        match self.reduction {
+            Reduction::Sum => cpu::sum(launch, &self.dims),
+            Reduction::Mean => cpu::mean(launch, &self.dims),
+            Reduction::Amax => cpu::amax(launch, &self.dims),
+            Reduction::Amin => cpu::amin(launch, &self.dims),
+        }
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let input = &backward.inputs[0];
+        let grad = self.stretch(backward.grad()?, input)?;
+        let grad = match self.reduction {
+            Reduction::Sum => grad.to(input.dtype)?,
+            Reduction::Mean => {
+                let count: usize = self.dims.iter().map(|&dim| input.shape()[dim]).product();
+                grad.div(count as f64)?
+            }
+            _ => {
+                // Elements that share the extreme share its gradient evenly, as in PyTorch.
+                let extreme = self.stretch(backward.output(0)?, input)?;
+                let mask = backward.input(0)?.eq(&extreme)?.to(input.dtype)?;
+                let dims: SmallVec<[i64; 6]> = self.dims.iter().map(|&dim| dim as i64).collect();
+                let count = if dims.is_empty() { mask.clone() } else { mask.sum_dim(&dims, true)? };
+                grad.mul(&mask)?.div(&count)?
+            }
+        };
+        Ok(smallvec::smallvec![Some(grad)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Reduce {
+    /// PyTorch's name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.info().name
+    }
+
+    /// A reduced tensor in the input's shape again, by strides of 0.
+    fn stretch(&self, reduced: &Tensor, input: &Meta) -> Result<Tensor> {
+        let mut reduced = reduced.clone();
+        if !self.keepdim {
+            let mut dims = self.dims.clone();
+            dims.sort_unstable();
+            for &dim in &dims {
+                reduced = reduced.unsqueeze(dim as i64)?;
+            }
+        }
+        let sizes: SmallVec<[i64; 6]> = input.shape().iter().map(|&size| size as i64).collect();
+        reduced.expand(&sizes)
+    }
+
+    /// An extreme of nothing does not exist.
+    fn check_not_empty(&self, shape: &[usize]) -> Result<()> {
+        let needs_elements = matches!(self.reduction, Reduction::Amax | Reduction::Amin);
+        match self.dims.iter().find(|&&dim| shape[dim] == 0) {
+            Some(dim) if needs_elements => Err(Error::shape(
+                self.info().name,
+                format!(
+                    "dimension {dim} of shape {shape:?} is empty, and an extreme of nothing does not exist"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "reduce",
+        signature,
+        summary,
+        differentiable: true,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static SUM: OpInfo = info(
+    "sum",
+    "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    "The sum over some or all dimensions; integers add up in int64",
+);
+static MEAN: OpInfo = OpInfo {
+    dtypes: dtypes::FLOATS,
+    ..info(
+        "mean",
+        "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        "The mean over some or all dimensions",
+    )
+};
+static AMAX: OpInfo = info(
+    "amax",
+    "amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+    "The largest element over some or all dimensions; NaN wins",
+);
+static AMIN: OpInfo = info(
+    "amin",
+    "amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+    "The smallest element over some or all dimensions; NaN wins",
+);
+pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN];

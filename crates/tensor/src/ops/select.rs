@@ -1,0 +1,71 @@
+//! Choosing between two tensors by a third.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Error, Result};
+
+use super::elementwise::{self, sum_to};
+use crate::Tensor;
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use plimsoll_kernels::cpu::select as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// Input 1 where input 0 is true, else input 2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Where;
+
+impl Operation for Where {
+    fn info(&self) -> &'static OpInfo {
+        &WHERE
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        if inputs[0].dtype != DType::Bool {
+            return Err(Error::dtype(
+                WHERE.name,
+                format!(
+                    "the condition must be bool, not {}; compare it with 0 first",
+                    inputs[0].dtype
+                ),
+            ));
+        }
+        elementwise::infer(WHERE.name, inputs, inputs[1].dtype)
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::input(0)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::where_(launch)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let (grad, condition) = (backward.grad()?, backward.input(0)?);
+        let chosen = backward.for_input(1, || {
+            sum_to(&Tensor::where_(condition, grad, 0.0)?, backward.inputs[1].shape())
+        })?;
+        let other = backward.for_input(2, || {
+            sum_to(&Tensor::where_(condition, 0.0, grad)?, backward.inputs[2].shape())
+        })?;
+        Ok(smallvec::smallvec![None, chosen, other])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+static WHERE: OpInfo = OpInfo {
+    name: "where",
+    family: "select",
+    signature: "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    summary: "Elements of one operand where the condition holds, of the other elsewhere",
+    differentiable: true,
+    in_place: false,
+    out: false,
+    cuda: false,
+    dtypes: dtypes::ALL,
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&WHERE];

@@ -1,0 +1,270 @@
+//! Views as operations: no kernel, only a layout rule from `core` and a derivative. `Unview` is the derivative of those that show a part
+//! of their input: zeros, with the gradient in that part.
+
+use std::sync::Arc;
+
+use plimsoll_core::{Error, Layout, Result};
+use smallvec::SmallVec;
+
+use super::elementwise::sum_to;
+use crate::Tensor;
+use crate::dispatch::apply_one;
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use plimsoll_kernels::cpu::unview as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+type Sizes = SmallVec<[i64; 6]>;
+
+/// One view operation with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Sizes(Sizes),
+    Transpose(i64, i64),
+    Permute(Sizes),
+    Narrow {
+        dim: i64,
+        start: i64,
+        length: i64,
+    },
+    Slice {
+        dim: i64,
+        start: i64,
+        end: i64,
+        step: i64,
+    },
+    Select {
+        dim: i64,
+        index: i64,
+    },
+    Expand(Sizes),
+    Squeeze(i64),
+    Unsqueeze(i64),
+    /// `storage_numel` is how many elements the storage holds, which a layout does not know.
+    AsStrided {
+        sizes: Sizes,
+        strides: Sizes,
+        offset: i64,
+        storage_numel: usize,
+    },
+}
+
+impl View {
+    fn layout(&self, input: &Layout) -> Result<Layout> {
+        match self {
+            View::Sizes(sizes) => input.view(sizes),
+            View::Transpose(a, b) => input.transpose(*a, *b),
+            View::Permute(dims) => input.permute(dims),
+            View::Narrow { dim, start, length } => input.narrow(*dim, *start, *length),
+            View::Slice { dim, start, end, step } => input.slice(*dim, *start, *end, *step),
+            View::Select { dim, index } => input.select(*dim, *index),
+            View::Expand(sizes) => input.expand(sizes),
+            View::Squeeze(dim) => input.squeeze(*dim),
+            View::Unsqueeze(dim) => input.unsqueeze(*dim),
+            View::AsStrided { sizes, strides, offset, storage_numel } => {
+                Layout::as_strided(sizes, strides, *offset, *storage_numel)
+            }
+        }
+    }
+}
+
+impl Operation for View {
+    fn info(&self) -> &'static OpInfo {
+        match self {
+            View::Sizes(_) => &VIEW,
+            View::Transpose(..) => &TRANSPOSE,
+            View::Permute(_) => &PERMUTE,
+            View::Narrow { .. } => &NARROW,
+            View::Slice { .. } => &SLICE,
+            View::Select { .. } => &SELECT,
+            View::Expand(_) => &EXPAND,
+            View::Squeeze(_) => &SQUEEZE,
+            View::Unsqueeze(_) => &UNSQUEEZE,
+            View::AsStrided { .. } => &AS_STRIDED,
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::View(self.layout(&inputs[0].layout)?))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        Err(Error::unsupported(launch.operation, "a view has no kernel"))
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let (grad, input) = (backward.grad()?, &backward.inputs[0]);
+        let sizes = || -> Sizes { input.shape().iter().map(|&size| size as i64).collect() };
+        let result = match self {
+            View::Sizes(_) | View::Squeeze(_) | View::Unsqueeze(_) => grad.reshape(&sizes())?,
+            View::Transpose(a, b) => grad.transpose(*a, *b)?,
+            View::Permute(dims) => {
+                let mut inverse: Sizes = smallvec::smallvec![0; dims.len()];
+                for (to, &from) in dims.iter().enumerate() {
+                    inverse[from.rem_euclid(dims.len() as i64) as usize] = to as i64;
+                }
+                grad.permute(&inverse)?
+            }
+            View::Expand(_) => sum_to(grad, input.shape())?,
+            View::Narrow { .. } | View::Slice { .. } | View::Select { .. } => {
+                unview(self.clone(), input.shape(), grad)?
+            }
+            View::AsStrided { .. } => self.unstride(grad, input)?,
+        };
+        Ok(smallvec::smallvec![Some(result)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+impl View {
+    /// The derivative of `as_strided`, which sees the storage and not the input: the gradient is laid into a flat storage, and the
+    /// input's own layout reads it from there.
+    fn unstride(&self, grad: &Tensor, input: &Meta) -> Result<Tensor> {
+        let View::AsStrided { sizes, strides, offset, .. } = self else {
+            return Err(Error::autograd("as_strided", "not a strided view"));
+        };
+        if input.layout.may_overlap_itself() {
+            return Err(Error::unsupported(
+                "as_strided",
+                "the gradient of as_strided on an expanded input is not supported; call `contiguous` on it first",
+            ));
+        }
+        let own = Layout::as_strided(sizes, strides, *offset, usize::MAX / 32)?;
+        let numel = own.span().max(input.layout.span());
+        let flat = View::AsStrided {
+            sizes: sizes.clone(),
+            strides: strides.clone(),
+            offset: *offset,
+            storage_numel: numel,
+        };
+        let storage = unview(flat, &[numel], grad)?;
+        let signed = |values: &[usize]| -> Sizes { values.iter().map(|&v| v as i64).collect() };
+        storage.as_strided(
+            &signed(input.shape()),
+            &signed(input.layout.strides()),
+            input.layout.offset() as i64,
+        )
+    }
+}
+
+#[track_caller]
+fn unview(view: View, shape: &[usize], grad: &Tensor) -> Result<Tensor> {
+    apply_one(&Unview { view, shape: shape.into() }, &[grad], Site::caller())
+}
+
+/// Zeros of `shape`, with input 0 added where `view` looks.
+#[derive(Clone, Debug)]
+struct Unview {
+    view: View,
+    shape: plimsoll_core::Dims,
+}
+
+impl Operation for Unview {
+    fn info(&self) -> &'static OpInfo {
+        &UNVIEW
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(Meta::contiguous(&self.shape, inputs[0].dtype)?))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::unview(launch, self.view.layout(launch.outputs[0].layout())?)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let grad = match self.view {
+            // It looks at the storage, so that must be laid out as it was.
+            View::AsStrided { .. } => backward.grad()?.contiguous()?,
+            _ => backward.grad()?.clone(),
+        };
+        Ok(smallvec::smallvec![Some(apply_one(&self.view, &[&grad], Site::caller())?)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "views",
+        signature,
+        summary,
+        differentiable: true,
+        in_place: false,
+        out: false,
+        cuda: true,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static VIEW: OpInfo = info(
+    "view",
+    "view(Tensor self, int[] size) -> Tensor",
+    "The same elements under other sizes, without a copy",
+);
+static TRANSPOSE: OpInfo = info(
+    "transpose",
+    "transpose(Tensor self, int dim0, int dim1) -> Tensor",
+    "Two dimensions swapped, without a copy",
+);
+static PERMUTE: OpInfo = info(
+    "permute",
+    "permute(Tensor self, int[] dims) -> Tensor",
+    "Dimensions in another order, without a copy",
+);
+static NARROW: OpInfo = info(
+    "narrow",
+    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+    "A range of one dimension, without a copy",
+);
+static SLICE: OpInfo = info(
+    "slice",
+    "slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor",
+    "Every step-th element of a range of one dimension, without a copy",
+);
+static SELECT: OpInfo = info(
+    "select",
+    "select(Tensor self, int dim, int index) -> Tensor",
+    "One index of a dimension, which goes away, without a copy",
+);
+static EXPAND: OpInfo = info(
+    "expand",
+    "expand(Tensor self, int[] size) -> Tensor",
+    "Dimensions of size 1 stretched, without a copy",
+);
+static SQUEEZE: OpInfo = info(
+    "squeeze",
+    "squeeze(Tensor self, int dim) -> Tensor",
+    "A dimension of size 1 removed, without a copy",
+);
+static UNSQUEEZE: OpInfo = info(
+    "unsqueeze",
+    "unsqueeze(Tensor self, int dim) -> Tensor",
+    "A dimension of size 1 inserted, without a copy",
+);
+static AS_STRIDED: OpInfo = info(
+    "as_strided",
+    "as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor",
+    "Any sizes and strides over the storage, without a copy",
+);
+/// Internal: reached only through the derivatives of views.
+static UNVIEW: OpInfo = OpInfo { cuda: false, ..info("unview", "", "") };
+
+pub(crate) static OPS: &[&OpInfo] = &[
+    &VIEW,
+    &TRANSPOSE,
+    &PERMUTE,
+    &NARROW,
+    &SLICE,
+    &SELECT,
+    &EXPAND,
+    &SQUEEZE,
+    &UNSQUEEZE,
+    &AS_STRIDED,
+];

@@ -1,0 +1,157 @@
+//! A storage is the memory behind one or more tensors: a block of the device's arena, wherever it is at the
+//! moment, with the version that autograd compares and the roles that name its kind in the ledger.
+//!
+//! Kernels reach its bytes in a fixed order: pin (and make resident), then claim, then launch. See `claim.rs` for
+//! why there are no lock guards, `residency.rs` for how memory is taken back and brought home again.
+
+pub(crate) mod chaos;
+pub(crate) mod claim;
+pub(crate) mod pin;
+pub(crate) mod place;
+pub(crate) mod residency;
+pub(crate) mod roles;
+pub(crate) mod uses;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use plimsoll_core::{Device, Result};
+use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
+
+use crate::device::Entry;
+use claim::Access;
+use place::Place;
+use residency::Residency;
+use roles::Roles;
+use uses::StreamUses;
+
+/// The memory behind tensors. Freed the moment the last tensor on it goes.
+pub struct Storage {
+    entry: &'static Entry,
+    /// Bytes that tensors may reach: what was requested.
+    bytes: usize,
+    /// Pins and presence in one word; see `pin.rs`.
+    pins: AtomicU32,
+    /// Where the bytes are, valid while pinned.
+    address: AtomicUsize,
+    place: Mutex<Place>,
+    access: Access,
+    version: AtomicU32,
+    /// The number of the origin of the newest write after creation.
+    last_writer: AtomicU32,
+    roles: Roles,
+    /// The stream that the memory belongs to.
+    home: StreamId,
+    /// Work of asynchronous devices that touched it.
+    pub(crate) uses: StreamUses,
+    residency: Residency,
+}
+
+impl Storage {
+    /// Takes `bytes` from the device's arena for the operation of `origin`.
+    pub(crate) fn allocate(
+        entry: &'static Entry,
+        bytes: usize,
+        origin: OriginId,
+        kind: Kind,
+    ) -> Result<Arc<Storage>> {
+        Storage::allocate_in(entry, entry.arena(), bytes, origin, kind)
+    }
+
+    /// The same from another arena of the device (pinned host memory).
+    pub(crate) fn allocate_in(
+        entry: &'static Entry,
+        arena: &'static Arena,
+        bytes: usize,
+        origin: OriginId,
+        kind: Kind,
+    ) -> Result<Arc<Storage>> {
+        entry.check_configuration()?;
+        let stream = entry.current_stream();
+        let block = arena.allocate(&Request { bytes, origin, kind, stream })?;
+        Ok(Storage::over(entry, block, bytes, kind, stream))
+    }
+
+    fn over(
+        entry: &'static Entry,
+        block: Block,
+        bytes: usize,
+        kind: Kind,
+        home: StreamId,
+    ) -> Arc<Storage> {
+        Arc::new(Storage {
+            entry,
+            bytes,
+            pins: AtomicU32::new(0),
+            address: AtomicUsize::new(block.address()),
+            place: Mutex::new(Place::Resident(block)),
+            access: Access::new(),
+            version: AtomicU32::new(0),
+            last_writer: AtomicU32::new(OriginId::UNKNOWN.number() as u32),
+            roles: Roles::born_as(kind),
+            home,
+            uses: StreamUses::new(),
+            residency: Residency::new(),
+        })
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> Device {
+        self.entry.device()
+    }
+
+    pub(crate) fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// Bytes that tensors may reach.
+    pub fn nbytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The stream that the memory belongs to.
+    pub(crate) fn home(&self) -> StreamId {
+        self.home
+    }
+
+    /// How many writes happened after creation. Shared by every tensor on this storage.
+    pub fn version(&self) -> u32 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Counts a write by `writer`. Called under a write claim.
+    pub(crate) fn written_by(&self, writer: OriginId) {
+        self.last_writer.store(writer.number() as u32, Ordering::Relaxed);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Who wrote last; unknown if nobody did after creation.
+    pub(crate) fn last_writer(&self) -> OriginId {
+        OriginId::from_number(self.last_writer.load(Ordering::Relaxed) as usize)
+    }
+
+    /// The origin of the memory itself, if it has memory of ours at the moment.
+    pub(crate) fn origin(&self) -> Option<OriginId> {
+        self.place.lock().block().map(Block::origin)
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
+        if let Some(block) = self.place.get_mut().block() {
+            self.uses.for_each_other_than(self.home, |stream| block.record_use(stream));
+        }
+    }
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Storage")
+            .field("device", &self.entry.device())
+            .field("bytes", &self.bytes)
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}

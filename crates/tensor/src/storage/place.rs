@@ -1,0 +1,27 @@
+//! Where a storage's bytes are: on their device, in slower memory, or nowhere but in a recipe.
+
+use plimsoll_memory::Block;
+
+use super::residency::Recipe;
+
+/// The place of a storage's bytes.
+pub(crate) enum Place {
+    /// In the device's own memory.
+    Resident(Block),
+    /// Moved to host memory.
+    Spilled(Block),
+    /// Thrown away; the recipe makes them again.
+    Dropped(Box<Recipe>),
+    /// On the way from one place to another; seen only by whoever holds the lock.
+    Moving,
+}
+
+impl Place {
+    /// The block that holds the bytes, if one does.
+    pub(crate) fn block(&self) -> Option<&Block> {
+        match self {
+            Place::Resident(block) | Place::Spilled(block) => Some(block),
+            Place::Dropped(_) | Place::Moving => None,
+        }
+    }
+}

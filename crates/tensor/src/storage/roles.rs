@@ -1,0 +1,98 @@
+//! Roles: what a storage is to the program, and the kind that follows for the ledger.
+//!
+//! Note [Kinds come from roles]
+//! A storage can have several roles at once. Its kind is the first that applies:
+//!   parameter, optimizer state, gradient, input, activation (saved for backward), else what it was born as
+//!   (a temporary, or a workspace).
+//! So a saved input stays an input, and a parameter that a layer saves stays a parameter.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plimsoll_memory::Kind;
+
+use super::Storage;
+
+/// What a storage can be to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Parameter,
+    OptimizerState,
+    Gradient,
+    Input,
+    /// Kept alive by a graph node; counted, since several nodes can save one storage.
+    Saved,
+}
+
+/// The roles of one storage in one word: a bit each for the lasting ones, a count for `Saved` above them.
+pub(crate) struct Roles {
+    bits: AtomicU32,
+    born_as: Kind,
+}
+
+const SAVED_ONE: u32 = 1 << 4;
+
+impl Role {
+    const fn bits(self) -> u32 {
+        match self {
+            Role::Parameter => 1,
+            Role::OptimizerState => 1 << 1,
+            Role::Gradient => 1 << 2,
+            Role::Input => 1 << 3,
+            Role::Saved => SAVED_ONE,
+        }
+    }
+}
+
+impl Roles {
+    pub(super) const fn born_as(kind: Kind) -> Roles {
+        Roles { bits: AtomicU32::new(0), born_as: kind }
+    }
+
+    fn kind(&self, bits: u32) -> Kind {
+        match bits {
+            b if b & Role::Parameter.bits() != 0 => Kind::Parameter,
+            b if b & Role::OptimizerState.bits() != 0 => Kind::OptimizerState,
+            b if b & Role::Gradient.bits() != 0 => Kind::Gradient,
+            b if b & Role::Input.bits() != 0 => Kind::Input,
+            b if b >= SAVED_ONE => Kind::Activation,
+            _ => self.born_as,
+        }
+    }
+}
+
+impl Storage {
+    /// Takes on a role; the ledger hears of it if the kind changes.
+    pub(crate) fn take_role(&self, role: Role) {
+        let before = match role {
+            Role::Saved => self.roles.bits.fetch_add(SAVED_ONE, Ordering::AcqRel),
+            lasting => self.roles.bits.fetch_or(lasting.bits(), Ordering::AcqRel),
+        };
+        if !(role == Role::Saved && before >= SAVED_ONE) {
+            self.tell_kind();
+        }
+    }
+
+    /// Gives a role up again.
+    pub(crate) fn leave_role(&self, role: Role) {
+        let before = match role {
+            Role::Saved => self.roles.bits.fetch_sub(SAVED_ONE, Ordering::AcqRel),
+            lasting => self.roles.bits.fetch_and(!lasting.bits(), Ordering::AcqRel),
+        };
+        if !(role == Role::Saved && before >= 2 * SAVED_ONE) {
+            self.tell_kind();
+        }
+    }
+
+    /// What the bytes are counted as.
+    pub(crate) fn kind(&self) -> Kind {
+        self.roles.kind(self.roles.bits.load(Ordering::Acquire))
+    }
+
+    fn tell_kind(&self) {
+        // Under the lock the roles are read again, so that of two racing changes the later one is told last.
+        let place = self.place.lock();
+        if let Some(block) = place.block() {
+            block.set_kind(self.kind());
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The tensor handle: a storage seen through a layout, with a place in the autograd graph. Cheap to clone,
+//! shared between threads, and freed the moment the last handle drops. What can be done with it is in `api/`.
+
+use std::sync::{Arc, Weak};
+
+use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
+
+use crate::autograd::slot::Slot;
+use crate::autograd::views::ViewOf;
+use crate::device::Entry;
+use crate::storage::Storage;
+use plimsoll_kernels::Meta;
+
+/// A tensor.
+///
+/// Cloning the handle does not copy memory, as in Python; [`Tensor::clone_tensor`] does. The layout of a
+/// handle never changes; in-place operations write through it.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2], plimsoll_tensor::Device::cpu())?;
+/// let y = x.transpose(0, 1)?.add(1.0)?;
+/// assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0, 3.0, 5.0]);
+/// assert_eq!((y.dtype(), y.shape()), (DType::F32, &[2, 2][..]));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    storage: Arc<Storage>,
+    meta: Meta,
+    /// Made in inference mode: no version is kept for autograd, and it may never enter a graph.
+    inference: bool,
+    /// What this is a view of, if it is one.
+    view: Option<Arc<ViewOf>>,
+    /// Gradient, graph node and hooks; empty for most tensors.
+    slot: Slot,
+}
+
+impl Tensor {
+    /// A tensor of its own over `storage`.
+    pub(crate) fn new(storage: Arc<Storage>, meta: Meta) -> Tensor {
+        debug_assert!(
+            meta.span_bytes() <= storage.nbytes(),
+            "a tensor lies within its storage: {meta:?} in {storage:?}"
+        );
+        let inference = crate::autograd::mode::is_inference_mode_enabled();
+        Tensor {
+            inner: Arc::new(Inner { storage, meta, inference, view: None, slot: Slot::new() }),
+        }
+    }
+
+    /// Another layout over this tensor's storage; `view` says how autograd sees it.
+    pub(crate) fn alias(&self, meta: Meta, view: Option<Arc<ViewOf>>) -> Tensor {
+        debug_assert!(
+            meta.span_bytes() <= self.inner.storage.nbytes(),
+            "a view lies within its base"
+        );
+        Tensor {
+            inner: Arc::new(Inner {
+                storage: self.inner.storage.clone(),
+                meta,
+                inference: self.inner.inference,
+                view,
+                slot: Slot::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn storage(&self) -> &Arc<Storage> {
+        &self.inner.storage
+    }
+
+    pub(crate) fn entry(&self) -> &'static Entry {
+        self.inner.storage.entry()
+    }
+
+    pub(crate) fn meta(&self) -> &Meta {
+        &self.inner.meta
+    }
+
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.inner.slot
+    }
+
+    pub(crate) fn view_of(&self) -> Option<&Arc<ViewOf>> {
+        self.inner.view.as_ref()
+    }
+
+    /// Identifies the handle's object: equal for clones, different for views.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
+    /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
+    pub(crate) fn is_sole_owner(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+            && Arc::weak_count(&self.inner) == 0
+            && Arc::strong_count(&self.inner.storage) == 1
+    }
+
+    /// Whether it was made in inference mode.
+    pub fn is_inference(&self) -> bool {
+        self.inner.inference
+    }
+
+    /// Sizes, strides and offset in elements.
+    pub fn layout(&self) -> &Layout {
+        &self.inner.meta.layout
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &[usize] {
+        self.inner.meta.layout.shape()
+    }
+
+    /// The strides, in elements.
+    pub fn strides(&self) -> &[usize] {
+        self.inner.meta.layout.strides()
+    }
+
+    /// Where the first element lies in the storage, in elements.
+    pub fn storage_offset(&self) -> usize {
+        self.inner.meta.layout.offset()
+    }
+
+    /// The size of one dimension; a negative one counts from the end.
+    pub fn size(&self, dim: i64) -> Result<i64> {
+        if self.rank() == 0 {
+            return Err(Error::shape("size", "a zero-dimensional tensor has no sizes"));
+        }
+        Ok(self.shape()[normalize_dim("size", dim, self.rank())?] as i64)
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.inner.meta.layout.numel()
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.inner.meta.dtype
+    }
+
+    /// Bytes of one element.
+    pub fn element_size(&self) -> usize {
+        self.dtype().size_bytes()
+    }
+
+    /// Bytes of the elements: `numel * element_size`. A view counts its own elements, not its storage.
+    pub fn nbytes(&self) -> usize {
+        self.numel() * self.element_size()
+    }
+
+    /// Bytes of the whole storage, which any tensor on it keeps alive.
+    pub fn storage_nbytes(&self) -> usize {
+        self.inner.storage.nbytes()
+    }
+
+    /// Whether two tensors lie in the same storage.
+    pub fn shares_storage_with(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.inner.storage, &other.inner.storage)
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> Device {
+        self.inner.storage.device()
+    }
+
+    /// Row-major without holes.
+    pub fn is_contiguous(&self) -> bool {
+        self.inner.meta.layout.is_contiguous()
+    }
+
+    /// How many in-place writes its storage has seen; shared by all tensors on it.
+    pub fn version(&self) -> u32 {
+        self.inner.storage.version()
+    }
+
+    /// A handle that does not keep the tensor alive.
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor { inner: Arc::downgrade(&self.inner) }
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({:?}, {} on {})", self.shape(), self.dtype(), self.device())
+    }
+}
+
+/// A handle that does not keep its tensor alive.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor};
+/// let x = Tensor::zeros(&[2], DType::F32)?;
+/// let weak = x.downgrade();
+/// assert!(weak.upgrade().is_some());
+/// drop(x);
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct WeakTensor {
+    inner: Weak<Inner>,
+}
+
+impl WeakTensor {
+    /// The tensor, if someone still holds it.
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.inner.upgrade().map(|inner| Tensor { inner })
+    }
+}
+
+impl std::fmt::Debug for WeakTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.inner.strong_count() > 0 {
+            "WeakTensor(alive)"
+        } else {
+            "WeakTensor(gone)"
+        })
+    }
+}
