@@ -63,6 +63,14 @@ pub struct Arena {
     observers: Lock<Vec<&'static OomObserver>>,
 }
 
+/// Every lock of an arena, held.
+pub(crate) struct ArenaLocks {
+    _releasing: MutexGuard<'static, ()>,
+    _state: MutexGuard<'static, State>,
+    _reclaimer: MutexGuard<'static, Option<&'static dyn Reclaim>>,
+    _observers: MutexGuard<'static, Vec<&'static OomObserver>>,
+}
+
 impl Arena {
     /// Opens an arena over `source`. It lives for ever.
     pub fn open(
@@ -74,7 +82,7 @@ impl Arena {
         let limits = Limits::new(configuration, &*source);
         let mut state = State::new(rules.clone(), limits);
         state.ledger.history.set(configuration.history_level, configuration.history_entries);
-        Box::leak(Box::new(Arena {
+        let arena: &'static Arena = Box::leak(Box::new(Arena {
             device,
             source,
             rules,
@@ -82,7 +90,9 @@ impl Arena {
             releasing: Lock::new(()),
             reclaimer: Lock::new(None),
             observers: Lock::new(Vec::new()),
-        }))
+        }));
+        crate::fork::register(arena);
+        arena
     }
 
     /// The device whose memory this is.
@@ -107,6 +117,16 @@ impl Arena {
 
     pub(crate) fn releasing(&self) -> MutexGuard<'_, ()> {
         self.releasing.lock()
+    }
+
+    /// Takes every lock of this arena, for a fork. See Note [Lock order].
+    pub(crate) fn lock_all(&'static self) -> ArenaLocks {
+        ArenaLocks {
+            _releasing: self.releasing.lock(),
+            _state: self.state.lock(),
+            _reclaimer: self.reclaimer.lock(),
+            _observers: self.observers.lock(),
+        }
     }
 
     /// The most bytes that may be reserved from now on; returns the previous limit. What is reserved

@@ -61,6 +61,8 @@ impl Arena {
     pub fn trim_idle(&self) -> usize {
         let since = {
             let mut state = self.state();
+            // A tick of its own tells frees before this call from frees after it.
+            state.tick += 1;
             let now = state.tick;
             std::mem::replace(&mut state.idle_mark, now)
         };

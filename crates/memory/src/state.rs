@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     pub(crate) limits: Limits,
     pub(crate) deferred: Deferred,
-    /// Number of allocations so far: the clock by which free blocks age.
+    /// The clock by which free blocks age: it ticks with every allocation.
     pub(crate) tick: u64,
     /// Bytes of segments that were taken out of the books of blocks and are on their way back to the
     /// source, which happens without the lock. They count as reserved until they are back.

@@ -3,6 +3,8 @@
 
 mod dry;
 mod host;
+mod pinned;
 
 pub use dry::DrySource;
 pub use host::HostSource;
+pub use pinned::{PinnedSource, RegisterPinned};

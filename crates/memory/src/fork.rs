@@ -1,0 +1,71 @@
+//! Surviving `fork`. A child has only the thread that forked; a lock that another thread held at that
+//! moment would stay held in it for ever. So the thread that forks takes every lock of this crate
+//! first, and parent and child each let go of them: both go on with a consistent book.
+//!
+//! Loaders fork workers from programs full of threads, so this is not an exotic case. What a child
+//! inherits is a copy: freeing there frees nothing in the parent. Threads of device streams do not
+//! exist in a child; use devices other than the host in the parent only.
+//!
+//! Note [Lock order]: arenas from the newest to the oldest (a source may take memory from an arena that
+//! was opened before its own), in each `releasing`, `state`, `reclaimer`, `observers`; then the tables
+//! of modules and of origins. Whoever adds a lock to this crate adds it here.
+
+use std::cell::RefCell;
+use std::sync::{MutexGuard, Once};
+
+use crate::arena::{Arena, ArenaLocks};
+use crate::context::{MODULES, ModuleTable};
+use crate::lock::Lock;
+use crate::origin::{ORIGINS, OriginTable};
+
+/// Every arena of the process, in order of opening.
+static ARENAS: Lock<Vec<&'static Arena>> = Lock::new(Vec::new());
+
+/// Adds an arena to those whose locks a fork takes.
+pub(crate) fn register(arena: &'static Arena) {
+    static HANDLERS: Once = Once::new();
+    HANDLERS.call_once(install);
+    ARENAS.lock().push(arena);
+}
+
+/// Every lock of the crate, held from just before a fork until just after it. Fields are let go of in
+/// order of declaration, which does not matter.
+struct Held {
+    _origins: MutexGuard<'static, Option<OriginTable>>,
+    _modules: MutexGuard<'static, Option<ModuleTable>>,
+    _locks: Vec<ArenaLocks>,
+    _arenas: MutexGuard<'static, Vec<&'static Arena>>,
+}
+
+thread_local! {
+    /// What the forking thread holds. The child's only thread is a copy of it and finds the same.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+extern "C" fn before_fork() {
+    // See Note [Lock order].
+    let arenas = ARENAS.lock();
+    let locks = arenas.iter().rev().map(|arena| arena.lock_all()).collect();
+    let modules = MODULES.lock();
+    let origins = ORIGINS.lock();
+    let held = Held { _origins: origins, _modules: modules, _locks: locks, _arenas: arenas };
+    // A thread that forks while it ends has no place to keep them: it forks without.
+    let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
+}
+
+extern "C" fn after_fork() {
+    let _ = HELD.try_with(|place| drop(place.borrow_mut().take()));
+}
+
+fn install() {
+    // Miri has neither `fork` nor handlers for it.
+    if cfg!(miri) {
+        return;
+    }
+    // SAFETY: the handlers are functions of this crate, which is never unloaded while they are
+    // registered, and they only take and release locks. They run on the thread that forks.
+    let failed =
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    // It fails only without memory for three pointers; then forks are as unsafe as without it.
+    debug_assert_eq!(failed, 0, "fork handlers could not be registered");
+}
