@@ -88,7 +88,14 @@ mod tests {
         )
     }
 
+    // Without a file for failures, and with fewer cases, miri runs it too.
+    const CASES: u32 = if cfg!(miri) { 8 } else { 256 };
+
     proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: CASES, failure_persistence: None, ..ProptestConfig::default()
+        })]
+
         #[test]
         fn agrees_with_listing_the_elements(a in layouts(), b in layouts()) {
             let shared = !positions(&a).is_disjoint(&positions(&b));

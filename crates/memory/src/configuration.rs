@@ -8,6 +8,7 @@
 
 mod builder;
 mod keys;
+mod process;
 mod text;
 
 use std::fmt;
@@ -61,9 +62,21 @@ pub struct Configuration {
     pub(crate) history_level: HistoryLevel,
     pub(crate) history_entries: usize,
     pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) simd: Option<SimdLevel>,
     pub(crate) spill: bool,
     pub(crate) dry_upper_bounds: bool,
     given_by: [GivenBy; keys::COUNT],
+}
+
+/// The most that kernels may use of the processor's vector instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SimdLevel {
+    /// What every processor of the architecture has.
+    Scalar,
+    /// Up to AVX2 and FMA.
+    Avx2,
+    /// Up to AVX-512.
+    Avx512,
 }
 
 /// Where a setting came from.
@@ -124,6 +137,7 @@ impl Default for Configuration {
             history_level: HistoryLevel::Off,
             history_entries: 100_000,
             threads: None,
+            simd: None,
             spill: false,
             dry_upper_bounds: false,
             given_by: std::array::from_fn(|_| GivenBy::Default),
@@ -276,6 +290,9 @@ impl Configuration {
         if given("default_cap_fraction") && self.limit_bytes.is_some() {
             return inert("default_cap_fraction", "`memory_limit` replaces the default cap");
         }
+        if given("default_cap_fraction") && self.memory_fraction < 1.0 {
+            return inert("default_cap_fraction", "`per_process_memory_fraction` replaces it");
+        }
         if given("history_entries") && self.history_level < HistoryLevel::Alloc {
             return inert("history_entries", "`history` is below `alloc`, so no entry is kept");
         }
@@ -324,6 +341,7 @@ impl Configuration {
     #[must_use]
     pub fn with_caching(mut self, caching: bool) -> Configuration {
         self.caching = caching;
+        self.given_by[keys::position("caching")] = GivenBy::Builder;
         self
     }
 
@@ -331,6 +349,7 @@ impl Configuration {
     #[must_use]
     pub fn with_limit(mut self, bytes: Option<usize>) -> Configuration {
         self.limit_bytes = bytes;
+        self.given_by[keys::position("memory_limit")] = GivenBy::Builder;
         self
     }
 
@@ -347,6 +366,11 @@ impl Configuration {
     /// The soft limit on reserved bytes, if one is set.
     pub fn memory_soft_limit_bytes(&self) -> Option<usize> {
         self.soft_limit_bytes
+    }
+
+    /// Whether host segments ask for transparent huge pages.
+    pub fn huge_pages(&self) -> bool {
+        self.huge_pages
     }
 
     /// The most bytes of pinned host memory, if a cap is set.
@@ -367,6 +391,11 @@ impl Configuration {
     /// Threads for kernels; `None` means one for each physical core that the process may use.
     pub fn threads(&self) -> Option<NonZeroUsize> {
         self.threads
+    }
+
+    /// The most that kernels may use of the processor's vector instructions; `None` is all it has.
+    pub fn simd(&self) -> Option<SimdLevel> {
+        self.simd
     }
 
     /// Whether storages may be spilled to slower memory under a limit.

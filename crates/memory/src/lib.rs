@@ -50,7 +50,7 @@ pub use arena::{Arena, OomObserver, Reclaim};
 pub use block::Block;
 pub use breakdown::Row;
 pub use configuration::{
-    CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, Key, Setting,
+    CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, Key, Setting, SimdLevel,
 };
 pub use context::{
     ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, current_step,

@@ -15,6 +15,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use plimsoll_memory::{Configuration, SimdLevel};
+
 /// Instruction-set levels, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -73,15 +75,6 @@ impl Isa {
         Isa::Scalar
     }
 
-    fn parse(name: &str) -> Option<Isa> {
-        match name {
-            "scalar" => Some(Isa::Scalar),
-            "avx2" => Some(Isa::Avx2),
-            "avx512" => Some(Isa::Avx512),
-            _ => None,
-        }
-    }
-
     fn from_u8(value: u8) -> Option<Isa> {
         match value {
             1 => Some(Isa::Scalar),
@@ -92,14 +85,24 @@ impl Isa {
     }
 }
 
+impl From<SimdLevel> for Isa {
+    fn from(level: SimdLevel) -> Isa {
+        match level {
+            SimdLevel::Scalar => Isa::Scalar,
+            SimdLevel::Avx2 => Isa::Avx2,
+            SimdLevel::Avx512 => Isa::Avx512,
+        }
+    }
+}
+
 /// What the machine has; 0 before the first question.
 static DETECTED: AtomicU8 = AtomicU8::new(0);
 
 /// The level in force; 0 before the first question.
 static IN_FORCE: AtomicU8 = AtomicU8::new(0);
 
-/// The level in force: what the machine has, capped by `PLIMSOLL_ISA` (`scalar`, `avx2`, `avx512`; any
-/// other value is ignored) and by [`set_isa`]. One load after the first call.
+/// The level in force: what the machine has, capped by the configuration's `simd` and by [`set_isa`]. One
+/// load after the first call.
 #[inline]
 pub fn isa() -> Isa {
     match Isa::from_u8(IN_FORCE.load(Ordering::Relaxed)) {
@@ -110,7 +113,8 @@ pub fn isa() -> Isa {
 
 #[cold]
 fn first_isa() -> Isa {
-    let cap = std::env::var("PLIMSOLL_ISA").ok().and_then(|name| Isa::parse(&name));
+    // A wrong configuration is reported where the device is opened, which comes before any kernel.
+    let cap = Configuration::process().ok().and_then(Configuration::simd).map(Isa::from);
     let isa = cap.map_or(Isa::detected(), |cap| cap.min(Isa::detected()));
     IN_FORCE.store(isa as u8, Ordering::Relaxed);
     isa
@@ -280,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read() {
-        assert_eq!(Isa::parse("avx2"), Some(Isa::Avx2));
-        assert_eq!(Isa::parse("sse9"), None);
+    fn the_configurations_levels_are_these() {
+        let levels = [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::Avx512];
+        assert_eq!(levels.map(Isa::from), [Isa::Scalar, Isa::Avx2, Isa::Avx512]);
     }
 }

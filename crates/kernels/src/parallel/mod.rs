@@ -12,8 +12,11 @@ mod futex;
 mod pool;
 
 use std::cell::Cell;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plimsoll_memory::Configuration;
 
 pub use pool::MOST_THREADS;
 
@@ -27,7 +30,8 @@ thread_local! {
 
 /// How many threads a kernel called from here is split over.
 ///
-/// By default the physical cores that affinity and cgroup limits leave to this process.
+/// By default the configuration's `threads`, else the physical cores that affinity and cgroup limits
+/// leave to this process.
 #[inline]
 pub fn threads() -> usize {
     match THREADS_HERE.get() {
@@ -41,7 +45,8 @@ pub fn threads() -> usize {
 
 #[cold]
 fn first_threads() -> usize {
-    let found = cores::usable().clamp(1, MOST_THREADS);
+    let configured = Configuration::process().ok().and_then(Configuration::threads);
+    let found = configured.map_or_else(cores::usable, NonZeroUsize::get).clamp(1, MOST_THREADS);
     // A `set_threads` that came between wins.
     match THREADS.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => found,

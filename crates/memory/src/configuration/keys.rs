@@ -23,7 +23,7 @@ pub struct Key {
     pub(super) show: fn(&Configuration) -> String,
 }
 
-pub(super) const COUNT: usize = 17;
+pub(super) const COUNT: usize = 18;
 
 /// Keys that act only on cached or split blocks.
 pub(super) const NEED_CACHING: [&str; 5] = [
@@ -170,6 +170,14 @@ pub(super) static KEYS: [Key; COUNT] = [
         help: "threads for kernels; auto is one for each physical core that the process may use",
         set: |c, v| text::count_or_auto(v).map(|threads| c.threads = threads),
         show: |c| c.threads.map_or("auto".to_string(), |n: NonZeroUsize| n.to_string()),
+    },
+    Key {
+        name: "simd",
+        unit: "auto, scalar, avx2 or avx512",
+        default: "auto",
+        help: "the most that kernels use of the vector instructions that the processor has",
+        set: |c, v| text::simd_level(v).map(|level| c.simd = level),
+        show: |c| text::show_simd_level(c.simd).to_string(),
     },
     Key {
         name: "spill",

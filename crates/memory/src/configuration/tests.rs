@@ -11,7 +11,7 @@ fn every_key_shows_a_value_that_it_reads_back() {
     let text = "large_segment_size_mb:32,max_split_size_mb:64,max_non_split_rounding_mb:8,\
                 roundup_power2_divisions:[256:1,512:2,1024:4,>:8],garbage_collection_threshold:0.8,\
                 memory_limit:1.5GiB,memory_soft_limit:512 MiB,per_process_memory_fraction:0.5,\
-                huge_pages:False,pinned_limit:1GB,history:alloc,history_entries:7,threads:3,\
+                huge_pages:False,pinned_limit:1GB,history:alloc,history_entries:7,threads:3,simd:avx2,\
                 spill:true,dry_upper_bounds:True";
     let first = Configuration::parse(text).unwrap();
     let again = Configuration::parse(&first.to_text()).unwrap();
@@ -64,6 +64,7 @@ fn a_bad_value_names_the_key_and_what_it_takes() {
         ("memory_limit:-1", "number of bytes"),
         ("memory_limit:0", "above 0"),
         ("threads:0", "at least 1"),
+        ("simd:sse", "avx2"),
         ("history:some", "off, state, alloc or all"),
         ("roundup_power2_divisions:3", "power of two"),
         ("roundup_power2_divisions:[256:1,1024:2]", "twice the one before"),
@@ -87,6 +88,7 @@ fn a_key_without_effect_is_refused() {
         ("roundup_power2_divisions:[256:1,>:1]", "changes nothing"),
         ("memory_limit:1GiB,memory_soft_limit:1GiB", "`memory_soft_limit`"),
         ("memory_limit:1GiB,default_cap_fraction:0.5", "`default_cap_fraction`"),
+        ("per_process_memory_fraction:0.5,default_cap_fraction:0.5", "`default_cap_fraction`"),
         ("history_entries:5", "`history_entries`"),
         ("history:state,history_entries:5", "`history_entries`"),
     ] {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use plimsoll_core::{ByteSize, Error, Result};
 
-use super::{MIB, ROUNDUP_SLOTS};
+use super::{MIB, ROUNDUP_SLOTS, SimdLevel};
 use crate::history::HistoryLevel;
 
 /// What a value should have looked like; the caller adds the key and the value.
@@ -170,6 +170,25 @@ pub(super) fn history_level(value: &str) -> Result<HistoryLevel, Expected> {
         "alloc" => Ok(HistoryLevel::Alloc),
         "all" => Ok(HistoryLevel::All),
         _ => Err("expected off, state, alloc or all".to_string()),
+    }
+}
+
+pub(super) fn simd_level(value: &str) -> Result<Option<SimdLevel>, Expected> {
+    match value {
+        "auto" => Ok(None),
+        "scalar" => Ok(Some(SimdLevel::Scalar)),
+        "avx2" => Ok(Some(SimdLevel::Avx2)),
+        "avx512" => Ok(Some(SimdLevel::Avx512)),
+        _ => Err("expected auto, scalar, avx2 or avx512".to_string()),
+    }
+}
+
+pub(super) fn show_simd_level(level: Option<SimdLevel>) -> &'static str {
+    match level {
+        None => "auto",
+        Some(SimdLevel::Scalar) => "scalar",
+        Some(SimdLevel::Avx2) => "avx2",
+        Some(SimdLevel::Avx512) => "avx512",
     }
 }
 
