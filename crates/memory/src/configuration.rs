@@ -403,11 +403,6 @@ impl Configuration {
         self.spill
     }
 
-    /// Whether large host segments ask for huge pages.
-    pub fn huge_pages(&self) -> bool {
-        self.huge_pages
-    }
-
     /// Whether the dry run takes an upper bound where a size depends on data.
     pub fn dry_upper_bounds(&self) -> bool {
         self.dry_upper_bounds
