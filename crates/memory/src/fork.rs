@@ -7,12 +7,14 @@
 //! exist in a child; use devices other than the host in the parent only.
 //!
 //! Note [Lock order]: arenas from the newest to the oldest (a source may take memory from an arena that
-//! was opened before its own), in each `releasing`, `state`, `reclaimer`, `observers`; then the tables
-//! of modules and of origins. Whoever adds a lock to this crate adds it here.
+//! was opened before its own), in each `releasing`, `state`, `reclaimer`, `observers`; then the
+//! annotations and the tables of modules and of origins. Whoever adds a lock to this crate adds it here.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::{MutexGuard, Once};
 
+use crate::annotations::{ANNOTATIONS, Annotation};
 use crate::arena::{Arena, ArenaLocks};
 use crate::context::{MODULES, ModuleTable};
 use crate::lock::Lock;
@@ -33,6 +35,7 @@ pub(crate) fn register(arena: &'static Arena) {
 struct Held {
     _origins: MutexGuard<'static, Option<OriginTable>>,
     _modules: MutexGuard<'static, Option<ModuleTable>>,
+    _annotations: MutexGuard<'static, VecDeque<Annotation>>,
     _locks: Vec<ArenaLocks>,
     _arenas: MutexGuard<'static, Vec<&'static Arena>>,
 }
@@ -46,9 +49,16 @@ extern "C" fn before_fork() {
     // See Note [Lock order].
     let arenas = ARENAS.lock();
     let locks = arenas.iter().rev().map(|arena| arena.lock_all()).collect();
+    let annotations = ANNOTATIONS.lock();
     let modules = MODULES.lock();
     let origins = ORIGINS.lock();
-    let held = Held { _origins: origins, _modules: modules, _locks: locks, _arenas: arenas };
+    let held = Held {
+        _origins: origins,
+        _modules: modules,
+        _annotations: annotations,
+        _locks: locks,
+        _arenas: arenas,
+    };
     // A thread that forks while it ends has no place to keep them: it forks without.
     let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
 }
