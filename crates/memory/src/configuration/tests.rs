@@ -1,3 +1,5 @@
+//! Unit tests of the configuration: the three ways in, the refusals, and what is in force.
+
 use super::*;
 
 fn refused(text: &str) -> String {

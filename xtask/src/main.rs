@@ -1,0 +1,36 @@
+//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What they start is
+//! ordinary commands (cargo, Python), printed before they run, so that each can be repeated by hand.
+
+// These are programs for a terminal, not libraries.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod python_env;
+mod rules;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [STEP...]     everything that must pass, or only the named steps
+  rules              the house rules that a program can check
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rest = arguments.get(1..).unwrap_or_default();
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("test") => test::test(rest),
+        Some("rules") => rules::print(),
+        _ => Err(HELP.to_string()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

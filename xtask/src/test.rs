@@ -1,0 +1,151 @@
+//! `cargo xtask test`: everything that must pass before a change lands, step after step. All steps run even if one
+//! fails; the last line adds up what passed and failed. A step that cannot run here says so and why.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::python_env::{self, Purpose};
+use crate::rules;
+use crate::run::{self, Counts};
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Outcome,
+}
+
+enum Outcome {
+    Ran(Counts),
+    Skipped(&'static str),
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "format", run: format },
+    Step { name: "rules", run: house_rules },
+    Step { name: "clippy", run: clippy },
+    Step { name: "rust", run: rust },
+    Step { name: "doc", run: doc },
+    Step { name: "chaos", run: chaos },
+    Step { name: "miri", run: miri },
+    Step { name: "python", run: python },
+];
+
+/// Runs the named steps, or all of them.
+pub(crate) fn test(names: &[String]) -> Result<(), String> {
+    let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("`{unknown}` is no step; the steps are {}", known.join(", ")));
+    }
+    let mut total = Counts::default();
+    let mut closing = Vec::new();
+    for step in STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|n| n == step.name))
+    {
+        println!("\n== {} ==", step.name);
+        let start = Instant::now();
+        let outcome = (step.run)();
+        let seconds = start.elapsed().as_secs_f64();
+        closing.push(match outcome {
+            Outcome::Ran(counts) => {
+                total.add(counts);
+                let Counts { passed, failed } = counts;
+                format!("{:8} {passed:5} passed, {failed} failed  ({seconds:.0} s)", step.name)
+            }
+            Outcome::Skipped(why) => format!("{:8} skipped: {why}", step.name),
+        });
+    }
+    println!("\n== summary ==\n{}", closing.join("\n"));
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed == 0 { Ok(()) } else { Err("some checks failed".to_string()) }
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    run::command(env!("CARGO"), arguments)
+}
+
+fn format() -> Outcome {
+    Outcome::Ran(run::counted(cargo(&["fmt", "--all", "--", "--check"])))
+}
+
+fn house_rules() -> Outcome {
+    Outcome::Ran(match rules::print() {
+        Ok(()) => Counts::PASSED,
+        Err(message) => {
+            println!("{message}");
+            Counts::FAILED
+        }
+    })
+}
+
+fn clippy() -> Outcome {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    Outcome::Ran(run::counted(cargo(&arguments)))
+}
+
+/// The test runner: nextest where it is installed, else cargo's own.
+fn test_command() -> Command {
+    if run::answers(env!("CARGO"), &["nextest", "--version"]) {
+        cargo(&["nextest", "run", "--no-fail-fast"])
+    } else {
+        cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests"])
+    }
+}
+
+fn rust() -> Outcome {
+    let mut command = test_command();
+    command.arg("--workspace");
+    Outcome::Ran(run::counted(command))
+}
+
+fn doc() -> Outcome {
+    Outcome::Ran(run::counted(cargo(&["test", "--doc", "--workspace", "--no-fail-fast"])))
+}
+
+/// The tensor tests again, while unpinned storages lose their memory at random between operations.
+fn chaos() -> Outcome {
+    let keys = std::fs::read_to_string(run::root().join("crates/memory/src/configuration/keys.rs"));
+    if !keys.is_ok_and(|keys| keys.contains("chaos_seed")) {
+        return Outcome::Skipped("the configuration has no key `chaos_seed`");
+    }
+    let mut command = test_command();
+    command.args(["--package", "plimsoll-tensor", "--package", "plimsoll-testkit"]);
+    command.env("PLIMSOLL_CONF", "chaos_seed:7");
+    Outcome::Ran(run::counted(command))
+}
+
+/// The crates with `unsafe` that miri can follow, on a nightly toolchain.
+fn miri() -> Outcome {
+    if !run::answers("cargo", &["+nightly", "miri", "--version"]) {
+        return Outcome::Skipped("there is no nightly toolchain with miri");
+    }
+    let arguments = ["+nightly", "miri", "test", "--lib", "--tests", "--no-fail-fast"];
+    let mut command = run::command("cargo", &arguments);
+    command.args(["--package", "plimsoll-core", "--package", "plimsoll-memory"]);
+    // Leave the toolchain to `+nightly`: within `cargo xtask` these name the one that built us.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command.env("CARGO_TARGET_DIR", run::target().join("miri"));
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    Outcome::Ran(run::counted(command))
+}
+
+/// Builds the Python package into an environment of its own and tests it there.
+fn python() -> Outcome {
+    if !run::root().join("crates/python/pyproject.toml").exists() {
+        return Outcome::Skipped("there is no Python package");
+    }
+    let folder = match python_env::prepare(Purpose::Tests) {
+        Ok(folder) => folder,
+        Err(message) => {
+            println!("{message}");
+            return Outcome::Ran(Counts::FAILED);
+        }
+    };
+    let mut build = python_env::program(&folder, "maturin");
+    build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]);
+    build.env("CARGO_TARGET_DIR", run::target().join("python").join("build"));
+    if let Err(message) = run::plain(&mut build) {
+        println!("{message}");
+        return Outcome::Ran(Counts::FAILED);
+    }
+    let mut tests = python_env::program(&folder, "python");
+    tests.args(["-m", "pytest", "-q", "crates/python/tests"]);
+    Outcome::Ran(run::counted(tests))
+}
