@@ -51,6 +51,9 @@ impl Isa {
 
     #[cold]
     fn ask_cpu() -> Isa {
+        if !LEVELS_COMPILED {
+            return Isa::Scalar;
+        }
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2")
@@ -94,6 +97,10 @@ impl From<SimdLevel> for Isa {
         }
     }
 }
+
+/// Whether loops are compiled for every level. Not where this crate is a dependency of a debug build: three copies of each kernel
+/// would take minutes to compile for tests of other things. The kernels' own tests and all optimised builds have every level.
+const LEVELS_COMPILED: bool = cfg!(any(test, not(debug_assertions)));
 
 /// What the machine has; 0 before the first question.
 static DETECTED: AtomicU8 = AtomicU8::new(0);
@@ -226,13 +233,16 @@ pub fn dispatch_level<K: LevelKernel>(kernel: K) -> K::Output {
 pub fn dispatch_on<K: LevelKernel>(isa: Isa, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        match isa.min(Isa::detected()) {
-            // SAFETY: `Isa::detected` asked the machine, and the level is at most that.
-            Isa::Avx512 => unsafe { on_avx512(kernel) },
-            // SAFETY: as above.
-            Isa::Avx2 => unsafe { on_avx2(kernel) },
-            Isa::Scalar => kernel.run::<ScalarLevel>(),
+        if LEVELS_COMPILED {
+            match isa.min(Isa::detected()) {
+                // SAFETY: `Isa::detected` asked the machine, and the level is at most that.
+                Isa::Avx512 => return unsafe { on_avx512(kernel) },
+                // SAFETY: as above.
+                Isa::Avx2 => return unsafe { on_avx2(kernel) },
+                Isa::Scalar => {}
+            }
         }
+        kernel.run::<ScalarLevel>()
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
