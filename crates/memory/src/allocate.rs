@@ -27,11 +27,14 @@ use crate::source::SourceFull;
 /// but other threads may take it first.
 const RECLAIM_ROUNDS: usize = 16;
 
-/// Why no segment could be reserved.
+/// A segment could not be reserved.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    Limit,
-    Source(SourceFull),
+pub(crate) struct Refusal {
+    /// What the source said; `None` where a limit refused before it was asked.
+    pub(crate) source: Option<SourceFull>,
+    /// How many segments had gone back to the source by then. If more have since, by whichever thread, it
+    /// is worth asking again.
+    releases: u64,
 }
 
 impl Arena {
@@ -73,17 +76,18 @@ impl Arena {
         {
             return Ok(block);
         }
-        if let Some(block) = self.make_room(fit, request) {
+        if let Some(block) = self.make_room(&refusal, fit, request) {
             return Ok(block);
         }
         for _ in 0..RECLAIM_ROUNDS {
             if self.reclaim(usual) == 0 {
                 break;
             }
-            if let Ok(block) = self.reserve(usual, fit, request) {
-                return Ok(block);
-            }
-            if let Some(block) = self.make_room(fit, request) {
+            let refusal = match self.reserve(usual, fit, request) {
+                Ok(block) => return Ok(block),
+                Err(refusal) => refusal,
+            };
+            if let Some(block) = self.make_room(&refusal, fit, request) {
                 return Ok(block);
             }
         }
@@ -91,9 +95,10 @@ impl Arena {
     }
 
     /// Releases every cached segment and reserves again, the usual size or no more than needed. A source
-    /// that refused once is not asked the same again unless something went back to it.
-    fn make_room(&'static self, fit: &Fit, request: &Request) -> Option<Block> {
-        if self.release_cached() > 0 {
+    /// that refused is not asked the same again unless something went back to it since.
+    fn make_room(&'static self, refusal: &Refusal, fit: &Fit, request: &Request) -> Option<Block> {
+        self.release_cached();
+        if self.state().releases > refusal.releases {
             self.state().ledger.retried();
             if let Ok(block) = self.reserve(fit.segment_bytes, fit, request) {
                 return Some(block);
@@ -117,10 +122,12 @@ impl Arena {
         if let Some(index) = state.reuse(fit, request) {
             return Ok(Block::of(self, &state, index, request));
         }
+        let releases = state.releases;
         if !state.limits.allow(state.ledger.reserved_bytes(), bytes) {
-            return Err(Refusal::Limit);
+            return Err(Refusal { source: None, releases });
         }
-        let address = self.source().reserve(bytes).map_err(Refusal::Source)?;
+        let refused = |full| Refusal { source: Some(full), releases };
+        let address = self.source().reserve(bytes).map_err(refused)?;
         let index = state.add_segment(address.get(), bytes, fit, request);
         state.hand_out(index, fit, request);
         Ok(Block::of(self, &state, index, request))

@@ -91,10 +91,7 @@ impl Arena {
     #[cold]
     pub(crate) fn out_of_memory(&self, fit: &Fit, request: &Request, refusal: Refusal) -> Error {
         let room = self.source().room();
-        let source_reason = match refusal {
-            Refusal::Limit => None,
-            Refusal::Source(full) => Some(full.reason),
-        };
+        let source_reason = refusal.source.map(|full| full.reason);
         let mut report = {
             let mut state = self.state();
             state.ledger.apply(&Event {

@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) leaving_segments: [i64; 2],
     /// The tick of the last call of `trim_idle`.
     pub(crate) idle_mark: u64,
+    /// Segments that went back to the source so far.
+    pub(crate) releases: u64,
     /// Birth number of the next segment.
     next_birth: u64,
 }
@@ -60,6 +62,7 @@ impl State {
             leaving_bytes: [0; 2],
             leaving_segments: [0; 2],
             idle_mark: 0,
+            releases: 0,
             next_birth: 0,
         }
     }
@@ -298,6 +301,7 @@ impl State {
         let segment = detached.segment;
         self.leaving_bytes[segment.pool as usize] -= segment.bytes as i64;
         self.leaving_segments[segment.pool as usize] -= 1;
+        self.releases += 1;
         self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
     }
 }

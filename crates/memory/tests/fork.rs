@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::Device;
 use plimsoll_memory::{
-    Arena, Configuration, HostSource, Kind, OriginId, Request, Site, enter_module,
+    Arena, Configuration, HistoryLevel, HostSource, Kind, OriginId, Request, Site, annotate,
+    enter_module,
 };
 
 fn request(bytes: usize, site: u32) -> Request {
     Request::new(bytes, OriginId::intern("fork", Site::Foreign(site)))
 }
 
-/// Uses every lock of the crate: arena, origins, modules, release.
+/// Uses every lock of the crate: arena, origins, modules, annotations, release.
 fn work(arena: &'static Arena, round: u32) {
+    let _span = annotate("work");
     let _module = enter_module(&format!("m{}", round % 1000));
     let small = arena.allocate(&request(512 + round as usize % 4096, round)).unwrap();
     let large = arena.allocate(&request(2 << 20, round + 1)).unwrap();
@@ -50,6 +52,7 @@ fn parent_and_child_go_on_after_a_fork_among_busy_threads() {
         Arena::open(Device::cpu(), Box::new(HostSource::default()), &Configuration::default());
     let second =
         Arena::open(Device::cpu(), Box::new(HostSource::default()), &Configuration::default());
+    second.record_history(HistoryLevel::All, 1000);
     let held = arena.allocate(&request(4096, 0)).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

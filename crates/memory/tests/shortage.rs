@@ -151,6 +151,29 @@ fn a_single_failure_of_the_source_is_no_failure_if_something_could_be_released()
     assert_eq!(helm.releases.load(Ordering::SeqCst), 1);
 }
 
+#[test]
+fn a_thread_does_not_give_up_while_another_is_making_room() {
+    let (arena, helm) = arena(Some(40 * MIB), &Configuration::default());
+    drop(arena.allocate(&request(30 * MIB)).unwrap());
+    *helm.hold_releases.lock().unwrap() = true;
+    std::thread::scope(|scope| {
+        let emptier = scope.spawn(|| arena.empty_cache());
+        while helm.releases.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        // The segment is on its way: no block can be had from it, and the source still counts it.
+        let asker = scope.spawn(|| arena.allocate(&request(36 * MIB)));
+        while helm.reserves.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        *helm.hold_releases.lock().unwrap() = false;
+        helm.released.notify_all();
+        assert_eq!(emptier.join().unwrap(), 30 * MIB);
+        assert!(asker.join().unwrap().is_ok());
+    });
+    arena.check_balanced().unwrap();
+}
+
 /// Gives back one held block a call.
 struct Holder {
     held: Mutex<Vec<Block>>,

@@ -26,6 +26,9 @@ pub struct Helm {
     /// Whether all later calls fail too.
     pub fail_after: AtomicBool,
     pub releases: AtomicUsize,
+    /// While true, `release` does not return.
+    pub hold_releases: Mutex<bool>,
+    pub released: Condvar,
     pub synchronized: Mutex<Vec<StreamId>>,
     queues: Mutex<Vec<(StreamId, Arc<Point>)>>,
     /// Whether work on streams takes until `pass`; otherwise it is done at once.
@@ -95,6 +98,8 @@ impl Source for TestSource {
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
         self.helm.releases.fetch_add(1, Ordering::SeqCst);
+        let held = self.helm.hold_releases.lock().unwrap();
+        drop(self.helm.released.wait_while(held, |held| *held).unwrap());
         // SAFETY: the caller's promise is the same.
         unsafe { self.dry.release(address, bytes) };
     }
