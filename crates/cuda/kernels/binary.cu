@@ -1,0 +1,82 @@
+// Arithmetic on two operands. `side` says where the second comes from: 0 a tensor, 1 a number on the right, 2 a number on the left.
+
+template <typename T> struct Number {
+  static __device__ typename Compute<T>::number of(f64 real, i64 whole) { return (typename Compute<T>::number)real; }
+};
+template <> struct Number<i64> { static __device__ i64 of(f64 real, i64 whole) { return whole; } };
+template <> struct Number<i32> { static __device__ i32 of(f64 real, i64 whole) { return (i32)whole; } };
+template <> struct Number<u8> { static __device__ u8 of(f64 real, i64 whole) { return (u8)whole; } };
+template <> struct Number<truth> { static __device__ i32 of(f64 real, i64 whole) { return whole != 0; } };
+
+template <typename T, typename F>
+__device__ void map2(i64 n, const Strided &s, int dense, const T *a, const T *b, T *out, int side, f64 real, i64 whole,
+                     F f) {
+  typedef typename Compute<T>::number C;
+  const int wide = 16 / sizeof(T);
+  C number = Number<T>::of(real, whole);
+  i64 step = all_threads();
+  if (dense) {
+    bool packed = aligned(a) && aligned(out) && (side != 0 || aligned(b));
+    i64 packs = packed ? n / wide : 0;
+    for (i64 i = first_index(); i < packs; i += step) {
+      Pack<T> p = ((const Pack<T> *)a)[i];
+      if (side == 0) {
+        Pack<T> q = ((const Pack<T> *)b)[i];
+#pragma unroll
+        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k]), (C)load(q.v[k])));
+      } else if (side == 1) {
+#pragma unroll
+        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k]), number));
+      } else {
+#pragma unroll
+        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f(number, (C)load(p.v[k])));
+      }
+      ((Pack<T> *)out)[i] = p;
+    }
+    for (i64 i = packs * wide + first_index(); i < n; i += step) {
+      C x = (C)load(a[i]);
+      C y = side == 0 ? (C)load(b[i]) : number;
+      out[i] = Store<T>::from(side == 2 ? f(number, x) : f(x, y));
+    }
+    return;
+  }
+  for (i64 i = first_index(); i < n; i += step) {
+    i64 at[3];
+    locate<3>(s, i, at);
+    C x = (C)load(a[at[1]]);
+    C y = side == 0 ? (C)load(b[at[2]]) : number;
+    out[at[0]] = Store<T>::from(side == 2 ? f(number, x) : f(x, y));
+  }
+}
+
+template <typename C> struct Add { C alpha; __device__ C operator()(C x, C y) const { return x + alpha * y; } };
+template <typename C> struct Sub { C alpha; __device__ C operator()(C x, C y) const { return x - alpha * y; } };
+template <typename C> struct Mul { C alpha; __device__ C operator()(C x, C y) const { return x * y; } };
+template <typename C> struct Div { C alpha; __device__ C operator()(C x, C y) const { return x / y; } };
+// NaN wins: a comparison with it is false, so it is asked for by `!=`.
+template <typename C> struct Maximum {
+  C alpha;
+  __device__ C operator()(C x, C y) const { return x != x || x > y ? x : y; }
+};
+template <typename C> struct Minimum {
+  C alpha;
+  __device__ C operator()(C x, C y) const { return x != x || x < y ? x : y; }
+};
+
+#define BINARY(name, type, Op)                                                                                     \
+  extern "C" __global__ void name##_##type(i64 n, Strided s, i32 dense, const type *a, const type *b, type *out,   \
+                                           i32 side, f64 real, i64 whole, f64 alpha, i64 whole_alpha) {            \
+    typedef Compute<type>::number C;                                                                                 \
+    Op<C> op = {(C)Number<type>::of(alpha, whole_alpha)};                                                          \
+    map2<type>(n, s, dense, a, b, out, side, real, whole, op);                                                     \
+  }
+#define BINARY_FLOATS(name, Op) BINARY(name, f32, Op) BINARY(name, f64, Op) BINARY(name, f16, Op) BINARY(name, bf16, Op)
+#define BINARY_ALL(name, Op) \
+  BINARY_FLOATS(name, Op) BINARY(name, i64, Op) BINARY(name, i32, Op) BINARY(name, u8, Op) BINARY(name, truth, Op)
+
+BINARY_ALL(add, Add)
+BINARY_ALL(sub, Sub)
+BINARY_ALL(mul, Mul)
+BINARY_FLOATS(div, Div)
+BINARY_ALL(maximum, Maximum)
+BINARY_ALL(minimum, Minimum)

@@ -1,0 +1,110 @@
+// Layer normalisation over rows of `length` contiguous elements: a block a row. Mean and 1/deviation are kept for backward.
+
+template <typename C> __device__ C block_sum(C value) {
+  __shared__ C warps[32];
+  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_down_sync(~0u, value, distance);
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  if (lane == 0) warps[warp] = value;
+  __syncthreads();
+  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
+  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
+  __syncthreads();
+  return value;
+}
+
+template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
+template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
+
+template <typename T>
+__device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
+                        typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
+  typedef typename Compute<T>::number C;
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T *in = x + row * length;
+    T *result = out + row * length;
+    C total = 0;
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) total += (C)load(in[i]);
+    C mu = block_sum(total) / (C)length;
+    C square = 0;
+    // The row is in cache now; a second pass keeps the precision that sum(x*x) - mean^2 loses.
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+      C d = (C)load(in[i]) - mu;
+      square += d * d;
+    }
+    C scale = inverse_root<C>(block_sum(square) / (C)length + (C)eps);
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+      C y = ((C)load(in[i]) - mu) * scale;
+      if (weight) y *= (C)load(weight[i]);
+      if (bias) y += (C)load(bias[i]);
+      result[i] = Store<T>::from(y);
+    }
+    if (threadIdx.x == 0 && mean) {
+      mean[row] = mu;
+      rstd[row] = scale;
+    }
+  }
+}
+
+template <typename T>
+__device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
+                               const typename Compute<T>::number *rstd, const T *weight, T *out) {
+  typedef typename Compute<T>::number C;
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    i64 at = row * length;
+    C mu = mean[row], scale = rstd[row];
+    C sum = 0, dot = 0;
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+      C g = (C)load(grad[at + i]);
+      if (weight) g *= (C)load(weight[i]);
+      sum += g;
+      dot += g * ((C)load(x[at + i]) - mu) * scale;
+    }
+    sum = block_sum(sum) / (C)length;
+    dot = block_sum(dot) / (C)length;
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+      C g = (C)load(grad[at + i]);
+      if (weight) g *= (C)load(weight[i]);
+      C hat = ((C)load(x[at + i]) - mu) * scale;
+      out[at + i] = Store<T>::from(scale * (g - sum - hat * dot));
+    }
+  }
+}
+
+// A thread a column: sums over rows in a fixed order, so the result never varies.
+template <typename T>
+__device__ void backward_parameters(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
+                                    const typename Compute<T>::number *rstd, T *weight, T *bias) {
+  typedef typename Compute<T>::number C;
+  i64 i = first_index();
+  if (i >= length) return;
+  C dw = 0, db = 0;
+  for (i64 row = 0; row < rows; ++row) {
+    C g = (C)load(grad[row * length + i]);
+    dw += g * ((C)load(x[row * length + i]) - mean[row]) * rstd[row];
+    db += g;
+  }
+  if (weight) weight[i] = Store<T>::from(dw);
+  if (bias) bias[i] = Store<T>::from(db);
+}
+
+#define LAYER_NORM(type)                                                                                              \
+  extern "C" __global__ void layer_norm_##type(i64 rows, i64 length, f64 eps, const type *x, const type *weight,      \
+                                               const type *bias, type *out, Compute<type>::number *mean,                \
+                                               Compute<type>::number *rstd) {                                           \
+    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                               \
+  }                                                                                                                   \
+  extern "C" __global__ void layer_norm_backward_##type(i64 rows, i64 length, const type *grad, const type *x,        \
+                                                        const Compute<type>::number *mean,                              \
+                                                        const Compute<type>::number *rstd, const type *weight,          \
+                                                        type *out) {                                                  \
+    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out);                                             \
+  }                                                                                                                   \
+  extern "C" __global__ void layer_norm_parameters_##type(i64 rows, i64 length, const type *grad, const type *x,      \
+                                                          const Compute<type>::number *mean,                            \
+                                                          const Compute<type>::number *rstd, type *weight, type *bias) { \
+    backward_parameters<type>(rows, length, grad, x, mean, rstd, weight, bias);                                       \
+  }
+LAYER_NORM(f32)
+LAYER_NORM(f64)
+LAYER_NORM(f16)
+LAYER_NORM(bf16)

@@ -1,0 +1,92 @@
+// What every kernel file starts with: element types, conversions, strided indexing. Prepended as text, since NVRTC has no include path
+// of ours, and free of toolkit headers, since a machine with a driver need not have them.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+typedef float f32;
+typedef double f64;
+
+struct f16 { u16 bits; };
+struct bf16 { u16 bits; };
+// A byte that is 0 or 1; any other byte reads as true.
+struct truth { u8 byte; };
+
+// The type that elements are computed in: half types in float, all else in itself.
+template <typename T> struct Compute { typedef T number; };
+template <> struct Compute<f16> { typedef f32 number; };
+template <> struct Compute<bf16> { typedef f32 number; };
+template <> struct Compute<truth> { typedef i32 number; };
+
+__device__ __forceinline__ f32 load(f16 x) {
+  f32 y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+__device__ __forceinline__ f32 load(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+__device__ __forceinline__ i32 load(truth x) { return x.byte != 0; }
+template <typename T> __device__ __forceinline__ T load(T x) { return x; }
+
+template <typename T> struct Store {
+  template <typename C> static __device__ __forceinline__ T from(C x) { return (T)x; }
+};
+// Through a 64-bit integer, so that -1.0 becomes 255 as on the host.
+template <> struct Store<u8> {
+  template <typename C> static __device__ __forceinline__ u8 from(C x) { return (u8)(i64)x; }
+};
+template <> struct Store<i32> {
+  template <typename C> static __device__ __forceinline__ i32 from(C x) { return (i32)(i64)x; }
+};
+template <> struct Store<f16> {
+  template <typename C> static __device__ __forceinline__ f16 from(C x) {
+    f16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"((f32)x));
+    return y;
+  }
+};
+template <> struct Store<bf16> {
+  template <typename C> static __device__ __forceinline__ bf16 from(C x) {
+    bf16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"((f32)x));
+    return y;
+  }
+};
+template <> struct Store<truth> {
+  template <typename C> static __device__ __forceinline__ truth from(C x) {
+    truth y;
+    y.byte = x != (C)0;
+    return y;
+  }
+};
+
+// Sizes and, for up to four operands, strides in elements; dimension 0 is the innermost. Mirrors `Strided` in Rust.
+struct Strided {
+  i64 rank;
+  i64 sizes[8];
+  i64 strides[4][8];
+};
+
+// Positions of element `index` in the first N operands.
+template <int N> __device__ __forceinline__ void locate(const Strided &s, i64 index, i64 (&at)[N]) {
+#pragma unroll
+  for (int k = 0; k < N; ++k) at[k] = 0;
+  for (int d = 0; d < s.rank; ++d) {
+    i64 size = s.sizes[d];
+    i64 rest = index / size;
+    i64 here = index - rest * size;
+#pragma unroll
+    for (int k = 0; k < N; ++k) at[k] += here * s.strides[k][d];
+    index = rest;
+  }
+}
+
+// As many elements as 16 bytes hold: the widest load there is.
+template <typename T> struct alignas(16) Pack { T v[16 / sizeof(T)]; };
+
+template <typename T> __device__ __forceinline__ bool aligned(const T *p) { return ((u64)p & 15) == 0; }
+
+__device__ __forceinline__ i64 first_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ i64 all_threads() { return (i64)gridDim.x * blockDim.x; }

@@ -1,0 +1,27 @@
+//! Driver and library results as Plimsoll errors.
+
+use cudarc::cublaslt::result::CublasError;
+use cudarc::driver::DriverError;
+use plimsoll_core::{Error, Result};
+
+/// Names the call that failed and what the driver said.
+pub(crate) trait Told<T> {
+    fn told(self, call: &str) -> Result<T>;
+}
+
+impl<T> Told<T> for std::result::Result<T, DriverError> {
+    fn told(self, call: &str) -> Result<T> {
+        self.map_err(|error| {
+            Error::driver(format!(
+                "the CUDA driver refused {call}: {error}. If an earlier kernel failed, this is where it shows: run \
+                 with CUDA_LAUNCH_BLOCKING=1 to see which"
+            ))
+        })
+    }
+}
+
+impl<T> Told<T> for std::result::Result<T, CublasError> {
+    fn told(self, call: &str) -> Result<T> {
+        self.map_err(|error| Error::driver(format!("cuBLASLt refused {call}: {error}")))
+    }
+}

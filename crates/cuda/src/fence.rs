@@ -1,0 +1,102 @@
+//! Fences over CUDA events. Events are pooled: making one costs more than recording it.
+
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use parking_lot::Mutex;
+use plimsoll_core::Result;
+use plimsoll_memory::{Fence, FenceState};
+
+use crate::Context;
+use crate::error::Told;
+
+/// An event of the driver.
+#[derive(Clone, Copy, Debug)]
+struct Event(sys::CUevent);
+
+// SAFETY: an event handle is a name that the driver accepts from any thread; events are never destroyed while the context lives.
+unsafe impl Send for Event {}
+// SAFETY: as for Send.
+unsafe impl Sync for Event {}
+
+/// Events that nobody waits for at the moment.
+pub(crate) struct EventPool(Mutex<Vec<Event>>);
+
+impl EventPool {
+    pub(crate) const fn new() -> EventPool {
+        EventPool(Mutex::new(Vec::new()))
+    }
+
+    fn take(&self) -> Result<Event> {
+        if let Some(event) = self.0.lock().pop() {
+            return Ok(event);
+        }
+        // Without timing an event is cheaper, and nobody reads the times.
+        let flags = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING;
+        result::event::create(flags).told("cuEventCreate").map(Event)
+    }
+
+    fn give_back(&self, event: Event) {
+        self.0.lock().push(event);
+    }
+
+    /// A fence at the end of `stream`'s queue.
+    pub(crate) fn record(&self, context: &'static Context, stream: sys::CUstream) -> Result<Fence> {
+        let event = self.take()?;
+        // SAFETY: both handles are alive: events and streams are never destroyed.
+        unsafe { result::event::record(event.0, stream) }.told("cuEventRecord")?;
+        Ok(Fence::new(Arc::new(Recorded { event, context })))
+    }
+
+    /// Makes `waiting` wait for everything queued on `leading` so far.
+    pub(crate) fn order(
+        &self,
+        _context: &'static Context,
+        leading: sys::CUstream,
+        waiting: sys::CUstream,
+    ) -> Result<()> {
+        let event = self.take()?;
+        // SAFETY: the handles are alive. The wait refers to this recording even if the event is recorded again later, so it can
+        // go back to the pool at once.
+        let ordered = unsafe {
+            result::event::record(event.0, leading).and_then(|()| {
+                let flags = sys::CUevent_wait_flags_enum::CU_EVENT_WAIT_DEFAULT;
+                result::stream::wait_event(waiting, event.0, flags)
+            })
+        };
+        self.give_back(event);
+        ordered.told("cuStreamWaitEvent")
+    }
+}
+
+/// An event recorded in a stream.
+#[derive(Debug)]
+struct Recorded {
+    event: Event,
+    context: &'static Context,
+}
+
+impl FenceState for Recorded {
+    fn is_done(&self) -> bool {
+        if self.context.bind().is_err() {
+            return false;
+        }
+        // SAFETY: the event is ours until it goes back to the pool in `drop`.
+        let state = unsafe { result::event::query(self.event.0) };
+        // A failed kernel makes every later call fail: the work will never run, so nothing has to be waited for.
+        !matches!(state, Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NOT_READY)
+    }
+
+    fn wait(&self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: as above. An error here is the stream's, and is told by whoever synchronises next.
+            let _ = unsafe { result::event::synchronize(self.event.0) };
+        }
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.context.events.give_back(self.event);
+    }
+}

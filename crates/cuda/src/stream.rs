@@ -1,0 +1,135 @@
+//! Streams and copies on them. A stream is a number here, as everywhere in Plimsoll; 0 is the GPU's default stream.
+
+use std::collections::HashMap;
+
+use cudarc::driver::{result, sys};
+use parking_lot::RwLock;
+use plimsoll_core::{Error, Result};
+use plimsoll_memory::{Fence, StreamId};
+
+use crate::Context;
+use crate::error::Told;
+
+/// The driver's handle of each stream.
+pub(crate) struct Streams(RwLock<HashMap<u64, Handle>>);
+
+#[derive(Clone, Copy)]
+struct Handle(sys::CUstream);
+
+// SAFETY: a stream handle is a name that the driver accepts from any thread; streams are never destroyed while the context lives.
+unsafe impl Send for Handle {}
+// SAFETY: as for Send.
+unsafe impl Sync for Handle {}
+
+impl Streams {
+    pub(crate) fn new() -> Streams {
+        Streams(RwLock::new(HashMap::new()))
+    }
+}
+
+impl Context {
+    /// A new stream that does not wait for the default one.
+    pub fn new_stream(&self) -> Result<StreamId> {
+        self.bind()?;
+        let handle = result::stream::create(result::stream::StreamKind::NonBlocking)
+            .told("cuStreamCreate")?;
+        let mut streams = self.streams.0.write();
+        let id = streams.len() as u64 + 1;
+        streams.insert(id, Handle(handle));
+        Ok(StreamId(id))
+    }
+
+    /// The driver's handle of `stream`.
+    pub(crate) fn handle(&self, stream: StreamId) -> Result<sys::CUstream> {
+        if stream == StreamId::DEFAULT {
+            return Ok(result::stream::null());
+        }
+        match self.streams.0.read().get(&stream.0) {
+            Some(handle) => Ok(handle.0),
+            None => Err(Error::device(
+                "stream",
+                format!("cuda:{} has no stream {}", self.ordinal(), stream.0),
+            )),
+        }
+    }
+
+    /// Waits until `stream` has no queued work. Errors of earlier kernels show here.
+    pub fn synchronize_stream(&self, stream: StreamId) -> Result<()> {
+        self.bind()?;
+        let handle = self.handle(stream)?;
+        // SAFETY: the handle is the default stream or one of ours, which are never destroyed.
+        unsafe { result::stream::synchronize(handle) }.told("cuStreamSynchronize")
+    }
+
+    /// A point in `stream`'s queue.
+    pub fn record(&'static self, stream: StreamId) -> Result<Fence> {
+        self.bind()?;
+        let handle = self.handle(stream)?;
+        self.events.record(self, handle)
+    }
+
+    /// Makes `stream` wait for what was queued on `other` so far, without stopping the host.
+    pub fn wait_for(&'static self, stream: StreamId, other: StreamId) -> Result<()> {
+        self.bind()?;
+        let (waiting, leading) = (self.handle(stream)?, self.handle(other)?);
+        self.events.order(self, leading, waiting)
+    }
+
+    /// Queues a copy from host memory.
+    ///
+    /// # Safety
+    /// `from` is `bytes` of host memory that stays alive and unwritten until the stream passed the copy (pageable memory is
+    /// copied before this returns), and `to` is `bytes` of this GPU's memory that the stream may write.
+    pub unsafe fn copy_from_host(
+        &self,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.bind()?;
+        let handle = self.handle(stream)?;
+        // SAFETY: the caller's promise.
+        unsafe { sys::cuMemcpyHtoDAsync_v2(to as u64, from as *const _, bytes, handle) }
+            .result()
+            .told("cuMemcpyHtoDAsync")
+    }
+
+    /// Queues a copy to host memory.
+    ///
+    /// # Safety
+    /// As for [`Context::copy_from_host`], with the directions exchanged.
+    pub unsafe fn copy_to_host(
+        &self,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.bind()?;
+        let handle = self.handle(stream)?;
+        // SAFETY: the caller's promise.
+        unsafe { sys::cuMemcpyDtoHAsync_v2(to as *mut _, from as u64, bytes, handle) }
+            .result()
+            .told("cuMemcpyDtoHAsync")
+    }
+
+    /// Queues a copy within this GPU's memory, or from another GPU's.
+    ///
+    /// # Safety
+    /// Both are `bytes` of GPU memory that the stream may read and write; they do not overlap.
+    pub unsafe fn copy_on_device(
+        &self,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        self.bind()?;
+        let handle = self.handle(stream)?;
+        // SAFETY: the caller's promise.
+        unsafe { sys::cuMemcpyDtoDAsync_v2(to as u64, from as u64, bytes, handle) }
+            .result()
+            .told("cuMemcpyDtoDAsync")
+    }
+}
