@@ -2,16 +2,18 @@
 //! the environment variable `PLIMSOLL_CONF`; nothing else in the workspace reads settings.
 //!
 //! A key that is unknown, out of range or without effect given the others is an error that names it:
-//! a knob that does nothing in silence is worse than none. The list of keys with units and defaults
-//! is `configuration/keys.rs`; how text becomes values is `configuration/text.rs`. What the knobs do
-//! is written where they are used.
+//! a knob that does nothing in silence is worse than none (`configuration/inert.rs`). The list of keys
+//! with units and defaults is `configuration/keys.rs`; how text becomes values is
+//! `configuration/text.rs`; which one the process uses is `configuration/process.rs`. What the knobs
+//! do is written where they are used.
 
 mod builder;
+mod inert;
 mod keys;
 mod process;
+mod provenance;
 mod text;
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +23,7 @@ use crate::history::HistoryLevel;
 
 pub use builder::ConfigurationBuilder;
 pub use keys::Key;
+pub use provenance::{GivenBy, Setting};
 
 /// The environment variable: `key:value,key:value`, or the path of a file that ends in `.toml`.
 pub const CONFIGURATION_VARIABLE: &str = "PLIMSOLL_CONF";
@@ -77,46 +80,6 @@ pub enum SimdLevel {
     Avx2,
     /// Up to AVX-512.
     Avx512,
-}
-
-/// Where a setting came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum GivenBy {
-    /// Nobody set it.
-    #[default]
-    Default,
-    /// A call on [`ConfigurationBuilder`].
-    Builder,
-    /// The environment variable `PLIMSOLL_CONF`, or text in its form.
-    Text,
-    /// A TOML file.
-    File(PathBuf),
-}
-
-impl fmt::Display for GivenBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GivenBy::Default => f.pad("default"),
-            GivenBy::Builder => f.pad("builder"),
-            GivenBy::Text => f.pad(CONFIGURATION_VARIABLE),
-            GivenBy::File(path) => f.pad(&path.display().to_string()),
-        }
-    }
-}
-
-/// One line of [`Configuration::describe`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
-    /// The key as it is written in text and files.
-    pub key: &'static str,
-    /// The value in force, in the form that the key accepts.
-    pub value: String,
-    /// The unit, or the accepted words.
-    pub unit: &'static str,
-    /// What it does.
-    pub help: &'static str,
-    /// Who set it.
-    pub given_by: GivenBy,
 }
 
 impl Default for Configuration {
@@ -229,107 +192,6 @@ impl Configuration {
         })?;
         self.given_by[at] = given_by;
         Ok(())
-    }
-
-    /// Refuses contradictions and keys that would have no effect.
-    fn checked(mut self) -> Result<Configuration> {
-        if !self.is_given("max_non_split_rounding_mb") {
-            self.max_non_split_rounding_bytes = self.large_segment_bytes;
-        }
-        match self.contradiction().or_else(|| self.inert()) {
-            Some(message) => Err(Error::configuration(message)),
-            None => Ok(self),
-        }
-    }
-
-    fn is_given(&self, name: &str) -> bool {
-        self.given_by[keys::position(name)] != GivenBy::Default
-    }
-
-    fn contradiction(&self) -> Option<String> {
-        if let Some(max_split) = self.max_split_bytes
-            && max_split < self.large_segment_bytes
-        {
-            return Some(format!(
-                "`max_split_size_mb` ({}) must be at least `large_segment_size_mb` ({}): otherwise a \
-                 fresh segment could not be split",
-                max_split / MIB,
-                self.large_segment_bytes / MIB
-            ));
-        }
-        None
-    }
-
-    /// The first key that was given and changes nothing, with the reason and the remedy.
-    fn inert(&self) -> Option<String> {
-        let given = |name: &str| self.is_given(name);
-        let inert = |name: &str, why: &str| Some(format!("`{name}` has no effect: {why}"));
-        if !self.caching {
-            for name in keys::NEED_CACHING {
-                if given(name) {
-                    return inert(name, "`caching` is false, so no block is cached or split");
-                }
-            }
-        }
-        if given("max_non_split_rounding_mb") && self.max_split_bytes.is_none() {
-            return inert("max_non_split_rounding_mb", "it needs `max_split_size_mb`");
-        }
-        if given("roundup_power2_divisions")
-            && self.roundup_power2_divisions.iter().all(|&d| d <= 1)
-        {
-            return inert(
-                "roundup_power2_divisions",
-                "1 division changes nothing; use 2, 4, 8, ...",
-            );
-        }
-        if let (Some(soft), Some(hard)) = (self.soft_limit_bytes, self.limit_bytes)
-            && soft >= hard
-        {
-            return inert("memory_soft_limit", "`memory_limit` is reached first; make it smaller");
-        }
-        if given("default_cap_fraction") && self.limit_bytes.is_some() {
-            return inert("default_cap_fraction", "`memory_limit` replaces the default cap");
-        }
-        if given("default_cap_fraction") && self.memory_fraction < 1.0 {
-            return inert("default_cap_fraction", "`per_process_memory_fraction` replaces it");
-        }
-        if given("history_entries") && self.history_level < HistoryLevel::Alloc {
-            return inert("history_entries", "`history` is below `alloc`, so no entry is kept");
-        }
-        None
-    }
-
-    /// Every key with its value in force and where it came from, for `plimsoll doctor`.
-    ///
-    /// ```
-    /// use plimsoll_memory::{Configuration, GivenBy};
-    /// let settings = Configuration::parse("threads:2").unwrap().describe();
-    /// let threads = settings.iter().find(|s| s.key == "threads").unwrap();
-    /// assert_eq!((threads.value.as_str(), &threads.given_by), ("2", &GivenBy::Text));
-    /// ```
-    pub fn describe(&self) -> Vec<Setting> {
-        keys::KEYS
-            .iter()
-            .zip(&self.given_by)
-            .map(|(key, given_by)| Setting {
-                key: key.name,
-                value: (key.show)(self),
-                unit: key.unit,
-                help: key.help,
-                given_by: given_by.clone(),
-            })
-            .collect()
-    }
-
-    /// The settings that are not defaults, in the form of `PLIMSOLL_CONF`; snapshots carry it.
-    pub fn to_text(&self) -> String {
-        let given: Vec<String> = self
-            .describe()
-            .into_iter()
-            .filter(|setting| setting.given_by != GivenBy::Default)
-            .map(|setting| format!("{}:{}", setting.key, setting.value))
-            .collect();
-        given.join(",")
     }
 
     /// All keys that exist, with units, defaults and what they do.
