@@ -144,13 +144,6 @@ impl Configuration {
         Configuration::from_toml(&text, GivenBy::File(path.to_path_buf()))
     }
 
-    /// The configuration of the process-wide devices: what `PLIMSOLL_CONF` says, read once. A mistake in it is an error at every
-    /// call, because running on with other settings than the user asked for would be worse.
-    pub fn in_force() -> std::result::Result<&'static Configuration, &'static Error> {
-        static IN_FORCE: std::sync::OnceLock<Result<Configuration>> = std::sync::OnceLock::new();
-        IN_FORCE.get_or_init(Configuration::from_environment).as_ref()
-    }
-
     /// What `PLIMSOLL_CONF` says: settings, or the path of a `.toml` file; the defaults if it is not
     /// set. An error here is the user's typing mistake and should be shown, not ignored.
     pub fn from_environment() -> Result<Configuration> {

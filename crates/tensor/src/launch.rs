@@ -6,9 +6,10 @@ use plimsoll_memory::{Block, Kind, OriginId, Request};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::device::queue::{Kernel, Work};
 use crate::device::{Backend, Entry};
 use crate::operation::{Metas, Operation};
-use plimsoll_kernels::{CpuLaunch, Operand, Workspace};
+use plimsoll_kernels::{CpuLaunch, Operand, Workspace, parallel};
 
 /// The workspace of one launch; given back when it drops.
 pub(crate) struct Scratch {
@@ -44,7 +45,7 @@ pub(crate) fn launch(
     inputs: &[&Tensor],
     outputs: &[Tensor],
     scratch: &Scratch,
-    _origin: OriginId,
+    origin: OriginId,
 ) -> Result<()> {
     if entry.device().is_dry() {
         return Ok(());
@@ -54,7 +55,28 @@ pub(crate) fn launch(
         Backend::Cpu => with_operands(inputs, outputs, |inputs, outputs| {
             op.cpu(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
         }),
+        Backend::StandIn(engine) => {
+            let stream = entry.current_stream();
+            order(entry, inputs, outputs)?;
+            let place = |t: &Tensor| (t.storage().pointer().addr(), t.meta().clone());
+            let kernel = Kernel {
+                op: op.share(),
+                inputs: inputs.iter().map(|&input| place(input)).collect(),
+                outputs: outputs.iter().map(place).collect(),
+                workspace,
+                threads: parallel::threads(),
+                origin,
+            };
+            engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
+        }
     }
+}
+
+/// Makes this thread's stream wait for the streams that touched the operands before.
+fn order(entry: &'static Entry, inputs: &[&Tensor], outputs: &[Tensor]) -> Result<()> {
+    let stream = entry.current_stream();
+    inputs.iter().try_for_each(|input| entry.order(stream, input.storage(), false))?;
+    outputs.iter().try_for_each(|output| entry.order(stream, output.storage(), true))
 }
 
 /// Asks the data how large a result is; waits for the device where that takes a kernel.
@@ -64,10 +86,13 @@ pub(crate) fn measure(
     inputs: &[&Tensor],
     scratch: &Scratch,
 ) -> Result<Metas> {
-    match entry.backend() {
-        Backend::Cpu => {}
-    }
     let workspace = scratch.workspace();
+    if entry.is_asynchronous() {
+        order(entry, inputs, &[])?;
+        entry.record(entry.current_stream()).wait();
+        entry.surface()?;
+    }
+    // The stand-in's memory is the host's, so once its stream has come this far the caller may look by itself.
     with_operands(inputs, &[], |inputs, outputs| {
         op.measure(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
     })

@@ -23,6 +23,7 @@ pub use autograd::{
     BackwardOptions, EnableGrad, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
     enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
 };
+pub use device::{Event, Stream, StreamScope, with_stream};
 pub use ops::{OPS, ops};
 pub use plimsoll_core::{DType, Device, DeviceKind, Error, ErrorKind, Result, Scalar};
 pub use plimsoll_kernels::{CpuLaunch, Element, Meta, Operand, Truth, Workspace, parallel};

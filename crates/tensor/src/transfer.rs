@@ -1,5 +1,11 @@
 //! Moving tensors between devices. The one operation whose input and output live on different devices, so it has its own short path
 //! beside `dispatch`: make dense, allocate there, pin, claim, copy, record.
+//!
+//! Note [Copies between devices]
+//! A copy runs on a stream of the accelerator; between two, on the target's, and the source's stream waits for the target's on
+//! both sides of it, so that its memory is neither read too early nor reused too early. The host waits for copies that have one
+//! end in its memory, unless the caller said `non_blocking` and that memory is pinned: then it carries the copy's
+//! fence (`storage/uses.rs`) and the queued copy keeps it alive.
 
 use std::sync::Arc;
 
@@ -38,7 +44,7 @@ impl Operation for Transfer {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let grad = to_device(backward.grad()?, self.from, Site::caller())?;
+        let grad = to_device(backward.grad()?, self.from, Manner::Blocking, Site::caller())?;
         Ok(smallvec::smallvec![Some(grad)])
     }
 
@@ -59,8 +65,21 @@ pub(crate) static TO: OpInfo = OpInfo {
     dtypes: dtypes::ALL,
 };
 
+/// Whether the host waits for a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Blocking,
+    /// It goes on where that is possible; results are the same.
+    NonBlocking,
+}
+
 /// A copy of `source` on `target`.
-pub(crate) fn to_device(source: &Tensor, target: Device, site: Site) -> Result<Tensor> {
+pub(crate) fn to_device(
+    source: &Tensor,
+    target: Device,
+    manner: Manner,
+    site: Site,
+) -> Result<Tensor> {
     let dense;
     let source = if source.layout().is_dense() {
         source
@@ -81,7 +100,13 @@ pub(crate) fn to_device(source: &Tensor, target: Device, site: Site) -> Result<T
     let needs = rules::needs(&TO, &[source]);
     let origin = OriginId::intern(TO.name, site);
     let meta = Meta { layout: source.layout().at_start(), dtype: source.dtype() };
-    let storage = Storage::allocate(to, meta.span_bytes(), origin, Kind::Temporary)?;
+    // A copy to the host can only go on by itself into pinned memory.
+    let pinned = manner == Manner::NonBlocking && from.is_asynchronous() && target == Device::CPU;
+    let storage = if pinned {
+        allocate_pinned(meta.span_bytes(), origin)?
+    } else {
+        Storage::allocate(to, meta.span_bytes(), origin, Kind::Temporary)?
+    };
     let moved = Tensor::new(storage, meta);
     {
         let mut pins = Pins::default();
@@ -91,9 +116,7 @@ pub(crate) fn to_device(source: &Tensor, target: Device, site: Site) -> Result<T
             std::iter::once(source.storage().as_ref()),
             std::iter::once(moved.storage().as_ref()),
         );
-        let start =
-            source.storage().pointer().addr() + source.storage_offset() * source.element_size();
-        device::copy_between(from, to, start, moved.storage().pointer().addr(), moved.nbytes())?;
+        copy_bytes(source, &moved, manner)?;
     }
     if needs.any() {
         Recorded {
@@ -109,4 +132,60 @@ pub(crate) fn to_device(source: &Tensor, target: Device, site: Site) -> Result<T
         .outputs(std::slice::from_ref(&moved))?;
     }
     Ok(moved)
+}
+
+/// Host memory that stays where it is, as an accelerator needs it.
+pub(crate) fn allocate_pinned(bytes: usize, origin: OriginId) -> Result<Arc<Storage>> {
+    let host = device::entry(Device::CPU);
+    let arena = device::pinned_arena();
+    let storage = Storage::allocate_in(host, arena, bytes, origin, Kind::Temporary)?;
+    // Never unpinned: it would lose what it is for if it were taken back and came home to ordinary memory.
+    storage.pin()?;
+    Ok(storage)
+}
+
+/// Copies the elements of `source`, which is dense, to `target`, which is fresh and lies alike. Both are pinned and claimed.
+/// See Note [Copies between devices].
+fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
+    let (from, to) = (source.entry(), target.entry());
+    if from.device().is_dry() || to.device().is_dry() {
+        return Ok(());
+    }
+    let start = source.storage().pointer().addr() + source.storage_offset() * source.element_size();
+    let end = target.storage().pointer().addr();
+    let bytes = target.nbytes();
+    let (there, here) = (to.current_stream(), from.current_stream());
+    match (from.is_asynchronous(), to.is_asynchronous()) {
+        (false, false) => to.copy_on_stream(there, start, end, bytes, None),
+        (true, true) => {
+            from.order(here, source.storage(), false)?;
+            to.wait_on_stream(there, from.record(here))?;
+            to.order(there, target.storage(), true)?;
+            to.copy_on_stream(there, start, end, bytes, None)?;
+            from.wait_on_stream(here, to.record(there))
+        }
+        (false, true) => {
+            to.order(there, target.storage(), true)?;
+            let host = source.storage();
+            let keeps = (manner == Manner::NonBlocking && host.is_page_locked()).then_some(host);
+            to.copy_on_stream(there, start, end, bytes, keeps.cloned())?;
+            match keeps {
+                Some(host) => host.uses.busy_until(to.record(there), false),
+                None => to.record(there).wait(),
+            }
+            Ok(())
+        }
+        (true, false) => {
+            from.order(here, source.storage(), false)?;
+            let host = target.storage();
+            let keeps = (manner == Manner::NonBlocking && host.is_page_locked()).then_some(host);
+            from.copy_on_stream(here, start, end, bytes, keeps.cloned())?;
+            if let Some(host) = keeps {
+                host.uses.busy_until(from.record(here), true);
+                return Ok(());
+            }
+            from.record(here).wait();
+            from.surface()
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::options::Other;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::copy::{Copy, CopyInto, Format};
-use crate::transfer;
+use crate::transfer::{self, Manner};
 use plimsoll_kernels::Meta;
 
 /// What `to` converts to: a dtype, a device, or both.
@@ -179,7 +179,7 @@ impl Tensor {
         if self.device() == device {
             return Ok(self.clone());
         }
-        transfer::to_device(self, device, site)
+        transfer::to_device(self, device, Manner::Blocking, site)
     }
 
     /// This tensor on `other`'s device, if it is a zero-dimensional one on the CPU: those go along with any device.

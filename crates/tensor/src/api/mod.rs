@@ -10,5 +10,6 @@ pub(crate) mod promotion;
 mod read;
 mod reduce;
 mod select;
+mod transfer;
 mod unary;
 mod views;

@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration};
 
-use super::{Entry, host_entry, host_source};
+use super::{Backend, Entry, host_source};
 
 static TABLE: OnceLock<RwLock<Vec<&'static Entry>>> = OnceLock::new();
 
@@ -17,12 +17,12 @@ fn table() -> &'static RwLock<Vec<&'static Entry>> {
 /// The process-wide host device, with the configuration in force.
 fn host() -> Entry {
     // A mistake in the environment is told by every allocation; see `Entry::fault`.
-    let (configuration, fault) = match Configuration::in_force() {
+    let (configuration, fault) = match Configuration::process() {
         Ok(configuration) => (configuration.clone(), None),
         Err(error) => (Configuration::default(), Some(error)),
     };
     let arena = Arena::open(Device::cpu(), Box::new(host_source(&configuration)), &configuration);
-    Entry { fault, ..host_entry(Device::cpu(), arena, configuration) }
+    Entry::new(Device::cpu(), arena, Backend::Cpu, configuration).with_fault(fault)
 }
 
 /// The entry that `device` names.

@@ -53,7 +53,11 @@ impl<'a> Claim<'a> {
                 storage.access.0.lock_shared();
             }
         }
-        Claim { held }
+        let claim = Claim { held };
+        for &(storage, writes) in &claim.held {
+            storage.uses.settle(writes);
+        }
+        claim
     }
 }
 

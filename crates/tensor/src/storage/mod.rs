@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use plimsoll_core::{Device, Result};
 use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
 
-use crate::device::Entry;
+use crate::device::{self, Entry};
 use claim::Access;
 use place::Place;
 use residency::Residency;
@@ -91,7 +91,7 @@ impl Storage {
             last_writer: AtomicU32::new(OriginId::UNKNOWN.number() as u32),
             roles: Roles::born_as(kind),
             home,
-            uses: StreamUses::new(),
+            uses: StreamUses::new(home),
             residency: Residency::new(),
         })
     }
@@ -110,11 +110,6 @@ impl Storage {
         self.bytes
     }
 
-    /// The stream that the memory belongs to.
-    pub(crate) fn home(&self) -> StreamId {
-        self.home
-    }
-
     /// How many writes happened after creation. Shared by every tensor on this storage.
     pub fn version(&self) -> u32 {
         self.version.load(Ordering::Acquire)
@@ -129,6 +124,13 @@ impl Storage {
     /// Who wrote last; unknown if nobody did after creation.
     pub(crate) fn last_writer(&self) -> OriginId {
         OriginId::from_number(self.last_writer.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Whether the memory is pinned host memory, which accelerators copy from and to without waiting.
+    pub(crate) fn is_page_locked(&self) -> bool {
+        let place = self.place.lock();
+        self.entry.device().is_cpu()
+            && place.block().is_some_and(|b| std::ptr::eq(b.arena(), device::pinned_arena()))
     }
 
     /// The origin of the memory itself, if it has memory of ours at the moment.

@@ -140,6 +140,7 @@ impl Storage {
         }
         match self.spill(&block) {
             Ok(spilled) => {
+                self.hand_to_streams(&block);
                 *place = Place::Spilled(spilled);
                 true
             }
@@ -179,10 +180,19 @@ impl Storage {
             bytes: self.bytes,
             origin,
             kind,
-            stream: plimsoll_memory::StreamId(0),
+            stream: plimsoll_memory::StreamId::DEFAULT,
         })?;
-        self.entry.copy_to_host(block.address(), spilled.address(), self.bytes)?;
+        // Nobody has it pinned, so all work that writes it is queued and noted.
+        self.entry.order(self.home, self, false)?;
+        self.move_bytes(block.address(), spilled.address())?;
         Ok(spilled)
+    }
+
+    /// Copies all bytes on the home stream and waits. An operation that failed meanwhile is not told of: nobody asked.
+    fn move_bytes(&self, from: usize, to: usize) -> Result<()> {
+        self.entry.copy_on_stream(self.home, from, to, self.bytes, None)?;
+        self.entry.record(self.home).wait();
+        Ok(())
     }
 
     /// Brings the bytes back to the device. The caller has added a pin, which keeps them there.
@@ -222,10 +232,11 @@ impl Storage {
             Place::Dropped(recipe) => (recipe.origin, self.kind()),
         };
         let block = self.allocate_home(origin, kind)?;
+        self.uses.renew(self.home);
         self.address.store(block.address(), Ordering::Release);
         match &*place {
             Place::Spilled(spilled) => {
-                self.entry.copy_from_host(spilled.address(), block.address(), self.bytes)?;
+                self.move_bytes(spilled.address(), block.address())?;
             }
             Place::Dropped(recipe) => self.cook(recipe)?,
             Place::Resident(_) | Place::Moving => {}

@@ -1,46 +1,78 @@
-//! Which streams of an asynchronous device have touched a storage, so that dispatch can order work on
-//! different streams by itself and a free can wait for the streams that still use the bytes.
+//! Which queued work touches a storage: streams of its own device, and copies that run beside the host. Dispatch orders work by
+//! this, and a free waits for the streams that still use the bytes.
 //!
 //! Note [Safe code cannot race streams]
 //! A stream executes in order, so work on one stream needs nothing. Before work on stream `s` reads a storage, `s` waits
 //! for the newest write if that was on another stream; before it writes, `s` also waits for every other stream that read
 //! since. Waiting means recording a fence at the end of the other stream's queue, which lies at or after the work
 //! in question. A fence is only made when streams really differ, so single-stream programs never make one.
+//! Fresh memory counts as written by its home stream: work queued there may still use it for whatever it was before.
+//!
+//! Host memory has no streams. While an asynchronous copy reads or writes it, the storage carries that copy's fence, and a claim
+//! (`claim.rs`) that would disturb the copy, or see it half done, waits.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use plimsoll_memory::StreamId;
+use plimsoll_memory::{Fence, StreamId};
 use smallvec::SmallVec;
 
-/// The streams that touched a storage. Untouched by synchronous devices.
-#[derive(Default)]
-pub(crate) struct StreamUses(Mutex<Uses>);
+/// The queued work that touches a storage. Untouched by synchronous devices.
+pub(crate) struct StreamUses {
+    streams: Mutex<Uses>,
+    copies: Mutex<Copies>,
+    /// Whether `copies` has any, so that claims on ordinary host memory cost one load.
+    has_copies: AtomicBool,
+}
 
-#[derive(Default)]
 struct Uses {
-    writer: Option<StreamId>,
+    writer: StreamId,
     /// Streams that read since the newest write.
     readers: SmallVec<[StreamId; 2]>,
     /// Every stream that ever touched it.
     all: SmallVec<[StreamId; 2]>,
 }
 
+impl Uses {
+    fn fresh(home: StreamId) -> Uses {
+        Uses { writer: home, readers: SmallVec::new(), all: SmallVec::new() }
+    }
+}
+
+/// Asynchronous copies from and to host memory.
+#[derive(Default)]
+struct Copies {
+    reading: SmallVec<[Fence; 1]>,
+    writing: Option<Fence>,
+}
+
 impl StreamUses {
-    pub(crate) fn new() -> StreamUses {
-        StreamUses::default()
+    /// Fresh memory of the stream `home`.
+    pub(crate) fn new(home: StreamId) -> StreamUses {
+        StreamUses {
+            streams: Mutex::new(Uses::fresh(home)),
+            copies: Mutex::new(Copies::default()),
+            has_copies: AtomicBool::new(false),
+        }
+    }
+
+    /// The storage has moved to fresh memory of the stream `home`.
+    pub(super) fn renew(&self, home: StreamId) {
+        *self.streams.lock() = Uses::fresh(home);
     }
 
     /// Notes that work on `stream` touches the storage; calls `wait_for` with each stream that must be waited for first.
     pub(crate) fn note(&self, stream: StreamId, writes: bool, mut wait_for: impl FnMut(StreamId)) {
-        let mut uses = self.0.lock();
-        if let Some(writer) = uses.writer.filter(|&writer| writer != stream) {
-            wait_for(writer);
+        let mut uses = self.streams.lock();
+        if uses.writer != stream {
+            wait_for(uses.writer);
         }
         if writes {
             for &reader in uses.readers.iter().filter(|&&reader| reader != stream) {
                 wait_for(reader);
             }
             uses.readers.clear();
-            uses.writer = Some(stream);
+            uses.writer = stream;
         } else if !uses.readers.contains(&stream) {
             uses.readers.push(stream);
         }
@@ -49,10 +81,54 @@ impl StreamUses {
         }
     }
 
+    /// Notes that `stream` uses the memory in a way that dispatch does not see.
+    pub(crate) fn touch(&self, stream: StreamId) {
+        let mut uses = self.streams.lock();
+        if !uses.all.contains(&stream) {
+            uses.all.push(stream);
+        }
+    }
+
     /// The streams other than `home` that touched the storage.
     pub(crate) fn for_each_other_than(&self, home: StreamId, mut visit: impl FnMut(StreamId)) {
-        for &stream in self.0.lock().all.iter().filter(|&&stream| stream != home) {
+        for &stream in self.streams.lock().all.iter().filter(|&&stream| stream != home) {
             visit(stream);
+        }
+    }
+
+    /// Host memory: a copy that is done at `fence` reads it, or writes it. Called under a claim of that sort.
+    pub(crate) fn busy_until(&self, fence: Fence, writes: bool) {
+        let mut copies = self.copies.lock();
+        if writes {
+            // The claim waited for all earlier copies.
+            *copies = Copies { reading: SmallVec::new(), writing: Some(fence) };
+        } else {
+            copies.reading.retain(|earlier| !earlier.is_done());
+            copies.reading.push(fence);
+        }
+        self.has_copies.store(true, Ordering::Release);
+    }
+
+    /// Host memory: waits for the copies that reading (or writing) it would disturb. Called by a claim that was just granted, so no
+    /// new copy can begin; streams never claim, so they get there.
+    #[inline]
+    pub(super) fn settle(&self, writes: bool) {
+        if self.has_copies.load(Ordering::Acquire) {
+            self.wait_for_copies(writes);
+        }
+    }
+
+    #[cold]
+    fn wait_for_copies(&self, writes: bool) {
+        // Readers share a claim, so they wait without the lock.
+        let (writing, reading) = {
+            let copies = self.copies.lock();
+            (copies.writing.clone(), if writes { copies.reading.clone() } else { SmallVec::new() })
+        };
+        writing.iter().chain(&reading).for_each(Fence::wait);
+        if writes {
+            *self.copies.lock() = Copies::default();
+            self.has_copies.store(false, Ordering::Release);
         }
     }
 }

@@ -1,0 +1,217 @@
+//! One device: its arena, and what the rest of the crate asks of it whatever its backend (streams, fences, copies, late errors). On a
+//! backend that does its work at once, fences are passed already and waiting costs nothing.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use plimsoll_core::{Device, Error, Result};
+use plimsoll_memory::{Arena, Configuration, Fence, StreamId};
+
+use super::queue::{Copy, Work};
+use super::stand_in::Engine;
+use super::{spill_arena, stream};
+use crate::operation::Metas;
+use crate::random::Generator;
+use crate::storage::Storage;
+use crate::storage::chaos::Chaos;
+
+/// How a device runs kernels.
+pub(crate) enum Backend {
+    /// At once, on the calling thread and the fork-join pool.
+    Cpu,
+    /// On the threads of its streams.
+    StandIn(&'static Engine),
+}
+
+impl Backend {
+    /// The same with nothing behind it, for a dry run: streams have numbers and take no work.
+    pub(super) fn dry(&self, device: Device) -> Backend {
+        match self {
+            Backend::Cpu => Backend::Cpu,
+            Backend::StandIn(engine) => Backend::StandIn(engine.dry(device)),
+        }
+    }
+}
+
+/// One device.
+pub(crate) struct Entry {
+    device: Device,
+    arena: &'static Arena,
+    /// Host memory for storages that are taken off this device.
+    spill: &'static Arena,
+    backend: Backend,
+    generator: Mutex<Generator>,
+    chaos: Chaos,
+    configuration: Configuration,
+    /// What is wrong with the configuration in force, if something is.
+    fault: Option<Error>,
+}
+
+impl Entry {
+    pub(super) fn new(
+        device: Device,
+        arena: &'static Arena,
+        backend: Backend,
+        configuration: Configuration,
+    ) -> Entry {
+        Entry {
+            device,
+            arena,
+            spill: spill_arena(),
+            backend,
+            generator: Mutex::new(Generator::DEFAULT),
+            chaos: Chaos::new(),
+            configuration,
+            fault: None,
+        }
+    }
+
+    /// Makes every allocation tell of `fault`.
+    pub(super) fn with_fault(self, fault: Option<Error>) -> Entry {
+        Entry { fault, ..self }
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Refuses work on a device whose configuration has a mistake.
+    pub(crate) fn check_configuration(&self) -> Result<()> {
+        match &self.fault {
+            None => Ok(()),
+            Some(error) => Err(Error::configuration(error.to_string())),
+        }
+    }
+
+    pub(super) fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    pub(crate) fn arena(&self) -> &'static Arena {
+        self.arena
+    }
+
+    pub(crate) fn spill_arena(&self) -> &'static Arena {
+        self.spill
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    pub(crate) fn generator(&self) -> &Mutex<Generator> {
+        &self.generator
+    }
+
+    pub(crate) fn chaos(&self) -> &Chaos {
+        &self.chaos
+    }
+
+    /// Whether work is queued and runs later.
+    pub(crate) fn is_asynchronous(&self) -> bool {
+        match self.backend {
+            Backend::Cpu => false,
+            Backend::StandIn(_) => !self.device.is_dry(),
+        }
+    }
+
+    /// The stream that this thread's work goes to.
+    #[inline]
+    pub(crate) fn current_stream(&self) -> StreamId {
+        match self.backend {
+            Backend::Cpu => StreamId::DEFAULT,
+            Backend::StandIn(_) => stream::current(self.device.slot()),
+        }
+    }
+
+    pub(super) fn new_stream(&self) -> StreamId {
+        match self.backend {
+            Backend::Cpu => StreamId::DEFAULT,
+            Backend::StandIn(engine) => engine.new_stream(),
+        }
+    }
+
+    /// A point after everything that `stream` has been given.
+    pub(crate) fn record(&self, stream: StreamId) -> Fence {
+        self.arena.source().record(stream)
+    }
+
+    /// Makes later work on `stream` wait for `fence`; where work runs at once, that is now.
+    pub(crate) fn wait_on_stream(&self, stream: StreamId, fence: Fence) -> Result<()> {
+        match self.backend {
+            Backend::Cpu => fence.wait(),
+            Backend::StandIn(engine) => engine.wait_for(stream, fence)?,
+        }
+        Ok(())
+    }
+
+    /// Lets work on `stream` touch `storage`, which is this device's: it waits for the streams that must come before. Called under
+    /// a claim on the storage, or by whoever is moving it. See Note [Safe code cannot race streams].
+    pub(crate) fn order(&self, stream: StreamId, storage: &Storage, writes: bool) -> Result<()> {
+        let mut outcome = Ok(());
+        storage.uses.note(stream, writes, |other| {
+            if outcome.is_ok() {
+                outcome = self.wait_on_stream(stream, self.record(other));
+            }
+        });
+        outcome
+    }
+
+    pub(super) fn synchronize_all(&self) {
+        match self.backend {
+            Backend::Cpu => {}
+            Backend::StandIn(engine) => engine.synchronize_all(),
+        }
+    }
+
+    /// Tells of an operation that failed after its caller had gone on, once. For whoever has just waited for the device.
+    pub(crate) fn surface(&self) -> Result<()> {
+        match self.backend {
+            Backend::Cpu => Ok(()),
+            Backend::StandIn(engine) => engine.surface(),
+        }
+    }
+
+    /// Copies between this device's memory and the host's or another device's, in the order of `stream`; at once where there are no
+    /// queues. The caller owns both ranges (one pinned or just moving, one fresh) until the stream has passed, or gives `keeps`.
+    pub(crate) fn copy_on_stream(
+        &self,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        keeps: Option<Arc<Storage>>,
+    ) -> Result<()> {
+        if self.device.is_dry() {
+            return Ok(());
+        }
+        match self.backend {
+            Backend::Cpu => {
+                // SAFETY: both are live blocks of at least `bytes`; the caller owns them, so they do not overlap and nobody
+                // writes them.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
+                }
+                Ok(())
+            }
+            Backend::StandIn(engine) => {
+                engine.enqueue(stream, Work::Copy(Copy { from, to, bytes, keeps }))
+            }
+        }
+    }
+
+    /// In a dry run, what stands in for a result whose size only data tells.
+    pub(crate) fn dry_bound(&self, op: &'static str, bound: Metas) -> Result<Metas> {
+        if self.configuration.dry_upper_bounds() {
+            return Ok(bound);
+        }
+        Err(Error::unsupported(
+            op,
+            format!(
+                "the size of its result depends on data, which a dry run does not have; set the configuration key \
+                 `dry_upper_bounds` to count the largest possible result (here {:?}) instead",
+                bound.first().map(|meta| meta.shape().to_vec()).unwrap_or_default()
+            ),
+        ))
+    }
+}

@@ -1,0 +1,29 @@
+//! Pinned host memory: an arena of the host whose pages are locked, so that an accelerator can copy from and to it while the host
+//! goes on. Who may touch such memory while a copy runs is in `storage/uses.rs`.
+
+use std::sync::OnceLock;
+
+use plimsoll_core::Device;
+use plimsoll_memory::{Arena, Configuration, PinnedSource};
+
+/// The arena of pinned host memory, one for the process; its bytes are in no device's own statistics.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device};
+/// let x = Tensor::ones(&[1024], DType::F32)?.pin_memory()?;
+/// assert!(x.is_pinned());
+/// assert!(device::pinned_arena().live_bytes() >= 4096);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn pinned_arena() -> &'static Arena {
+    static PINNED: OnceLock<&'static Arena> = OnceLock::new();
+    PINNED.get_or_init(|| {
+        // A mistake in the environment is told by the host device; see `Entry::check_configuration`.
+        let configuration = Configuration::process().cloned().unwrap_or_default();
+        let source = PinnedSource::new(configuration.pinned_limit_bytes());
+        let arena = Arena::open(Device::cpu(), Box::new(source), &configuration);
+        // The host's limit is on the host's arena; pinned memory has the source's own cap.
+        arena.set_limit(None);
+        arena
+    })
+}

@@ -1,0 +1,229 @@
+//! Streams and events, as users see them. Operations go to the thread's current stream; dispatch orders streams that touch the same
+//! memory by itself (`storage/uses.rs`), so these are for speed (overlap) and never needed for right results.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+
+use plimsoll_core::{Device, Error, Result};
+use plimsoll_memory::{Fence, StreamId};
+
+use super::{Entry, entry};
+use crate::Tensor;
+
+/// A queue of work on a device: what is queued on one stream runs in order, streams run beside each other.
+///
+/// On the CPU there is one, and work has run when the call returns.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Stream, Tensor, device, with_stream};
+/// let device = device::stand_in(Default::default())?;
+/// let side = Stream::new(device)?;
+/// let x = Tensor::ones(&[8], (DType::F32, device))?;
+/// let y = with_stream(&side, || x.add(1.0))?; // waits for x's stream by itself
+/// assert_eq!(y.to_vec::<f32>()?, [2.0; 8]);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stream {
+    device: Device,
+    id: StreamId,
+}
+
+impl Stream {
+    /// Another stream of `device`. A device has 32 beside its default stream; from then on they are handed out again.
+    pub fn new(device: Device) -> Result<Stream> {
+        Ok(Stream { device, id: entry(device).new_stream() })
+    }
+
+    /// The stream that this thread's work on `device` goes to.
+    pub fn current(device: Device) -> Stream {
+        Stream { device, id: entry(device).current_stream() }
+    }
+
+    /// The stream that work goes to unless another is named.
+    pub fn default_of(device: Device) -> Stream {
+        Stream { device, id: StreamId::DEFAULT }
+    }
+
+    /// The device whose stream this is.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Its number, as history and snapshots show it.
+    pub fn id(&self) -> u64 {
+        self.id.0
+    }
+
+    fn entry(&self) -> &'static Entry {
+        entry(self.device)
+    }
+
+    /// Waits until everything queued so far has run. An operation that failed meanwhile is told of here.
+    pub fn synchronize(&self) -> Result<()> {
+        self.record_event().synchronize()
+    }
+
+    /// Whether everything queued so far has run.
+    pub fn query(&self) -> bool {
+        self.record_event().query()
+    }
+
+    /// A point after everything queued so far.
+    pub fn record_event(&self) -> Event {
+        Event { device: self.device, fence: self.entry().record(self.id) }
+    }
+
+    /// Makes work queued here from now on wait for `event`, which may be another device's. The host does not wait.
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        self.entry().wait_on_stream(self.id, event.fence.clone())
+    }
+
+    /// Makes work queued here from now on wait for everything that `other` has been given.
+    pub fn wait_stream(&self, other: &Stream) -> Result<()> {
+        self.wait_event(&other.record_event())
+    }
+
+    /// Holds the stream back until the returned value is dropped, so that tests can look at work that is queued and has not run.
+    #[doc(hidden)]
+    pub fn pause(&self) -> Result<Pause> {
+        let gate = std::sync::Arc::new(pause::Gate::default());
+        self.entry().wait_on_stream(self.id, Fence::new(gate.clone()))?;
+        Ok(Pause(gate))
+    }
+}
+
+/// A point in a stream's queue.
+#[derive(Clone, Debug)]
+pub struct Event {
+    device: Device,
+    fence: Fence,
+}
+
+impl Event {
+    /// Whether the work before it has run.
+    pub fn query(&self) -> bool {
+        self.fence.is_done()
+    }
+
+    /// Waits until the work before it has run. An operation that failed meanwhile on the device is told of here.
+    pub fn synchronize(&self) -> Result<()> {
+        self.fence.wait();
+        entry(self.device).surface()
+    }
+}
+
+/// Waits until all streams of `device` are empty. An operation that failed meanwhile is told of here, once.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device};
+/// let device = device::stand_in(Default::default())?;
+/// let x = Tensor::zeros(&[4], (DType::F32, device))?;
+/// x.add_(1.0)?;
+/// device::synchronize(device)?;
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn synchronize(device: Device) -> Result<()> {
+    let entry = entry(device);
+    entry.synchronize_all();
+    entry.surface()
+}
+
+thread_local! {
+    /// This thread's streams other than the default ones, by device slot; the newest for a device counts.
+    static CURRENT: RefCell<Vec<(usize, StreamId)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The stream that this thread's work on the device of `slot` goes to.
+pub(super) fn current(slot: usize) -> StreamId {
+    CURRENT.with_borrow(|streams| {
+        let mine = streams.iter().rev().find(|(of, _)| *of == slot);
+        mine.map_or(StreamId::DEFAULT, |(_, stream)| *stream)
+    })
+}
+
+/// Sends this thread's work on the stream's device to `stream` until the guard is dropped.
+#[must_use = "the stream is current only as long as the guard lives"]
+#[derive(Debug)]
+pub struct StreamScope {
+    depth: usize,
+    /// Guards nest on one thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl StreamScope {
+    /// Makes `stream` the current one of its device.
+    pub fn enter(stream: &Stream) -> StreamScope {
+        CURRENT.with_borrow_mut(|streams| {
+            streams.push((stream.device.slot(), stream.id));
+            StreamScope { depth: streams.len() - 1, not_send: PhantomData }
+        })
+    }
+}
+
+impl Drop for StreamScope {
+    fn drop(&mut self) {
+        // Guards dropped out of order end those opened after them; nothing else is left to mean.
+        let _ = CURRENT.try_with(|streams| streams.borrow_mut().truncate(self.depth));
+    }
+}
+
+/// Runs `body` with this thread's work on the stream's device going to `stream`.
+pub fn with_stream<R>(stream: &Stream, body: impl FnOnce() -> R) -> R {
+    let _scope = StreamScope::enter(stream);
+    body()
+}
+
+impl Tensor {
+    /// Says that `stream` uses this tensor's memory. Operations say so themselves; this is for memory that is handed to a stream
+    /// in some other way, and for programs written for PyTorch.
+    pub fn record_stream(&self, stream: &Stream) -> Result<()> {
+        if stream.device != self.device() {
+            return Err(Error::device(
+                "record_stream",
+                format!("the tensor is on {} and the stream on {}", self.device(), stream.device),
+            ));
+        }
+        self.storage().uses.touch(stream.id);
+        Ok(())
+    }
+}
+
+pub use pause::Pause;
+
+/// The gate behind [`Stream::pause`].
+mod pause {
+    use parking_lot::{Condvar, Mutex};
+    use plimsoll_memory::FenceState;
+    use std::sync::Arc;
+
+    #[derive(Debug, Default)]
+    pub(super) struct Gate {
+        open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl FenceState for Gate {
+        fn is_done(&self) -> bool {
+            *self.open.lock()
+        }
+
+        fn wait(&self) {
+            let mut open = self.open.lock();
+            while !*open {
+                self.opened.wait(&mut open);
+            }
+        }
+    }
+
+    /// A stream held back; dropping it lets the stream go on.
+    #[derive(Debug)]
+    pub struct Pause(pub(super) Arc<Gate>);
+
+    impl Drop for Pause {
+        fn drop(&mut self) {
+            *self.0.open.lock() = true;
+            self.0.opened.notify_all();
+        }
+    }
+}
