@@ -4,6 +4,8 @@
 // These are programs for a terminal, not libraries.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod gpu_bundle;
+mod nvrtc;
 mod python_env;
 mod rules;
 mod run;
@@ -16,6 +18,7 @@ cargo xtask COMMAND
 
   test [STEP...]     everything that must pass, or only the named steps
   rules              the house rules that a program can check
+  gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
 ";
 
 fn main() -> ExitCode {
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("test") => test::test(rest),
         Some("rules") => rules::print(),
+        Some("gpu-bundle") => gpu_bundle::build(),
         _ => Err(HELP.to_string()),
     };
     match outcome {

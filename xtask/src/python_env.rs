@@ -11,18 +11,22 @@ use crate::run;
 pub(crate) enum Purpose {
     /// Building and testing the Python package; no PyTorch, which is large.
     Tests,
+    /// NVIDIA's run-time compiler, for checking CUDA sources without a GPU.
+    Nvrtc,
 }
 
 impl Purpose {
     fn name(self) -> &'static str {
         match self {
             Purpose::Tests => "tests",
+            Purpose::Nvrtc => "nvrtc",
         }
     }
 
     fn packages(self) -> &'static [&'static str] {
         match self {
             Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
+            Purpose::Nvrtc => &["nvidia-cuda-nvrtc>=13,<14"],
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::time::Instant;
 
+use crate::nvrtc;
 use crate::python_env::{self, Purpose};
 use crate::rules;
 use crate::run::{self, Counts};
@@ -26,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: doc },
     Step { name: "chaos", run: chaos },
     Step { name: "miri", run: miri },
+    Step { name: "cuda", run: cuda },
     Step { name: "python", run: python },
 ];
 
@@ -109,6 +111,17 @@ fn chaos() -> Outcome {
     command.args(["--package", "plimsoll-tensor", "--package", "plimsoll-testkit"]);
     command.env("PLIMSOLL_CONF", "chaos_seed:7");
     Outcome::Ran(run::counted(command))
+}
+
+/// Every CUDA source compiled, which needs no GPU.
+fn cuda() -> Outcome {
+    Outcome::Ran(match nvrtc::compile_into(&nvrtc::cubins()) {
+        Ok(command) => run::counted(command),
+        Err(message) => {
+            println!("{message}");
+            Counts::FAILED
+        }
+    })
 }
 
 /// The crates with `unsafe` that miri can follow, on a nightly toolchain.
