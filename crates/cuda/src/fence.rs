@@ -71,7 +71,7 @@ impl EventPool {
 
 /// An event recorded in a stream.
 #[derive(Debug)]
-struct Recorded {
+pub(crate) struct Recorded {
     event: Event,
     context: &'static Context,
 }
@@ -92,6 +92,20 @@ impl FenceState for Recorded {
             // SAFETY: as above. An error here is the stream's, and is told by whoever synchronises next.
             let _ = unsafe { result::event::synchronize(self.event.0) };
         }
+    }
+
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        Some(self)
+    }
+}
+
+impl Recorded {
+    /// Makes `waiting`, a stream of any GPU, wait for the event.
+    pub(crate) fn hold_back(&self, waiting: sys::CUstream) -> Result<()> {
+        let flags = sys::CUevent_wait_flags_enum::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: the event is ours until it goes back to the pool, and streams are never destroyed.
+        unsafe { result::stream::wait_event(waiting, self.event.0, flags) }
+            .told("cuStreamWaitEvent")
     }
 }
 

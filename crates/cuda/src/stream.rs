@@ -9,6 +9,7 @@ use plimsoll_memory::{Fence, StreamId};
 
 use crate::Context;
 use crate::error::Told;
+use crate::fence::Recorded;
 
 /// The driver's handle of each stream.
 pub(crate) struct Streams(RwLock<HashMap<u64, Handle>>);
@@ -75,50 +76,35 @@ impl Context {
         self.events.order(self, leading, waiting)
     }
 
-    /// Queues a copy from host memory.
-    ///
-    /// # Safety
-    /// `from` is `bytes` of host memory that stays alive and unwritten until the stream passed the copy (pageable memory is
-    /// copied before this returns), and `to` is `bytes` of this GPU's memory that the stream may write.
-    pub unsafe fn copy_from_host(
-        &self,
-        stream: StreamId,
-        from: usize,
-        to: usize,
-        bytes: usize,
-    ) -> Result<()> {
+    /// Makes later work on `stream` wait for `fence`: by itself where the fence is CUDA's, else by stopping the host.
+    pub fn wait_for_fence(&self, stream: StreamId, fence: &Fence) -> Result<()> {
         self.bind()?;
-        let handle = self.handle(stream)?;
-        // SAFETY: the caller's promise.
-        unsafe { sys::cuMemcpyHtoDAsync_v2(to as u64, from as *const _, bytes, handle) }
-            .result()
-            .told("cuMemcpyHtoDAsync")
+        match fence.state::<Recorded>() {
+            Some(recorded) => recorded.hold_back(self.handle(stream)?),
+            None => {
+                fence.wait();
+                Ok(())
+            }
+        }
     }
 
-    /// Queues a copy to host memory.
-    ///
-    /// # Safety
-    /// As for [`Context::copy_from_host`], with the directions exchanged.
-    pub unsafe fn copy_to_host(
-        &self,
-        stream: StreamId,
-        from: usize,
-        to: usize,
-        bytes: usize,
-    ) -> Result<()> {
+    /// Whether an earlier kernel failed. Does not wait.
+    pub fn check(&self) -> Result<()> {
         self.bind()?;
-        let handle = self.handle(stream)?;
-        // SAFETY: the caller's promise.
-        unsafe { sys::cuMemcpyDtoHAsync_v2(to as *mut _, from as u64, bytes, handle) }
-            .result()
-            .told("cuMemcpyDtoHAsync")
+        // SAFETY: asks about the default stream, which always exists.
+        match unsafe { sys::cuStreamQuery(result::stream::null()) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(()),
+            state => state.result().told("cuStreamQuery"),
+        }
     }
 
-    /// Queues a copy within this GPU's memory, or from another GPU's.
+    /// Queues a copy between any two of host memory, this GPU's and another's; the driver knows which is which. Of host memory that is
+    /// not pinned the driver copies in its own time, but never later than the stream.
     ///
     /// # Safety
-    /// Both are `bytes` of GPU memory that the stream may read and write; they do not overlap.
-    pub unsafe fn copy_on_device(
+    /// `from` is `bytes` of memory that stays alive and unwritten until the stream passed the copy, and `to` is `bytes` that the
+    /// stream may write; they do not overlap.
+    pub unsafe fn copy(
         &self,
         stream: StreamId,
         from: usize,
@@ -128,8 +114,8 @@ impl Context {
         self.bind()?;
         let handle = self.handle(stream)?;
         // SAFETY: the caller's promise.
-        unsafe { sys::cuMemcpyDtoDAsync_v2(to as u64, from as u64, bytes, handle) }
+        unsafe { sys::cuMemcpyAsync(to as u64, from as u64, bytes, handle) }
             .result()
-            .told("cuMemcpyDtoDAsync")
+            .told("cuMemcpyAsync")
     }
 }

@@ -90,6 +90,11 @@ pub trait FenceState: Send + Sync + fmt::Debug {
 
     /// Waits until [`FenceState::is_done`].
     fn wait(&self);
+
+    /// This as what it is, for the device that made it; see [`Fence::state`].
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }
 
 /// A point in a stream's queue.
@@ -110,6 +115,11 @@ impl Fence {
     /// A point that the device tells about.
     pub fn new(state: Arc<dyn FenceState>) -> Fence {
         Fence(Some(state))
+    }
+
+    /// The device's own state, if it is a `T`: its queues can wait for it without the host.
+    pub fn state<T: 'static>(&self) -> Option<&T> {
+        self.0.as_ref()?.as_any()?.downcast_ref()
     }
 
     /// Whether the work before the point has run.

@@ -142,7 +142,7 @@ impl Call<'_> {
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
         let output_metas: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
-        let workspace_bytes = self.op.workspace_bytes(metas, &output_metas);
+        let workspace_bytes = launch::workspace_bytes(self.entry, self.op, metas, &output_metas);
         let workspace = launch::Scratch::allocate(self.entry, workspace_bytes, origin)?;
         {
             let reads = self.inputs.iter().map(|input| input.storage().as_ref());
@@ -280,7 +280,7 @@ impl Call<'_> {
             pins.add(input.storage())?;
         }
         let origin = OriginId::intern(self.name(), self.site);
-        let bytes = self.op.workspace_bytes(metas, &[]);
+        let bytes = launch::workspace_bytes(self.entry, self.op, metas, &[]);
         let workspace = launch::Scratch::allocate(self.entry, bytes, origin)?;
         let _claim =
             Claim::new(self.inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());

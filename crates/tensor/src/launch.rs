@@ -1,15 +1,16 @@
 //! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a stream's thread (stand-in), a
 //! CUDA stream, or not at all (dry run). Called by `dispatch` under a claim.
 
-use plimsoll_core::Result;
+use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Block, Kind, OriginId, Request};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::cuda::CudaLaunch;
 use crate::device::queue::{Kernel, Work};
 use crate::device::{Backend, Entry};
 use crate::operation::{Metas, Operation};
-use plimsoll_kernels::{CpuLaunch, Operand, Workspace, parallel};
+use plimsoll_kernels::{CpuLaunch, Meta, Operand, Workspace, parallel};
 
 /// The workspace of one launch; given back when it drops.
 pub(crate) struct Scratch {
@@ -35,6 +36,19 @@ impl Scratch {
         // Dangling but aligned where there is none.
         let address = self.block.as_ref().map_or(64, Block::address);
         Workspace { pointer: address as *mut u8, bytes: self.bytes }
+    }
+}
+
+/// Scratch bytes that `op` needs on the kind of device that `entry` is, dry run or not.
+pub(crate) fn workspace_bytes(
+    entry: &'static Entry,
+    op: &dyn Operation,
+    inputs: &[&Meta],
+    outputs: &[Meta],
+) -> usize {
+    match entry.backend() {
+        Backend::Cpu | Backend::StandIn(_) => op.workspace_bytes(inputs, outputs),
+        Backend::Cuda(_) => op.cuda_workspace_bytes(inputs, outputs),
     }
 }
 
@@ -69,6 +83,19 @@ pub(crate) fn launch(
             };
             engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
         }
+        Backend::Cuda(context) => {
+            order(entry, inputs, outputs)?;
+            with_operands(inputs, outputs, |inputs, outputs| {
+                op.cuda(&CudaLaunch {
+                    operation: op.info().name,
+                    inputs,
+                    outputs,
+                    workspace,
+                    context,
+                    stream: entry.current_stream(),
+                })
+            })
+        }
     }
 }
 
@@ -86,6 +113,13 @@ pub(crate) fn measure(
     inputs: &[&Tensor],
     scratch: &Scratch,
 ) -> Result<Metas> {
+    if let Backend::Cuda(_) = entry.backend() {
+        return Err(Error::unsupported(
+            op.info().name,
+            "the size of this result depends on data, which has no CUDA kernel yet; move the input to the CPU with `to` \
+             first",
+        ));
+    }
     let workspace = scratch.workspace();
     if entry.is_asynchronous() {
         order(entry, inputs, &[])?;

@@ -5,6 +5,7 @@
 
 mod api;
 mod autograd;
+mod cuda;
 pub mod device;
 mod dispatch;
 mod launch;

@@ -9,6 +9,7 @@ use plimsoll_core::{DType, Error, Layout, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+pub use crate::cuda::CudaLaunch;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// An operation with its arguments other than tensors: `Sum { dims, keepdim }`.
@@ -38,6 +39,20 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
 
     /// Computes on the host (and, on its stream's thread, for the stand-in accelerator).
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()>;
+
+    /// Scratch bytes of a CUDA launch, as [`Operation::workspace_bytes`].
+    fn cuda_workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        0
+    }
+
+    /// Queues on a CUDA stream.
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        Err(Error::unsupported(
+            launch.operation,
+            "this operation has no CUDA kernel yet; move its inputs to the CPU with `to` first, and see \
+             `plimsoll ops` for what runs where",
+        ))
+    }
 
     /// The vector-Jacobian product, in tensor operations, so that it can itself be differentiated.
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {

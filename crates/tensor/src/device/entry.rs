@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use plimsoll_core::{Device, Error, Result};
+use plimsoll_cuda::Context;
 use plimsoll_memory::{Arena, Configuration, Fence, StreamId};
 
 use super::queue::{Copy, Work};
@@ -21,6 +22,8 @@ pub(crate) enum Backend {
     Cpu,
     /// On the threads of its streams.
     StandIn(&'static Engine),
+    /// On a GPU.
+    Cuda(&'static Context),
 }
 
 impl Backend {
@@ -29,6 +32,8 @@ impl Backend {
         match self {
             Backend::Cpu => Backend::Cpu,
             Backend::StandIn(engine) => Backend::StandIn(engine.dry(device)),
+            // Its streams are only numbers to a dry run, which queues nothing.
+            Backend::Cuda(context) => Backend::Cuda(context),
         }
     }
 }
@@ -43,6 +48,8 @@ pub(crate) struct Entry {
     generator: Mutex<Generator>,
     chaos: Chaos,
     configuration: Configuration,
+    /// Host memory of copies that run by themselves, until they have.
+    kept: Mutex<Vec<(Fence, Arc<Storage>)>>,
     /// What is wrong with the configuration in force, if something is.
     fault: Option<Error>,
 }
@@ -62,6 +69,7 @@ impl Entry {
             generator: Mutex::new(Generator::DEFAULT),
             chaos: Chaos::new(),
             configuration,
+            kept: Mutex::new(Vec::new()),
             fault: None,
         }
     }
@@ -111,7 +119,7 @@ impl Entry {
     pub(crate) fn is_asynchronous(&self) -> bool {
         match self.backend {
             Backend::Cpu => false,
-            Backend::StandIn(_) => !self.device.is_dry(),
+            Backend::StandIn(_) | Backend::Cuda(_) => !self.device.is_dry(),
         }
     }
 
@@ -120,14 +128,15 @@ impl Entry {
     pub(crate) fn current_stream(&self) -> StreamId {
         match self.backend {
             Backend::Cpu => StreamId::DEFAULT,
-            Backend::StandIn(_) => stream::current(self.device.slot()),
+            Backend::StandIn(_) | Backend::Cuda(_) => stream::current(self.device.slot()),
         }
     }
 
-    pub(super) fn new_stream(&self) -> StreamId {
+    pub(super) fn new_stream(&self) -> Result<StreamId> {
         match self.backend {
-            Backend::Cpu => StreamId::DEFAULT,
-            Backend::StandIn(engine) => engine.new_stream(),
+            Backend::Cpu => Ok(StreamId::DEFAULT),
+            Backend::StandIn(engine) => Ok(engine.new_stream()),
+            Backend::Cuda(context) => context.new_stream(),
         }
     }
 
@@ -141,6 +150,7 @@ impl Entry {
         match self.backend {
             Backend::Cpu => fence.wait(),
             Backend::StandIn(engine) => engine.wait_for(stream, fence)?,
+            Backend::Cuda(context) => context.wait_for_fence(stream, &fence)?,
         }
         Ok(())
     }
@@ -161,6 +171,8 @@ impl Entry {
         match self.backend {
             Backend::Cpu => {}
             Backend::StandIn(engine) => engine.synchronize_all(),
+            // An error is sticky and told by `surface`.
+            Backend::Cuda(context) => drop(context.synchronize()),
         }
     }
 
@@ -169,6 +181,7 @@ impl Entry {
         match self.backend {
             Backend::Cpu => Ok(()),
             Backend::StandIn(engine) => engine.surface(),
+            Backend::Cuda(context) => context.check(),
         }
     }
 
@@ -197,7 +210,26 @@ impl Entry {
             Backend::StandIn(engine) => {
                 engine.enqueue(stream, Work::Copy(Copy { from, to, bytes, keeps }))
             }
+            Backend::Cuda(context) => {
+                // SAFETY: as above, until the stream has passed.
+                unsafe { context.copy(stream, from, to, bytes) }?;
+                if let Some(storage) = keeps {
+                    self.keep_until(self.record(stream), storage);
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// Holds host memory that the GPU still copies; the driver cannot. Looked through at every new one.
+    fn keep_until(&self, fence: Fence, storage: Arc<Storage>) {
+        let passed: Vec<(Fence, Arc<Storage>)> = {
+            let mut kept = self.kept.lock();
+            let passed = kept.extract_if(.., |(fence, _)| fence.is_done()).collect();
+            kept.push((fence, storage));
+            passed
+        };
+        drop(passed);
     }
 
     /// In a dry run, what stands in for a result whose size only data tells.

@@ -1,10 +1,11 @@
 //! Devices: an append-only table, each entry with its own arena (allocator and ledger), spill space, random numbers and way to
 //! run kernels. A [`Device`] is a small copyable id into it; storages hold their entry directly, so operations never look it up.
 //!
-//! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs` the stand-in accelerator,
+//! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs` the stand-in accelerator, `gpu.rs` GPUs,
 //! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting.
 
 mod entry;
+mod gpu;
 mod pinned;
 pub(crate) mod queue;
 mod stand_in;
@@ -15,6 +16,7 @@ use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration, DrySource, HostSource};
 
 pub(crate) use entry::{Backend, Entry};
+pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
 pub use pinned::pinned_arena;
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]

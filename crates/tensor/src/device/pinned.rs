@@ -4,7 +4,8 @@
 use std::sync::OnceLock;
 
 use plimsoll_core::Device;
-use plimsoll_memory::{Arena, Configuration, PinnedSource};
+use plimsoll_cuda::Context;
+use plimsoll_memory::{Arena, Configuration, PinnedSource, Source};
 
 /// The arena of pinned host memory, one for the process; its bytes are in no device's own statistics.
 ///
@@ -20,10 +21,15 @@ pub fn pinned_arena() -> &'static Arena {
     PINNED.get_or_init(|| {
         // A mistake in the environment is told by the host device; see `Entry::check_configuration`.
         let configuration = Configuration::process().cloned().unwrap_or_default();
-        let source = PinnedSource::new(configuration.pinned_limit_bytes());
-        let arena = Arena::open(Device::cpu(), Box::new(source), &configuration);
-        // The host's limit is on the host's arena; pinned memory has the source's own cap.
-        arena.set_limit(None);
+        let cap = configuration.pinned_limit_bytes();
+        // Only the driver's own pinned memory is copied by a GPU without the host's help.
+        let source: Box<dyn Source> = match Context::open(0) {
+            Ok(context) => Box::new(plimsoll_cuda::PinnedSource::new(context)),
+            Err(_) => Box::new(PinnedSource::new(cap)),
+        };
+        let arena = Arena::open(Device::cpu(), source, &configuration);
+        // The host's limit is on the host's arena; pinned memory has a cap of its own.
+        arena.set_limit(cap);
         arena
     })
 }

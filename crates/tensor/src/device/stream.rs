@@ -32,7 +32,7 @@ pub struct Stream {
 impl Stream {
     /// Another stream of `device`. A device has 32 beside its default stream; from then on they are handed out again.
     pub fn new(device: Device) -> Result<Stream> {
-        Ok(Stream { device, id: entry(device).new_stream() })
+        Ok(Stream { device, id: entry(device).new_stream()? })
     }
 
     /// The stream that this thread's work on `device` goes to.

@@ -44,7 +44,27 @@ pub(super) fn add(
 ) -> Result<Device> {
     let mut entries = table().write();
     let same = entries.iter().filter(|e| e.device().kind() == kind && e.device().is_dry() == dry);
-    let (Ok(slot), Ok(index)) = (u32::try_from(entries.len()), u16::try_from(same.count())) else {
+    let index = same.count();
+    append(&mut entries, kind, dry, index, make)
+}
+
+/// Appends a device of `kind` whose index is given: a GPU's ordinal.
+pub(super) fn add_at(
+    kind: DeviceKind,
+    index: usize,
+    make: impl FnOnce(Device) -> Result<Entry>,
+) -> Result<Device> {
+    append(&mut table().write(), kind, false, index, make)
+}
+
+fn append(
+    entries: &mut Vec<&'static Entry>,
+    kind: DeviceKind,
+    dry: bool,
+    index: usize,
+    make: impl FnOnce(Device) -> Result<Entry>,
+) -> Result<Device> {
+    let (Ok(slot), Ok(index)) = (u32::try_from(entries.len()), u16::try_from(index)) else {
         return Err(Error::invalid_argument("there are too many devices in this process"));
     };
     let device = Device::from_slot(slot, kind, index, dry);

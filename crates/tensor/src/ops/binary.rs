@@ -7,6 +7,7 @@ use plimsoll_core::{Result, Scalar};
 
 use super::elementwise::{self, sum_to};
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
 use plimsoll_kernels::cpu::binary as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -116,6 +117,10 @@ impl Operation for Binary {
         }
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::binary(launch, self.info().name, self.operand, self.alpha)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let to_input =
@@ -213,7 +218,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         differentiable: true,
         in_place: true,
         out: true,
-        cuda: false,
+        cuda: true,
         dtypes: dtypes::ALL,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Layout, Result, broadcast_shapes};
 
 use super::elementwise::{output_layout, sum_to};
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
 use plimsoll_kernels::cpu::copy as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -45,6 +46,10 @@ impl Operation for Copy {
         cpu::copy(launch)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::copy(launch, &launch.inputs[0], &launch.outputs[0])
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.to(backward.inputs[0].dtype)?;
         Ok(smallvec::smallvec![Some(grad)])
@@ -74,6 +79,10 @@ impl Operation for CopyInto {
         cpu::copy(&CpuLaunch { inputs: &launch.inputs[1..], ..*launch })
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::copy(launch, &launch.inputs[1], &launch.outputs[0])
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let source = &backward.inputs[1];
         let grad =
@@ -97,7 +106,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         differentiable: true,
         in_place: false,
         out: false,
-        cuda: false,
+        cuda: true,
         dtypes: dtypes::ALL,
     }
 }

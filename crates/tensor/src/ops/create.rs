@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_core::{Result, Scalar};
 
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
 use plimsoll_kernels::cpu::fill as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -44,6 +45,14 @@ impl Operation for Create {
         }
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        match self.content {
+            Content::Full(value) => cuda::fill(launch, value),
+            Content::Arange { start, step } => cuda::arange(launch, start, step),
+            Content::Eye => cuda::eye(launch),
+        }
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(self.clone())
     }
@@ -66,6 +75,10 @@ impl Operation for Fill {
         cpu::fill(launch, self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::fill(launch, self.0)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         Ok(smallvec::smallvec![Some(backward.grad()?.zeros_like()?)])
     }
@@ -84,7 +97,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         differentiable: false,
         in_place: false,
         out: false,
-        cuda: false,
+        cuda: true,
         dtypes: dtypes::ALL,
     }
 }

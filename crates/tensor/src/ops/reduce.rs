@@ -6,6 +6,7 @@ use plimsoll_core::{DType, Dims, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
 use plimsoll_kernels::cpu::reduce as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -67,6 +68,20 @@ impl Operation for Reduce {
             Reduction::Amax => cpu::amax(launch, &self.dims),
             Reduction::Amin => cpu::amin(launch, &self.dims),
         }
+    }
+
+    fn cuda_workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        outputs.first().map_or(0, |output| cuda::reduce_workspace_bytes(inputs[0], output))
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let fold = match self.reduction {
+            Reduction::Sum => Fold::Sum,
+            Reduction::Mean => Fold::Mean,
+            Reduction::Amax => Fold::Amax,
+            Reduction::Amin => Fold::Amin,
+        };
+        cuda::reduce(launch, fold, &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -139,7 +154,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         differentiable: true,
         in_place: false,
         out: false,
-        cuda: false,
+        cuda: true,
         dtypes: dtypes::ALL,
     }
 }

@@ -7,6 +7,7 @@ use plimsoll_core::Result;
 use super::elementwise;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::apply_one;
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
 use plimsoll_kernels::cpu::unary as cpu;
@@ -45,6 +46,10 @@ impl Operation for Unary {
         (self.0.cpu)(launch)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::unary(launch, self.0.info.name)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let saved = match self.0.saves {
@@ -80,6 +85,10 @@ impl Operation for Fused {
         (self.kernel)(launch)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::unary_backward(launch, self.info.name)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -94,7 +103,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         differentiable: true,
         in_place: true,
         out: true,
-        cuda: false,
+        cuda: true,
         dtypes: dtypes::FLOATS,
     }
 }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::elementwise::sum_to;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::apply_one;
 use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
 use plimsoll_kernels::cpu::unview as cpu;
@@ -173,6 +174,10 @@ impl Operation for Unview {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::unview(launch, self.view.layout(launch.outputs[0].layout())?)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::unview(launch, self.view.layout(launch.outputs[0].layout())?)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {

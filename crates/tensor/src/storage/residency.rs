@@ -269,7 +269,7 @@ impl Storage {
         }
         let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
         let output_metas: Metas = smallvec::smallvec![recipe.output.clone()];
-        let bytes = recipe.op.workspace_bytes(&metas, &output_metas);
+        let bytes = launch::workspace_bytes(self.entry, recipe.op.as_ref(), &metas, &output_metas);
         let workspace = launch::Scratch::allocate(self.entry, bytes, recipe.origin)?;
         let _claim = Claim::new(inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
         let outputs = std::slice::from_ref(&output);

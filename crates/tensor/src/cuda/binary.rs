@@ -1,0 +1,47 @@
+//! Arithmetic on two operands, of which one may be a host number.
+
+use plimsoll_core::{Result, Scalar};
+use plimsoll_cuda::{Argument, source_files};
+
+use super::strided::Strided;
+use super::{CudaLaunch, NOTHING, address, type_name, whole};
+use crate::ops::binary::Operand as Second;
+
+/// Kernel `name` over [a, b], or over [a] and a number.
+pub(crate) fn binary(
+    launch: &CudaLaunch<'_>,
+    name: &str,
+    second: Second,
+    alpha: Scalar,
+) -> Result<()> {
+    let (a, out) = (&launch.inputs[0], &launch.outputs[0]);
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let (side, number) = match second {
+        Second::Tensor => (0, Scalar::Int(0)),
+        Second::Right(number) => (1, number),
+        Second::Left(number) => (2, number),
+    };
+    let strided = match second {
+        Second::Tensor => Strided::broadcast(&[out, a, &launch.inputs[1]])?,
+        _ => Strided::broadcast(&[out, a])?,
+    };
+    let arguments = [
+        whole(n),
+        strided.argument(launch.operation)?,
+        Argument::I32(i32::from(strided.is_dense())),
+        address(a),
+        if side == 0 { address(&launch.inputs[1]) } else { NOTHING },
+        address(out),
+        Argument::I32(side),
+        Argument::F64(number.to_f64()),
+        Argument::U64(number.to_i64() as u64),
+        Argument::F64(alpha.to_f64()),
+        Argument::U64(alpha.to_i64() as u64),
+    ];
+    let each = 16 / out.dtype().size_bytes();
+    let kernel = format!("{name}_{}", type_name(out.dtype()));
+    launch.run(&source_files::BINARY, &kernel, launch.grid(n, each), &arguments)
+}

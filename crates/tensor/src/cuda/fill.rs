@@ -1,0 +1,61 @@
+//! New elements: one value, counting up, the identity.
+
+use plimsoll_core::{Result, Scalar};
+use plimsoll_cuda::{Argument, source_files};
+
+use super::strided::Strided;
+use super::{CudaLaunch, address, type_name, whole};
+
+/// One value everywhere.
+pub(crate) fn fill(launch: &CudaLaunch<'_>, value: Scalar) -> Result<()> {
+    let out = &launch.outputs[0];
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let strided = Strided::broadcast(&[out])?;
+    let arguments = [
+        whole(n),
+        strided.argument(launch.operation)?,
+        Argument::I32(i32::from(strided.is_dense())),
+        address(out),
+        Argument::F64(value.to_f64()),
+        Argument::U64(value.to_i64() as u64),
+        Argument::I32(i32::from(matches!(value, Scalar::Float(_)))),
+    ];
+    let kernel = format!("fill_{}", type_name(out.dtype()));
+    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+}
+
+/// `start`, `start + step`, ... into a contiguous output.
+pub(crate) fn arange(launch: &CudaLaunch<'_>, start: Scalar, step: Scalar) -> Result<()> {
+    let out = &launch.outputs[0];
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let real = matches!(start, Scalar::Float(_)) || matches!(step, Scalar::Float(_));
+    let arguments = [
+        whole(n),
+        address(out),
+        Argument::F64(start.to_f64()),
+        Argument::F64(step.to_f64()),
+        Argument::U64(start.to_i64() as u64),
+        Argument::U64(step.to_i64() as u64),
+        Argument::I32(i32::from(real)),
+    ];
+    let kernel = format!("arange_{}", type_name(out.dtype()));
+    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+}
+
+/// The identity into a contiguous output.
+pub(crate) fn eye(launch: &CudaLaunch<'_>) -> Result<()> {
+    let out = &launch.outputs[0];
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let arguments = [whole(out.shape()[0]), whole(out.shape()[1]), address(out)];
+    let kernel = format!("eye_{}", type_name(out.dtype()));
+    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+}

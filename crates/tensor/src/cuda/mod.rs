@@ -1,0 +1,100 @@
+//! From operations to CUDA kernels: one file a family, like `ops/` and like the sources in the `cuda` crate. Everything goes through
+//! [`CudaLaunch::run`], which queues one kernel on the launch's stream.
+
+mod binary;
+mod copy;
+mod fill;
+mod layer_norm;
+mod matmul;
+mod reduce;
+mod strided;
+mod unary;
+mod unview;
+
+pub(crate) use binary::binary;
+pub(crate) use copy::copy;
+pub(crate) use fill::{arange, eye, fill};
+pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
+pub(crate) use matmul::{WORKSPACE_BYTES as MATMUL_WORKSPACE_BYTES, matmul};
+pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use unary::{unary, unary_backward};
+pub(crate) use unview::unview;
+
+use plimsoll_core::{DType, Error, Result};
+use plimsoll_cuda::{Argument, Context, Grid, KernelSource};
+use plimsoll_kernels::{Operand, Workspace};
+use plimsoll_memory::StreamId;
+
+/// Everything one CUDA kernel call works on; the twin of `CpuLaunch`.
+#[derive(Debug)]
+pub struct CudaLaunch<'a> {
+    /// The operation's name.
+    pub operation: &'static str,
+    /// Read only.
+    pub inputs: &'a [Operand<'a>],
+    /// Written, every element.
+    pub outputs: &'a [Operand<'a>],
+    pub(crate) workspace: Workspace,
+    pub(crate) context: &'static Context,
+    pub(crate) stream: StreamId,
+}
+
+/// Threads of a block of the elementwise kernels.
+const THREADS: u32 = 256;
+
+impl CudaLaunch<'_> {
+    /// Queues kernel `name` of `source` with arguments as its source declares them.
+    fn run(
+        &self,
+        source: &'static KernelSource,
+        name: &str,
+        grid: Grid,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let kernel = self.context.kernel(source, name)?;
+        // SAFETY: each family's file passes what its CUDA twin declares; addresses are operands of this launch, which dispatch pinned,
+        // claimed and ordered on the stream.
+        unsafe { self.context.launch(self.stream, kernel, grid, arguments) }
+            .map_err(|e| e.in_operation(self.operation))
+    }
+
+    /// A grid for `n` independent elements, `each` to a thread at a time: enough blocks to fill the GPU several times, not more.
+    fn grid(&self, n: usize, each: usize) -> Grid {
+        let wanted = n.div_ceil(each * THREADS as usize).max(1);
+        let most = self.context.multiprocessors() as usize * 32;
+        Grid { blocks: (wanted.min(most) as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
+    fn unsupported(&self, what: impl std::fmt::Display) -> Error {
+        Error::unsupported(
+            self.operation,
+            format!("{what} has no CUDA kernel yet; move the inputs to the CPU with `to` first"),
+        )
+    }
+}
+
+/// The name of a dtype in the kernels' sources.
+fn type_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "truth",
+        DType::U8 => "u8",
+        DType::I32 => "i32",
+        DType::I64 => "i64",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+    }
+}
+
+/// The address of an operand's first element.
+fn address(operand: &Operand<'_>) -> Argument {
+    Argument::U64(operand.first_byte().addr() as u64)
+}
+
+/// The address 0, for an operand that is not there.
+const NOTHING: Argument = Argument::U64(0);
+
+fn whole(value: usize) -> Argument {
+    Argument::U64(value as u64)
+}

@@ -1,0 +1,47 @@
+//! Elementwise kernels of one input, and fused derivatives.
+
+use plimsoll_core::Result;
+use plimsoll_cuda::{Argument, source_files};
+
+use super::strided::Strided;
+use super::{CudaLaunch, address, type_name, whole};
+
+/// Kernel `name` over [x].
+pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
+    let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let strided = Strided::broadcast(&[out, x])?;
+    let arguments = [
+        whole(n),
+        strided.argument(launch.operation)?,
+        Argument::I32(i32::from(strided.is_dense())),
+        address(x),
+        address(out),
+    ];
+    let each = 16 / out.dtype().size_bytes();
+    let kernel = format!("{name}_{}", type_name(out.dtype()));
+    launch.run(&source_files::UNARY, &kernel, launch.grid(n, each), &arguments)
+}
+
+/// Kernel `name` over [grad, saved].
+pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
+    let (grad, saved, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let strided = Strided::broadcast(&[out, grad, saved])?;
+    let arguments = [
+        whole(n),
+        strided.argument(launch.operation)?,
+        Argument::I32(i32::from(strided.is_dense())),
+        address(grad),
+        address(saved),
+        address(out),
+    ];
+    let kernel = format!("{name}_{}", type_name(out.dtype()));
+    launch.run(&source_files::UNARY, &kernel, launch.grid(n, 1), &arguments)
+}
