@@ -24,6 +24,7 @@ mod real;
 pub mod reduce;
 pub mod select;
 pub mod simd;
+pub mod sort;
 #[cfg(test)]
 mod testing;
 mod turn;

@@ -75,6 +75,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::
     unsafe {
         for row in 0..ROWS {
             prefetch(c.offset(row as isize * c_row));
+            prefetch(c.offset(row as isize * c_row).add(V::LANES));
         }
         let mut sums = [[V::splat(V::Sum::ZERO); 2]; ROWS];
         for _ in 0..k {

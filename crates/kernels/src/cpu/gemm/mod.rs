@@ -24,6 +24,7 @@ mod tests;
 
 pub use geometry::{BatchDim, GemmShape, Strides};
 pub use plan::{Gemm, Plan};
+pub(super) use product::Shared;
 
 /// The workspace that [`gemm`] needs for `shape`: a function of the shape, the thread count and the
 /// instruction set in force, and of nothing else.

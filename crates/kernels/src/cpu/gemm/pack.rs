@@ -10,6 +10,24 @@
 use super::element::{Accumulator, Element};
 use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 
+/// Lanes that are copied at once: one AVX-512 register of `f64`.
+const CHUNK: usize = 8;
+
+/// Rows of B that are asked for ahead of the copy: rows lie too far apart for the hardware to foresee.
+const AHEAD: isize = 12;
+
+#[inline(always)]
+fn prefetch_strip<E>(from: *const E, width: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..width * size_of::<E>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, width);
+}
+
 /// A block to pack. Strides are in elements.
 pub(super) struct Pack<E: Element> {
     pub(super) source: *const E,
@@ -46,6 +64,20 @@ impl<E: Element> Pack<E> {
             // SAFETY: inside both blocks, by the contract of `run`.
             unsafe {
                 let row = self.to.add(step * self.width);
+                if self.lane_stride == 1
+                    && self.lanes == self.width
+                    && self.width.is_multiple_of(CHUNK)
+                {
+                    // The usual strip of B: chunks whose length the compiler knows.
+                    let from = self.at(0, step);
+                    prefetch_strip(from.wrapping_offset(AHEAD * self.step_stride), self.width);
+                    for chunk in (0..self.width).step_by(CHUNK) {
+                        for lane in chunk..chunk + CHUNK {
+                            *row.add(lane) = (*from.add(lane)).widen();
+                        }
+                    }
+                    continue;
+                }
                 if self.lane_stride == 1 {
                     let from = self.at(0, step);
                     (0..self.lanes).for_each(|lane| *row.add(lane) = (*from.add(lane)).widen());
@@ -93,14 +125,19 @@ impl<E: Element> Pack<E> {
                 // `dispatch_on` vouches for AVX-512, and `E::Sum` is f32 where this is called.
                 unsafe {
                     let mut rows = [std::arch::x86_64::_mm512_setzero_ps(); 16];
-                    for (row, value) in rows.iter_mut().enumerate().take(lanes) {
-                        *value = E::load_16_as_f32(self.at(lane + row, step), low_bits(steps));
+                    // Conditions inside loops of known length, so that the rows stay in registers.
+                    for (row, value) in rows.iter_mut().enumerate() {
+                        if row < lanes {
+                            *value = E::load_16_as_f32(self.at(lane + row, step), low_bits(steps));
+                        }
                     }
                     let columns = super::transpose::transpose_f32(rows);
                     let to = self.to.cast::<f32>().add(step * self.width + lane);
-                    for (column, value) in columns.into_iter().enumerate().take(steps) {
-                        let to = to.add(column * self.width);
-                        std::arch::x86_64::_mm512_mask_storeu_ps(to, store, value);
+                    for (column, value) in columns.into_iter().enumerate() {
+                        if column < steps {
+                            let to = to.add(column * self.width);
+                            std::arch::x86_64::_mm512_mask_storeu_ps(to, store, value);
+                        }
                     }
                 }
             }
@@ -119,14 +156,18 @@ impl<E: Element> Pack<E> {
                 // SAFETY: as for f32; `E` is f64 where this is called.
                 unsafe {
                     let mut rows = [_mm512_setzero_pd(); 8];
-                    for (row, value) in rows.iter_mut().enumerate().take(lanes) {
-                        let from = self.at(lane + row, step).cast::<f64>();
-                        *value = _mm512_maskz_loadu_pd(low_bits(steps) as u8, from);
+                    for (row, value) in rows.iter_mut().enumerate() {
+                        if row < lanes {
+                            let from = self.at(lane + row, step).cast::<f64>();
+                            *value = _mm512_maskz_loadu_pd(low_bits(steps) as u8, from);
+                        }
                     }
                     let columns = super::transpose::transpose_f64(rows);
                     let to = self.to.cast::<f64>().add(step * self.width + lane);
-                    for (column, value) in columns.into_iter().enumerate().take(steps) {
-                        _mm512_mask_storeu_pd(to.add(column * self.width), store, value);
+                    for (column, value) in columns.into_iter().enumerate() {
+                        if column < steps {
+                            _mm512_mask_storeu_pd(to.add(column * self.width), store, value);
+                        }
                     }
                 }
             }

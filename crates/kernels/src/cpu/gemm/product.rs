@@ -163,7 +163,7 @@ impl<E: Element> LevelKernel for WriteTile<E> {
 
 /// A pointer into the workspace that the parts of one job share.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<T>(pub(super) *mut T);
+pub(in crate::cpu) struct Shared<T>(pub(in crate::cpu) *mut T);
 
 // SAFETY: the methods hand each part of a job its own region, or a region that nobody writes meanwhile.
 unsafe impl<T> Send for Shared<T> {}
@@ -174,7 +174,7 @@ impl<T> Shared<T> {
     /// # Safety
     /// `offset` lies in the workspace region this points to.
     #[inline(always)]
-    pub(super) unsafe fn add(self, offset: usize) -> *mut T {
+    pub(in crate::cpu) unsafe fn add(self, offset: usize) -> *mut T {
         // SAFETY: by the contract above.
         unsafe { self.0.add(offset) }
     }
