@@ -4,7 +4,7 @@
 //! writes the graph.
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Kind, OriginId, Site};
+use plimsoll_memory::{Kind, OriginId, Site, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -262,7 +262,8 @@ impl Call<'_> {
     /// Keeps the inputs that backward needs. Of an input about to be overwritten that is a copy.
     fn save_inputs(&self, saves: Saves, dest: Dest<'_>) -> Result<SavedTensors> {
         if matches!(dest, Dest::InPlace) && saves.inputs.has(0) {
-            let copy = crate::autograd::no_grad(|| self.inputs[0].detach().clone_tensor())?;
+            // The copy stands in the graph where the input stood, so that gradients of gradients find their way.
+            let copy = with_site(self.site, || self.inputs[0].clone_tensor())?;
             let mut inputs: SmallVec<[&Tensor; 4]> = self.inputs.iter().copied().collect();
             inputs[0] = &copy;
             return SavedTensors::keep_inputs(self.name(), saves, &inputs);

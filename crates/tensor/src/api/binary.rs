@@ -221,9 +221,15 @@ impl Tensor {
 /// The dtype to compute in; a quotient is a float, and bools are not subtracted.
 fn compute_dtype(arithmetic: Arithmetic, a: &Tensor, b: Other<'_>) -> Result<DType> {
     let dtype = result_type(&[Other::Tensor(a), b]);
+    let bools = a.dtype() == DType::Bool
+        || match b {
+            Other::Tensor(b) => b.dtype() == DType::Bool,
+            Other::Scalar(value) => matches!(value, Scalar::Bool(_)),
+        };
     match (arithmetic, dtype) {
         (Arithmetic::Div, dtype) if !dtype.is_float() => Ok(DType::F32),
-        (Arithmetic::Sub, DType::Bool) => Err(Error::dtype(
+        // One bool operand is enough, as in PyTorch.
+        (Arithmetic::Sub, _) if bools => Err(Error::dtype(
             "sub",
             "bools have no difference; use `ne` for exclusive or, or convert with `to` first",
         )),

@@ -94,6 +94,9 @@ impl Tensor {
         let options = options.into();
         let highest = [start, end, step].into_iter().max_by_key(|s| s.class()).unwrap_or(start);
         let dtype = options.dtype_or(default_dtype(highest));
+        if dtype == DType::Bool {
+            return Err(Error::dtype("arange", "bools do not count; ask for an integer dtype"));
+        }
         let length = arange_length(start, end, step)?;
         let meta = Meta::contiguous(&[length], dtype).map_err(|e| e.in_operation("arange"))?;
         create(meta, Content::Arange { start, step }, options, site)

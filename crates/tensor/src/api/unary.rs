@@ -94,7 +94,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn gelu(&self) -> Result<Tensor> {
-        new(&unary::GELU, self, Site::caller())
+        of_floats(&unary::GELU, self, Site::caller())
     }
 
     /// [`Tensor::gelu`] in place.
@@ -119,7 +119,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn gelu_tanh(&self) -> Result<Tensor> {
-        new(&unary::GELU_TANH, self, Site::caller())
+        of_floats(&unary::GELU_TANH, self, Site::caller())
     }
 
     /// [`Tensor::gelu_tanh`] in place.
@@ -369,6 +369,12 @@ fn new(row: &'static Row, x: &Tensor, site: Site) -> Result<Tensor> {
         check_dtype(row, x)?;
     }
     apply_one(&Unary(row), &[&x.to_dtype(DType::F32, site)?], site)
+}
+
+/// As [`new`], for operations that PyTorch does not lift integers for.
+fn of_floats(row: &'static Row, x: &Tensor, site: Site) -> Result<Tensor> {
+    check_dtype(row, x)?;
+    apply_one(&Unary(row), &[x], site)
 }
 
 fn in_place<'a>(row: &'static Row, x: &'a Tensor, site: Site) -> Result<&'a Tensor> {

@@ -13,7 +13,7 @@ mod stream;
 mod table;
 
 use plimsoll_core::{Device, DeviceKind, Error, Result};
-use plimsoll_memory::{Arena, Configuration, DrySource, HostSource};
+use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, Source};
 
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
@@ -36,8 +36,13 @@ pub(crate) use table::{entry, for_each};
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn private_cpu(configuration: &Configuration) -> Result<Device> {
+    private_cpu_over(Box::new(host_source(configuration)), configuration)
+}
+
+/// As [`private_cpu`], over a source of the caller's own that gives host memory: tests bring sources that fail.
+pub fn private_cpu_over(source: Box<dyn Source>, configuration: &Configuration) -> Result<Device> {
     table::add(DeviceKind::Cpu, false, |device| {
-        let arena = Arena::open(device, Box::new(host_source(configuration)), configuration);
+        let arena = Arena::open(device, source, configuration);
         Ok(Entry::new(device, arena, Backend::Cpu, configuration.clone()))
     })
 }

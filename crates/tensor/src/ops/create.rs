@@ -107,11 +107,14 @@ static FULL: OpInfo = info(
     "full(int[] size, Scalar fill_value, *, dtype=None, device=None) -> Tensor",
     "A tensor of one value",
 );
-static ARANGE: OpInfo = info(
-    "arange",
-    "arange(Scalar start, Scalar end, Scalar step=1, *, dtype=None, device=None) -> Tensor",
-    "Numbers from start to before end",
-);
+static ARANGE: OpInfo = OpInfo {
+    dtypes: dtypes::NUMBERS,
+    ..info(
+        "arange",
+        "arange(Scalar start, Scalar end, Scalar step=1, *, dtype=None, device=None) -> Tensor",
+        "Numbers from start to before end",
+    )
+};
 static EYE: OpInfo =
     info("eye", "eye(int n, *, dtype=None, device=None) -> Tensor", "The identity matrix");
 static FILL_: OpInfo = OpInfo {

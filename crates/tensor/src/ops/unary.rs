@@ -261,7 +261,7 @@ pub(crate) static ABS: Row = Row {
 
 pub(crate) static SIGN: Row = Row {
     info: OpInfo {
-        dtypes: dtypes::NUMBERS,
+        dtypes: dtypes::ALL,
         ..info("sign", "sign(Tensor self) -> Tensor", "-1, 0 or 1 by the sign of each element")
     },
     saves: Saves::NOTHING,

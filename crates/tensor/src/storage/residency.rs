@@ -203,7 +203,11 @@ impl Storage {
         while let Some(top) = stack.last().cloned() {
             let missing = top.absent_ingredients();
             if missing.is_empty() {
-                top.restore()?;
+                // Pinned while its recipe runs: a link of the chain has no pin of the caller's.
+                top.pins.fetch_add(1, Ordering::Acquire);
+                let restored = top.restore();
+                top.unpin();
+                restored?;
                 stack.pop();
             } else {
                 stack.extend(missing);
