@@ -3,7 +3,14 @@
 //!
 //! Nothing here is part of the runtime; only tests depend on it.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod cases;
+pub mod compare;
+pub mod failing;
+pub mod failures;
+pub mod golden;
+pub mod gradcheck;
 pub mod layouts;
 pub mod oracle;
+pub mod subject;

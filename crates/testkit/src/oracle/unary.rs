@@ -60,12 +60,12 @@ pub fn gelu_tanh(x: f64) -> f64 {
 
 /// The error function. Small arguments by the series whose terms are all of one sign,
 /// `2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (1*3*5*...*(2n+1))`; larger ones by the continued fraction of
-/// `1 - erf`, which is then so small that its own error does not show.
+/// `1 - erf`, which is then small enough that its own error hardly shows.
 pub fn erf(x: f64) -> f64 {
     if x.is_nan() {
         return x;
     }
-    if x.abs() > 2.0 {
+    if x.abs() > 1.0 {
         let square = x * x;
         let fraction = (1..200).rev().fold(1.0, |f, n| 1.0 + f64::from(n) / (2.0 * square) / f);
         let rest = (-square).exp() / (x.abs() * PI.sqrt() * fraction);
@@ -90,11 +90,12 @@ mod tests {
             (0.0, 0.0),
             (0.5, 0.520_499_877_813_046_5),
             (1.0, 0.842_700_792_949_714_9),
+            (-1.789_213_075_323_795_1, -0.988_604_451_210_744_4),
             (-2.0, -0.995_322_265_018_952_7),
             (3.5, 0.999_999_256_901_627_7),
             (9.0, 1.0),
         ] {
-            assert!((erf(x) - expected).abs() < 4e-16, "erf({x}) = {}", erf(x));
+            assert!((erf(x) - expected).abs() < 3e-16, "erf({x}) = {}", erf(x));
         }
     }
 }

@@ -1,0 +1,39 @@
+//! The list of cases: one row a call, written three times (PyTorch, Plimsoll, the oracle) beside the inputs
+//! that it takes. Everything that tests operations runs this one list: the oracle, the golden files, the gradient
+//! check, the failing allocator. An operation of the registry without a row fails the completeness test.
+//!
+//! For a new operation: add its rows to the family's file, run `golden/make_golden.py`, and every test has it.
+//!
+//! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a row becomes
+//! instances (dtypes and arrangements): `instance.rs`.
+
+mod binary;
+mod case;
+mod copy;
+mod create;
+mod input;
+mod instance;
+mod reduce;
+mod unary;
+mod views;
+
+pub use case::{Arrays, Case, Inputs, IntoOutputs, Outputs, Tolerance};
+pub use input::{Input, Values, Wanted};
+pub use instance::Instance;
+pub(crate) use instance::fingerprint;
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    let families: [(&'static str, Vec<Case>); 6] = [
+        ("unary", unary::cases()),
+        ("binary", binary::cases()),
+        ("reduce", reduce::cases()),
+        ("views", views::cases()),
+        ("copy", copy::cases()),
+        ("create", create::cases()),
+    ];
+    families
+        .into_iter()
+        .flat_map(|(family, cases)| cases.into_iter().map(move |case| case.in_family(family)))
+        .collect()
+}

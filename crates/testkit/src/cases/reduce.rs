@@ -1,0 +1,109 @@
+//! Reductions: all elements, some dimensions, kept or not, counted from either end.
+
+use plimsoll_core::{DType, Result};
+use plimsoll_tensor::Tensor;
+
+use super::Case;
+use super::input::{Input, any, distinct, special};
+use crate::layouts::Arrangement::{Contiguous, Offset};
+use crate::oracle::{Array, reduce};
+
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(sum());
+    cases.extend(mean());
+    cases.extend(extremes());
+    cases
+}
+
+/// Dims and keepdim of a [2, 3, 4] input, as most reductions are asked.
+const ASKED: [(&[i64], bool); 6] =
+    [(&[0], false), (&[1], true), (&[-1], false), (&[0, 2], false), (&[-1, -3], true), (&[], true)];
+
+type OverDims = fn(&Tensor, &[i64], bool) -> Result<Tensor>;
+type OracleOverDims = fn(&Array, &[i64], bool) -> Array;
+
+fn over_dims(
+    op: &'static str,
+    input: Input,
+    (dims, keepdim): (&'static [i64], bool),
+    run: OverDims,
+    oracle: OracleOverDims,
+) -> Case {
+    let keep = if keepdim { "True" } else { "False" };
+    Case::new(op, format!("a.{op}({dims:?}, keepdim={keep})"), [input])
+        .run(move |t| run(&t[0], dims, keepdim))
+        .oracle(move |x| oracle(&x[0], dims, keepdim))
+}
+
+fn sum() -> Vec<Case> {
+    let whole = |input| {
+        Case::new("sum", "a.sum()", [input])
+            .run(|t| t[0].sum())
+            .oracle(|x| reduce::sum(&x[0], &[], false))
+            .tolerance(8.0, 8.0)
+    };
+    let over = |input, asked| {
+        over_dims("sum", input, asked, Tensor::sum_dim, reduce::sum).tolerance(8.0, 8.0)
+    };
+    let mut rows = vec![
+        whole(any(&[2, 3, 4])).gradient(&[0]),
+        whole(special(&[17])).dtypes(&FLOATS).taking_only_these().plain(),
+        whole(any(&[0, 3])).plain(),
+        whole(any(&[])).only(&[Contiguous, Offset]).gradient(&[0]),
+        whole(any(&[5000])).plain().tolerance(16.0, 200.0),
+        over(any(&[0, 3]), (&[0], false)).plain(),
+        over(any(&[0, 3]), (&[1], false)).plain(),
+        over(any(&[]), (&[0], false)).plain(),
+        over(any(&[37, 67]), (&[0], false)).brief().tolerance(8.0, 40.0),
+        over(any(&[37, 67]), (&[1], false)).brief().tolerance(8.0, 40.0),
+        over(any(&[5, 11, 9]), (&[1], false)).brief().tolerance(8.0, 40.0),
+    ];
+    rows.extend(ASKED.map(|asked| over(any(&[2, 3, 4]), asked).gradient(&[0])));
+    rows
+}
+
+fn mean() -> Vec<Case> {
+    let whole = |input| {
+        Case::new("mean", "a.mean()", [input])
+            .run(|t| t[0].mean())
+            .oracle(|x| reduce::mean(&x[0], &[], false))
+            .dtypes(&FLOATS)
+            .tolerance(8.0, 3.0)
+    };
+    let over = |input, asked| {
+        over_dims("mean", input, asked, Tensor::mean_dim, reduce::mean)
+            .dtypes(&FLOATS)
+            .tolerance(8.0, 3.0)
+    };
+    let mut rows = vec![
+        whole(any(&[2, 3, 4])).gradient(&[0]),
+        whole(special(&[17])).plain(),
+        whole(any(&[0, 3])).plain(),
+        whole(any(&[])).only(&[Contiguous, Offset]).gradient(&[0]),
+        over(any(&[37, 67]), (&[0], false)).brief(),
+    ];
+    rows.extend(ASKED.map(|asked| over(any(&[2, 3, 4]), asked).gradient(&[0])));
+    rows
+}
+
+fn extremes() -> Vec<Case> {
+    let each: [(&'static str, OverDims, OracleOverDims); 2] =
+        [("amax", Tensor::amax, reduce::amax), ("amin", Tensor::amin, reduce::amin)];
+    let mut rows = Vec::new();
+    for (op, run, oracle) in each {
+        let over = |input, asked| over_dims(op, input, asked, run, oracle);
+        rows.extend(ASKED.map(|asked| over(distinct(&[2, 3, 4]), asked).gradient(&[0])));
+        rows.extend([
+            over(special(&[17, 2]), (&[0], false)).brief(),
+            over(special(&[2, 19]), (&[1], false)).brief(),
+            over(any(&[0, 3]), (&[1], false)).plain(),
+            over(any(&[]), (&[], false)).only(&[Contiguous, Offset]),
+            over(any(&[37, 67]), (&[0], false)).brief(),
+            over(any(&[37, 67]), (&[1], false)).brief(),
+        ]);
+    }
+    rows
+}

@@ -1,0 +1,165 @@
+//! Functions of one element.
+
+use plimsoll_core::{DType, Result};
+use plimsoll_tensor::Tensor;
+
+use super::Case;
+use super::input::{any, edges, nonzero, positive, special};
+use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
+use crate::oracle::{Array, unary};
+
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+const NUMBERS: [DType; 7] =
+    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+
+type New = fn(&Tensor) -> Result<Tensor>;
+type InPlace = fn(&Tensor) -> Result<&Tensor>;
+type Out = fn(&Tensor, &Tensor) -> Result<()>;
+
+/// A unary operation: its three forms in Plimsoll, and the oracle.
+struct Unary {
+    op: &'static str,
+    forms: (New, InPlace, Out),
+    oracle: fn(&Array) -> Array,
+    /// In PyTorch, with `{}` for the input: plain, in-place, `out=b`.
+    torch: [String; 3],
+    dtypes: &'static [DType],
+    /// The values that it is smooth and defined on.
+    domain: fn(&[usize]) -> super::Input,
+    /// The values at its edges.
+    edges: fn(&[usize]) -> super::Input,
+    floor: f64,
+}
+
+/// A function that PyTorch has in all three forms under one name.
+fn plain(op: &'static str, forms: (New, InPlace, Out), oracle: fn(&Array) -> Array) -> Unary {
+    let torch = [format!("torch.{op}(a)"), format!("a.{op}_()"), format!("torch.{op}(a, out=b)")];
+    Unary { op, forms, oracle, torch, dtypes: &DType::ALL, domain: any, edges: special, floor: 0.0 }
+}
+
+/// As [`plain`], for functions that PyTorch keeps under `torch.nn`.
+fn native(
+    op: &'static str,
+    call: &str,
+    rest: &str,
+    forms: (New, InPlace, Out),
+    oracle: fn(&Array) -> Array,
+) -> Unary {
+    let call = format!("torch._C._nn.{call}");
+    let torch = [
+        format!("{call}(a{rest})"),
+        format!("{call}_(a{rest})"),
+        format!("{call}(a{rest}, out=b)"),
+    ];
+    // PyTorch's vectorised gelu gives NaN at infinity where its scalar one gives infinity.
+    Unary { torch, dtypes: &FLOATS, edges, floor: 1.0, ..plain(op, forms, oracle) }
+}
+
+/// Every unary operation.
+fn operations() -> Vec<Unary> {
+    vec![
+        plain("exp", (Tensor::exp, Tensor::exp_, Tensor::exp_out), |x| unary::float(x, f64::exp)),
+        Unary {
+            domain: positive,
+            ..plain("log", (Tensor::log, Tensor::log_, Tensor::log_out), |x| {
+                unary::float(x, f64::ln)
+            })
+        },
+        plain("tanh", (Tensor::tanh, Tensor::tanh_, Tensor::tanh_out), |x| {
+            unary::float(x, f64::tanh)
+        }),
+        Unary {
+            torch: ["torch.relu(a)", "a.relu_()", "torch.clamp_min(a, 0, out=b)"].map(String::from),
+            dtypes: &NUMBERS,
+            domain: nonzero,
+            ..plain("relu", (Tensor::relu, Tensor::relu_, Tensor::relu_out), unary::relu)
+        },
+        native("gelu", "gelu", "", (Tensor::gelu, Tensor::gelu_, Tensor::gelu_out), |x| {
+            unary::float(x, unary::gelu)
+        }),
+        native(
+            "gelu_tanh",
+            "gelu",
+            ", approximate='tanh'",
+            (Tensor::gelu_tanh, Tensor::gelu_tanh_, Tensor::gelu_tanh_out),
+            |x| unary::float(x, unary::gelu_tanh),
+        ),
+        plain("erf", (Tensor::erf, Tensor::erf_, Tensor::erf_out), |x| unary::float(x, unary::erf)),
+        Unary {
+            domain: positive,
+            ..plain("sqrt", (Tensor::sqrt, Tensor::sqrt_, Tensor::sqrt_out), |x| {
+                unary::float(x, f64::sqrt)
+            })
+        },
+        Unary {
+            domain: positive,
+            ..plain("rsqrt", (Tensor::rsqrt, Tensor::rsqrt_, Tensor::rsqrt_out), |x| {
+                unary::float(x, |v| 1.0 / v.sqrt())
+            })
+        },
+        Unary {
+            domain: nonzero,
+            ..plain(
+                "reciprocal",
+                (Tensor::reciprocal, Tensor::reciprocal_, Tensor::reciprocal_out),
+                |x| unary::float(x, f64::recip),
+            )
+        },
+        Unary {
+            dtypes: &NUMBERS,
+            ..plain("neg", (Tensor::neg, Tensor::neg_, Tensor::neg_out), unary::neg)
+        },
+        Unary {
+            dtypes: &NUMBERS,
+            domain: nonzero,
+            ..plain("abs", (Tensor::abs, Tensor::abs_, Tensor::abs_out), unary::abs)
+        },
+        Unary {
+            domain: nonzero,
+            ..plain("sign", (Tensor::sign, Tensor::sign_, Tensor::sign_out), unary::sign)
+        },
+        plain("sigmoid", (Tensor::sigmoid, Tensor::sigmoid_, Tensor::sigmoid_out), |x| {
+            unary::float(x, unary::sigmoid)
+        }),
+    ]
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    operations().iter().flat_map(rows).collect()
+}
+
+fn rows(unary: &Unary) -> Vec<Case> {
+    let &Unary { op, forms: (new, in_place, out), oracle, ref torch, dtypes, domain, edges, floor } =
+        unary;
+    let row = |input| {
+        Case::new(op, &torch[0], [input])
+            .run(move |t| new(&t[0]))
+            .oracle(move |x| oracle(&x[0]))
+            .dtypes(dtypes)
+            .tolerance(4.0, floor)
+    };
+    // The written forms take floats only here: an integer input would need a result of another dtype.
+    let floats = |case: Case| case.dtypes(&FLOATS).tolerance(4.0, floor);
+    let mut rows = vec![
+        row(domain(&[2, 3, 4])).gradient(&[0]),
+        row(edges(&[4, 5])).only(&[Contiguous, Stepped]),
+        row(domain(&[0, 3])).only(&[Contiguous, Offset]),
+        row(domain(&[])).only(&[Contiguous, Offset]).gradient(&[0]),
+        row(domain(&[67])).plain(),
+    ];
+    rows.push(
+        floats(Case::new(op, &torch[1], [domain(&[2, 3, 4])]))
+            .writes(0, move |t| in_place(&t[0]).map(|_| ()))
+            .oracle(move |x| oracle(&x[0]))
+            .gradient(&[0])
+            .taking_only_these(),
+    );
+    rows.push(
+        floats(Case::new(op, &torch[2], [domain(&[3, 4]), any(&[3, 4])]))
+            .writes(1, move |t| out(&t[0], &t[1]))
+            .oracle(move |x| oracle(&x[0]))
+            .only(&[Contiguous, Transposed, Stepped])
+            .taking_only_these(),
+    );
+    rows
+}
