@@ -12,15 +12,28 @@ use super::map::{Map1, map1, operands};
 use super::number::Number;
 use super::simd::{self, Level, LevelKernel};
 use crate::element::match_dtype;
-use crate::operand::CpuLaunch;
+use crate::operand::{CpuLaunch, Operand, Workspace};
 
 /// [x] -> x in the output's dtype and layout; the input broadcasts.
 pub fn copy(launch: &CpuLaunch<'_>) -> Result<()> {
-    let all = operands::<2>(launch)?;
-    let (to, from) = (all[0].dtype(), all[1].dtype());
+    let [to, from] = operands::<2>(launch)?;
+    copy_between(launch.operation, to, from)
+}
+
+/// Copies `from` to `to`, as [`copy`] does, for kernels that copy parts of their operands.
+pub(super) fn copy_between(
+    operation: &'static str,
+    to: Operand<'_>,
+    from: Operand<'_>,
+) -> Result<()> {
+    let all = [to, from];
+    let (to, from) = (to.dtype(), from.dtype());
     if to != from {
+        let (outputs, inputs) = all.split_at(1);
+        let workspace = Workspace { pointer: std::ptr::null_mut(), bytes: 0 };
+        let launch = CpuLaunch { operation, inputs, outputs, workspace };
         return match_dtype!(from, A => match_dtype!(to, B => {
-            map1(launch, Cast::<A, B>(PhantomData))
+            map1(&launch, Cast::<A, B>(PhantomData))
         }));
     }
     // Moved as one type of each width, whatever the bits mean.

@@ -112,6 +112,11 @@ impl<'a> Walk<'a> {
         }
         Walk { layout, index, position }
     }
+
+    /// Where the next element lies.
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
 }
 
 impl Iterator for Walk<'_> {

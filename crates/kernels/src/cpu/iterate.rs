@@ -95,7 +95,17 @@ pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Til
             return;
         }
     }
-    Plan::new(&operands).run(starts, &body);
+    Plan::new(&operands).run(starts, true, &body);
+}
+
+/// [`run`] for kernels that use some operands' addresses rather than their elements (an index added to an
+/// address): tiles point into the operands themselves, never into a turned copy.
+pub(super) fn run_addresses<const N: usize>(
+    operands: [Operand<'_>; N],
+    body: impl Fn(&Tile<N>) + Sync,
+) {
+    let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
+    Plan::new(&operands).run(starts, false, &body);
 }
 
 /// Byte strides if every operand lies row-major like the output, or is a single element.
@@ -184,11 +194,11 @@ impl<const N: usize> Plan<N> {
         plan
     }
 
-    fn run(&self, starts: Starts<N>, body: &(dyn Fn(&Tile<N>) + Sync)) {
+    fn run(&self, starts: Starts<N>, turn: bool, body: &(dyn Fn(&Tile<N>) + Sync)) {
         if self.numel == 0 {
             return;
         }
-        if let Some(across) = self.turned_dimension() {
+        if let Some(across) = self.turned_dimension().filter(|_| turn) {
             return self.run_turned(starts, across, body);
         }
         if self.numel <= GRAIN {

@@ -9,6 +9,10 @@ use crate::element::{Element, Truth};
 /// An element with C's conversions and with arithmetic that never traps: integers wrap, bool addition is
 /// `or` and multiplication `and`, as in PyTorch.
 pub(super) trait Number: Element {
+    /// Nothing is below this.
+    const LOWEST: Self;
+    /// This is below nothing.
+    const HIGHEST: Self;
     /// What it is computed in: f32 for half types, itself otherwise.
     type Compute: Number<Compute = Self::Compute>;
     /// To what it is computed in; exact.
@@ -44,6 +48,8 @@ pub(super) trait Number: Element {
 macro_rules! integer_number {
     ($type:ty) => {
         impl Number for $type {
+            const LOWEST: Self = <$type>::MIN;
+            const HIGHEST: Self = <$type>::MAX;
             type Compute = Self;
             #[inline(always)]
             fn up(self) -> Self {
@@ -112,6 +118,8 @@ integer_number!(i64);
 macro_rules! float_number {
     ($type:ty, $as_wide:ident) => {
         impl Number for $type {
+            const LOWEST: Self = <$type>::NEG_INFINITY;
+            const HIGHEST: Self = <$type>::INFINITY;
             type Compute = <$type as Float>::Wide;
             #[inline(always)]
             fn up(self) -> Self::Compute {
@@ -179,6 +187,8 @@ float_number!(f32, as_f32);
 float_number!(f64, as_f64);
 
 impl Number for Truth {
+    const LOWEST: Self = Truth::new(false);
+    const HIGHEST: Self = Truth::new(true);
     type Compute = Self;
     #[inline(always)]
     fn up(self) -> Self {

@@ -118,6 +118,13 @@ impl Held {
         self.positions().into_iter().map(at).collect()
     }
 
+    /// The same memory under another layout.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Held {
+        let meta = Meta { layout, dtype: self.meta.dtype };
+        assert!(meta.span_bytes() <= self.memory.len() * 8);
+        Held { meta, memory: self.memory.clone() }
+    }
+
     pub(crate) fn shape(&self) -> &[usize] {
         self.meta.shape()
     }
@@ -382,10 +389,7 @@ pub(crate) fn check_binary_of(
                 .map(|&size| if lot.below(4) == 0 { 1 } else { size })
                 .collect();
             let b = Held::random(&mut lot, dtype, &short, specials);
-            let stretched = Held {
-                meta: Meta { layout: b.meta.layout.broadcast_to(&shape).unwrap(), dtype },
-                memory: b.memory.clone(),
-            };
+            let stretched = b.with_layout(b.meta.layout.broadcast_to(&shape).unwrap());
             let want: Vec<f64> = a
                 .values()
                 .iter()

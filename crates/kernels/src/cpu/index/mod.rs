@@ -1,0 +1,29 @@
+//! Reading and writing at positions that other tensors hold. `along.rs`: gather and scatter_add, one index
+//! for each element along a dimension. `advanced.rs`: lists of index tensors (`x[i, :, j]`). `nonzero.rs`:
+//! where a tensor is not zero.
+//!
+//! An index outside its dimension is an error that names the index, the dimension and its size. Kernels
+//! that change a tensor check every index before they write; `gather` checks as it goes, because what it
+//! leaves in a fresh output on error is dropped anyway.
+
+mod advanced;
+mod along;
+mod nonzero;
+
+pub use advanced::{index, index_put, index_put_workspace_bytes, index_workspace_bytes};
+pub use along::{gather, scatter_add};
+pub use nonzero::{nonzero, nonzero_count};
+
+use plimsoll_core::Error;
+
+/// The error for `index` outside a dimension.
+#[cold]
+fn out_of_range(operation: &'static str, index: i64, dim: usize, size: usize) -> Error {
+    Error::index(
+        operation,
+        format!("index {index} is out of range for dimension {dim} of size {size}"),
+    )
+}
+
+#[cfg(test)]
+mod tests;
