@@ -7,12 +7,12 @@
 use plimsoll_core::{Dims, Error, Layout, Result, broadcast_shapes};
 
 use super::out_of_range;
-use crate::element::match_dtype;
 use crate::cpu::copy::copy_between;
 use crate::cpu::generate::Walk;
 use crate::cpu::iterate::{self, GRAIN, Tile};
 use crate::cpu::map::{check, operands};
 use crate::cpu::number::Number;
+use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Meta, Operand};
 use crate::parallel;
 

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use plimsoll_core::{Error, Layout, Result};
 
 use super::out_of_range;
-use crate::element::match_dtype;
 use crate::cpu::copy::copy_between;
 use crate::cpu::input_dtype;
 use crate::cpu::iterate::{self, GRAIN, Tile};
 use crate::cpu::lines::Lines;
 use crate::cpu::map::{check, operands};
 use crate::cpu::number::Number;
+use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Meta, Operand};
 use crate::parallel;
 

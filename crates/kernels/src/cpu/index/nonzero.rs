@@ -3,12 +3,12 @@
 
 use plimsoll_core::{Error, Result};
 
-use crate::element::match_dtype;
 use crate::cpu::generate::{CHUNK, load};
 use crate::cpu::input_dtype;
 use crate::cpu::iterate::GRAIN;
 use crate::cpu::map::check;
 use crate::cpu::number::Number;
+use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Operand};
 use crate::parallel;
 

@@ -6,11 +6,11 @@ use plimsoll_core::{Error, Result};
 
 use super::rows::{RowSet, Scratch, copy_bytes};
 use super::{moment, rows};
-use crate::element::Element;
 use crate::cpu::iterate::GRAIN;
 use crate::cpu::lines::{RUN, add_lanes, read_run, write_run};
 use crate::cpu::real::{Float, Real, match_float};
 use crate::cpu::simd::{self, Level, LevelKernel};
+use crate::element::Element;
 use crate::operand::{CpuLaunch, Meta};
 use crate::parallel;
 

@@ -8,9 +8,7 @@ mod rows;
 
 use plimsoll_core::{Error, Result};
 
-pub use backward::{
-    LayerNormGrads, layer_norm_backward, layer_norm_backward_workspace_bytes,
-};
+pub use backward::{LayerNormGrads, layer_norm_backward, layer_norm_backward_workspace_bytes};
 use rows::{RowSet, Scratch, load_real, store_real};
 
 use super::iterate::GRAIN;

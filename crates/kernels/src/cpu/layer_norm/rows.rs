@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 
 use plimsoll_core::{Error, Layout, Result};
 
-use crate::element::{Element, match_dtype};
 use crate::cpu::generate::{Walk, load};
 use crate::cpu::map::check;
+use crate::element::{Element, match_dtype};
 use crate::operand::{CpuLaunch, Meta, Operand, Workspace};
 
 /// Buffers start at multiples of a cache line.

@@ -3,9 +3,7 @@
 use plimsoll_core::DType;
 
 use super::*;
-use crate::cpu::testing::{
-    FLOATS, Held, Lot, assert_close, launch_all, random_layout, tolerance,
-};
+use crate::cpu::testing::{FLOATS, Held, Lot, assert_close, launch_all, random_layout, tolerance};
 
 const CASES: [(&[usize], usize); 8] = [
     (&[5], 1),

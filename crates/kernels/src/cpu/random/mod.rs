@@ -193,12 +193,7 @@ fn full_unit<T: Unit>(words: &[u32]) -> T::Wide {
 }
 
 /// Every element from the normal distribution of this mean and standard deviation.
-pub fn normal(
-    launch: &CpuLaunch<'_>,
-    mean: f64,
-    deviation: f64,
-    stream: Stream,
-) -> Result<()> {
+pub fn normal(launch: &CpuLaunch<'_>, mean: f64, deviation: f64, stream: Stream) -> Result<()> {
     let [out] = operands::<1>(launch)?;
     match_float!(launch, out.dtype(), T => {
         generate::<T, _>(out, &Normal { stream, mean, deviation });

@@ -4,11 +4,11 @@
 use plimsoll_core::{DType, Result};
 
 use super::geometry::{DimList, Geometry, merged, offsets};
-use crate::element::{Element, match_dtype};
 use crate::cpu::iterate::GRAIN;
 use crate::cpu::map::{check, operands};
 use crate::cpu::number::Number;
 use crate::cpu::simd::{self, Level, LevelKernel};
+use crate::element::{Element, match_dtype};
 use crate::operand::CpuLaunch;
 use crate::parallel;
 
