@@ -38,8 +38,20 @@ thread_local! {
 }
 
 impl Context {
-    /// Opens GPU `ordinal`, or says why it cannot be used.
+    /// GPU `ordinal`, opened at the first call, or why it cannot be used.
     pub fn open(ordinal: usize) -> Result<&'static Context> {
+        // One context a GPU: streams are numbers that only their own context knows.
+        static OPEN: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+        let mut open = OPEN.lock();
+        if let Some(context) = open.iter().find(|context| context.ordinal == ordinal) {
+            return Ok(context);
+        }
+        let context = Context::open_new(ordinal)?;
+        open.push(context);
+        Ok(context)
+    }
+
+    fn open_new(ordinal: usize) -> Result<&'static Context> {
         if let Some(why) = library::unavailable() {
             return Err(Error::device("cuda", format!("there is no CUDA device: {why}")));
         }
