@@ -357,7 +357,10 @@ fuzz_target!(|bytes: &[u8]| {
     while !bytes.is_empty() && program.step(&mut bytes).is_ok() {
         steps += 1;
         set_step(steps);
-        program.check();
+        // The check walks everything; what is wrong at one step still is a few steps later.
+        if steps % 8 == 0 {
+            program.check();
+        }
     }
     program.end();
 });

@@ -3,6 +3,7 @@
 //! when entries are read. The rate comes from two readings of both clocks, one when recording began
 //! and one now, so nothing is measured in advance and both ends are exact.
 
+#[cfg(not(miri))]
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// When recording began, on both clocks.
@@ -69,8 +70,16 @@ impl Reading {
 }
 
 /// Nanoseconds since 1970; they fit a `u64` until the year 2554.
+#[cfg(not(miri))]
 pub(crate) fn system_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Miri keeps programs from the system's clock, but counts time of its own.
+#[cfg(miri)]
+pub(crate) fn system_ns() -> u64 {
+    static BEGAN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    BEGAN.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
 #[cfg(test)]

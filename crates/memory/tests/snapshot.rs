@@ -208,6 +208,8 @@ fn a_full_history_says_so_and_keeps_the_newest() {
     assert!(String::from_utf8(text).unwrap().contains("\"trace_alloc_overflowed\":true"));
 }
 
+// Miri keeps programs from files.
+#[cfg(not(miri))]
 #[test]
 fn a_file_that_cannot_be_written_is_an_error() {
     let configuration = Configuration::default();

@@ -139,6 +139,8 @@ fn toml_says_the_same_as_text() {
     }
 }
 
+// Miri keeps programs from files.
+#[cfg(not(miri))]
 #[test]
 fn a_file_is_named_as_the_origin() {
     let path =
