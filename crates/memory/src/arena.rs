@@ -15,7 +15,7 @@ use crate::configuration::Configuration;
 use crate::event::Action;
 use crate::history::{Entry, HistoryLevel};
 use crate::kind::Kind;
-use crate::limits::Limits;
+use crate::limits::{LimitKind, Limits};
 use crate::lock::Lock;
 use crate::oom::OutOfMemory;
 use crate::records::NONE;
@@ -127,6 +127,11 @@ impl Arena {
             _reclaimer: self.reclaimer.lock(),
             _observers: self.observers.lock(),
         }
+    }
+
+    /// The lowest limit on reserved bytes in force, and which one it is.
+    pub fn limit(&self) -> Option<(usize, LimitKind)> {
+        self.state().limits.lowest()
     }
 
     /// The most bytes that may be reserved from now on; returns the previous limit. What is reserved

@@ -122,27 +122,16 @@ pub fn split(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
 /// Calls `body` on ranges of `grain` units (the last may be shorter) that make up `0..work`; threads take
 /// the next range as they come free. For parts of uneven cost.
 pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
-    fork_dynamic(threads(), work, grain, |_, range| body(range));
-}
-
-/// As [`split_dynamic`], on at most `parts` threads, with the number of the part (below `parts`) that calls:
-/// calls with the same number never overlap, so it can choose scratch memory.
-pub fn fork_dynamic(
-    parts: usize,
-    work: usize,
-    grain: usize,
-    body: impl Fn(usize, Range<usize>) + Sync,
-) {
     let grain = grain.max(1);
     let ranges = work.div_ceil(grain);
     let next = AtomicUsize::new(0);
-    fork(parts.min(ranges), |part| {
+    fork(threads().min(ranges), |_| {
         loop {
             let range = next.fetch_add(1, Ordering::Relaxed);
             if range >= ranges {
                 return;
             }
-            body(part, range * grain..work.min((range + 1) * grain));
+            body(range * grain..work.min((range + 1) * grain));
         }
     });
 }

@@ -9,6 +9,7 @@ pub(crate) mod options;
 pub(crate) mod promotion;
 mod read;
 mod reduce;
+mod roles;
 mod select;
 mod transfer;
 mod unary;

@@ -61,9 +61,6 @@ const SLICE_BYTES: usize = 512 * 4;
 const PANEL_BYTES: usize = 1 << 20;
 /// Rows of a block, at most.
 const BLOCK_ROWS: usize = 84;
-/// Operands of at most this many bytes are multiplied where they are: they stay in the second-level cache, and
-/// packing would cost more than it saves.
-const NEAR_BYTES: usize = 256 << 10;
 /// Where sums wait in the workspace, panels are this narrow, so that they take little of it.
 const NARROW_PANEL: usize = 512;
 
@@ -82,10 +79,9 @@ impl Blocking {
         let widest = if keeps_sums { NARROW_PANEL } else { PANEL_BYTES / sum_bytes / kc };
         let panels = g.n.div_ceil(widest.max(columns));
         let nc = g.n.div_ceil(panels).next_multiple_of(columns);
-        let near = |rows: usize, columns: usize| rows * columns * sum_bytes <= NEAR_BYTES;
-        let in_place = plain && slices == 1 && near(g.m, g.k) && near(g.k, g.n);
-        let pack_a = !in_place;
-        let pack_b = !(in_place && g.b.column == 1);
+        let small = g.k <= 256 && g.m * g.k <= 128 * 256;
+        let pack_a = !(plain && small && g.n <= 4 * columns);
+        let pack_b = !(plain && small && g.b.column == 1 && g.m <= 4 * rows);
         let blocks = g.m.div_ceil(BLOCK_ROWS);
         let row_blocks = if parts == 1 {
             blocks

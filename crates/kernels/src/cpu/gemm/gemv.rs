@@ -1,14 +1,11 @@
 //! One row times a matrix: `c[n] = a[k] * B[k, n]`. Every element of B is used once, so the pace is set by
 //! memory, and what matters is to read B in the order in which it lies.
 
-use std::ops::Range;
-
-use plimsoll_core::DType;
-
 use super::element::{Accumulator, Element};
 use super::product::Product;
 use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 use crate::parallel;
+use std::ops::Range;
 
 /// Columns whose sums are kept at once: 4 KiB of `f32`, and as long a run of each row of B.
 const CHUNK: usize = 1024;
@@ -132,61 +129,8 @@ impl<E: Element> Columns<E> {
         }
     }
 
-    /// The dot products of `C` neighbouring columns.
     #[inline(always)]
     unsafe fn dot<L: Level, const C: usize>(&self, column: usize) {
-        #[cfg(target_arch = "x86_64")]
-        if matches!(L::ISA, Isa::Avx512)
-            && matches!(E::DTYPE, DType::F32 | DType::F16 | DType::BF16)
-            && self.product.geometry.a.column == 1
-        {
-            // SAFETY: the caller's contract; the level and the dtype are those that it is for.
-            return unsafe { self.dot_f32_avx512::<C>(column) };
-        }
-        // SAFETY: the caller's contract.
-        unsafe { self.dot_by_arrays::<L, C>(column) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    unsafe fn dot_f32_avx512<const C: usize>(&self, column: usize) {
-        use std::arch::x86_64::*;
-        let k = self.product.geometry.k;
-        // SAFETY: loads are masked at the end of k; the caller vouches for columns, level and dtype, so a
-        // sum is an f32.
-        unsafe {
-            let columns: [*const E; C] = std::array::from_fn(|c| self.product.b_at(0, column + c));
-            let a = self.product.a_at(0, 0);
-            let mut sums = [[_mm512_setzero_ps(); 2]; C];
-            let whole = k - k % 32;
-            for step in (0..whole).step_by(32) {
-                let left = E::load_16_as_f32(a.add(step), u16::MAX);
-                let right = E::load_16_as_f32(a.add(step + 16), u16::MAX);
-                for c in 0..C {
-                    let from = columns[c].add(step);
-                    let y = E::load_16_as_f32(from, u16::MAX);
-                    sums[c][0] = _mm512_fmadd_ps(left, y, sums[c][0]);
-                    let y = E::load_16_as_f32(from.add(16), u16::MAX);
-                    sums[c][1] = _mm512_fmadd_ps(right, y, sums[c][1]);
-                }
-            }
-            for step in (whole..k).step_by(16) {
-                let mask = u16::MAX >> (16 - (k - step).min(16));
-                let x = E::load_16_as_f32(a.add(step), mask);
-                for c in 0..C {
-                    let y = E::load_16_as_f32(columns[c].add(step), mask);
-                    sums[c][0] = _mm512_fmadd_ps(x, y, sums[c][0]);
-                }
-            }
-            for (c, [left, right]) in sums.into_iter().enumerate() {
-                let sum = _mm512_reduce_add_ps(_mm512_add_ps(left, right));
-                self.product.write(0, column + c, E::Sum::from_f64(f64::from(sum)));
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn dot_by_arrays<L: Level, const C: usize>(&self, column: usize) {
         const LANES: usize = 32;
         let k = self.product.geometry.k;
         let a_stride = self.product.geometry.a.column;

@@ -229,10 +229,15 @@ impl Plan {
         if self.at_once == 1 {
             (0..products).for_each(|index| one(index, 0));
         } else {
-            // Neighbours go to one thread: they may share an operand.
-            let grain = products.div_ceil(8 * self.at_once);
-            parallel::fork_dynamic(self.at_once, products, grain, |slot, range| {
-                range.for_each(|index| one(index, slot));
+            let next = std::sync::atomic::AtomicUsize::new(0);
+            parallel::fork(self.at_once, |slot| {
+                loop {
+                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if index >= products {
+                        return;
+                    }
+                    one(index, slot);
+                }
             });
         }
     }

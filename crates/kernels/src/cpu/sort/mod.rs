@@ -11,6 +11,7 @@ mod radix;
 mod tests;
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::{bf16, f16};
 use plimsoll_core::DType;
@@ -173,10 +174,17 @@ impl Call {
         }
         // Several rows at a time where they are short, so that taking them costs little.
         let grain = (SHORT / len).max(1);
-        parallel::fork_dynamic(parts, rows, grain, |part, range| {
-            for index in range {
-                // SAFETY: this part has taken the row, and has its own buffers.
-                unsafe { row(index, part).sort() };
+        let next = AtomicUsize::new(0);
+        parallel::fork(parts, |part| {
+            loop {
+                let start = next.fetch_add(grain, Ordering::Relaxed);
+                if start >= rows {
+                    return;
+                }
+                for index in start..rows.min(start + grain) {
+                    // SAFETY: this part has taken the row, and has its own buffers.
+                    unsafe { row(index, part).sort() };
+                }
             }
         });
     }

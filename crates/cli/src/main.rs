@@ -1,0 +1,26 @@
+//! The `plimsoll` command: reads its arguments and hands them to one of `commands/`. It computes nothing itself.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Doctor => commands::doctor::run(),
+        Command::Ops(options) => commands::ops::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

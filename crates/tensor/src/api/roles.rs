@@ -1,0 +1,36 @@
+//! Saying what a tensor is to the program, so that the ledger counts its bytes under the right kind. Gradients and
+//! activations are known without being told; these are not. The rules of precedence are in `storage/roles.rs`.
+
+use crate::Tensor;
+use crate::storage::roles::Role;
+
+impl Tensor {
+    /// Counts this tensor's memory as a parameter from now on: a weight that training changes.
+    ///
+    /// ```
+    /// use plimsoll_memory::Kind;
+    /// use plimsoll_tensor::{DType, Tensor, device, memory};
+    /// let own = device::private_cpu(&Default::default())?;
+    /// let weight = Tensor::zeros(&[256], (DType::F32, own))?.mark_parameter();
+    /// let row = memory::arena(own).live_by_kind()[0];
+    /// assert_eq!((row.kind, row.bytes), (Kind::Parameter, 1024));
+    /// # drop(weight);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn mark_parameter(&self) -> Tensor {
+        self.storage().take_role(Role::Parameter);
+        self.clone()
+    }
+
+    /// Counts this tensor's memory as an input: a batch or its targets.
+    pub fn mark_input(&self) -> Tensor {
+        self.storage().take_role(Role::Input);
+        self.clone()
+    }
+
+    /// Counts this tensor's memory as what an optimizer keeps beside a parameter.
+    pub fn mark_optimizer_state(&self) -> Tensor {
+        self.storage().take_role(Role::OptimizerState);
+        self.clone()
+    }
+}
