@@ -8,6 +8,7 @@ mod autograd;
 mod cuda;
 pub mod device;
 mod dispatch;
+mod display;
 mod launch;
 pub mod memory;
 pub mod operation;

@@ -21,6 +21,13 @@ pub struct Draws {
     pub offset: u64,
 }
 
+impl Draws {
+    /// As the kernels take it.
+    pub(crate) fn stream(self) -> plimsoll_kernels::cpu::random::Stream {
+        plimsoll_kernels::cpu::random::Stream { seed: self.seed, offset: self.offset }
+    }
+}
+
 impl Generator {
     /// PyTorch's default seed.
     pub(crate) const DEFAULT: Generator = Generator { seed: 67_280_421_310_721, offset: 0 };

@@ -193,7 +193,7 @@ impl Tensor {
     }
 
     /// The meta of a dense tensor in this one's order of dimensions.
-    fn dense_meta(&self) -> Result<Meta> {
+    pub(super) fn dense_meta(&self) -> Result<Meta> {
         let layout = output_layout("empty_like", &[self.meta()])?;
         Ok(Meta { layout, dtype: self.dtype() })
     }
@@ -206,7 +206,7 @@ impl Tensor {
         Ok(first(apply_on(entry, &op, &[], Dest::New, Site::caller())?))
     }
 
-    fn finished(self, options: TensorOptions) -> Result<Tensor> {
+    pub(super) fn finished(self, options: TensorOptions) -> Result<Tensor> {
         if options.requires_grad { self.requires_grad_(true) } else { Ok(self) }
     }
 }

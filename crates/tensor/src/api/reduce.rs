@@ -71,6 +71,38 @@ impl Tensor {
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         reduce(Reduction::Amin, self, dims, keepdim, Site::caller())
     }
+
+    /// The index of the first largest element: along `dim`, or among all elements in row-major order.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[3.0f32, 1.0, 9.0, 2.0], &[2, 2], Device::cpu())?;
+    /// assert_eq!(x.argmax(Some(1), false)?.to_vec::<i64>()?, [0, 0]);
+    /// assert_eq!(x.argmax(None, false)?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmax(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Argmax, self, dim.as_slice(), keepdim, Site::caller())
+    }
+
+    /// The index of the first smallest element; see [`Tensor::argmax`].
+    #[track_caller]
+    pub fn argmin(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        reduce(Reduction::Argmin, self, dim.as_slice(), keepdim, Site::caller())
+    }
+
+    /// Whether any element is not zero.
+    #[track_caller]
+    pub fn any(&self) -> Result<Tensor> {
+        reduce(Reduction::Any, self, &[], false, Site::caller())
+    }
+
+    /// Whether all elements are not zero.
+    #[track_caller]
+    pub fn all(&self) -> Result<Tensor> {
+        reduce(Reduction::All, self, &[], false, Site::caller())
+    }
 }
 
 fn reduce(
@@ -82,6 +114,8 @@ fn reduce(
 ) -> Result<Tensor> {
     let dtype = match reduction {
         Reduction::Sum if !x.dtype().is_float() => DType::I64,
+        Reduction::Argmax | Reduction::Argmin => DType::I64,
+        Reduction::Any | Reduction::All => DType::Bool,
         Reduction::Mean if !x.dtype().is_float() => {
             return Err(Error::dtype(
                 "mean",

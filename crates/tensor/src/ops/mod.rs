@@ -6,6 +6,13 @@ pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
+pub(crate) mod index;
+pub(crate) mod join;
+pub(crate) mod layer_norm;
+pub(crate) mod linalg;
+pub(crate) mod nn;
+pub(crate) mod pow;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod unary;
@@ -19,6 +26,12 @@ pub static OPS: &[&[&OpInfo]] = &[
     compare::OPS,
     copy::OPS,
     create::OPS,
+    index::OPS,
+    join::OPS,
+    linalg::OPS,
+    nn::OPS,
+    pow::OPS,
+    random::OPS,
     reduce::OPS,
     select::OPS,
     unary::OPS,

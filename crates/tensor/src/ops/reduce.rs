@@ -18,6 +18,10 @@ pub(crate) enum Reduction {
     Mean,
     Amax,
     Amin,
+    Argmax,
+    Argmin,
+    Any,
+    All,
 }
 
 /// A reduction over `dims`, each once; all of them if the list names all.
@@ -37,6 +41,10 @@ impl Operation for Reduce {
             Reduction::Mean => &MEAN,
             Reduction::Amax => &AMAX,
             Reduction::Amin => &AMIN,
+            Reduction::Argmax => &ARGMAX,
+            Reduction::Argmin => &ARGMIN,
+            Reduction::Any => &ANY,
+            Reduction::All => &ALL,
         }
     }
 
@@ -67,6 +75,10 @@ impl Operation for Reduce {
             Reduction::Mean => cpu::mean(launch, &self.dims),
             Reduction::Amax => cpu::amax(launch, &self.dims),
             Reduction::Amin => cpu::amin(launch, &self.dims),
+            Reduction::Argmax => cpu::argmax(launch, &self.dims),
+            Reduction::Argmin => cpu::argmin(launch, &self.dims),
+            Reduction::Any => cpu::any(launch, &self.dims),
+            Reduction::All => cpu::all(launch, &self.dims),
         }
     }
 
@@ -80,6 +92,12 @@ impl Operation for Reduce {
             Reduction::Mean => Fold::Mean,
             Reduction::Amax => Fold::Amax,
             Reduction::Amin => Fold::Amin,
+            Reduction::Argmax | Reduction::Argmin | Reduction::Any | Reduction::All => {
+                return Err(Error::unsupported(
+                    launch.operation,
+                    "this reduction has no CUDA kernel yet; move its input to the CPU with `to` first",
+                ));
+            }
         };
         cuda::reduce(launch, fold, &self.dims)
     }
@@ -132,7 +150,10 @@ impl Reduce {
 
     /// An extreme of nothing does not exist.
     fn check_not_empty(&self, shape: &[usize]) -> Result<()> {
-        let needs_elements = matches!(self.reduction, Reduction::Amax | Reduction::Amin);
+        let needs_elements = matches!(
+            self.reduction,
+            Reduction::Amax | Reduction::Amin | Reduction::Argmax | Reduction::Argmin
+        );
         match self.dims.iter().find(|&&dim| shape[dim] == 0) {
             Some(dim) if needs_elements => Err(Error::shape(
                 self.info().name,
@@ -182,4 +203,33 @@ static AMIN: OpInfo = info(
     "amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
     "The smallest element over some or all dimensions; NaN wins",
 );
-pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN];
+static ARGMAX: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: false,
+    ..info(
+        "argmax",
+        "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        "The index of the first largest element",
+    )
+};
+static ARGMIN: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: false,
+    ..info(
+        "argmin",
+        "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        "The index of the first smallest element",
+    )
+};
+static ANY: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: false,
+    ..info("any", "any(Tensor self) -> Tensor", "Whether any element is not zero")
+};
+static ALL: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: false,
+    ..info("all", "all(Tensor self) -> Tensor", "Whether all elements are not zero")
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN, &ARGMAX, &ARGMIN, &ANY, &ALL];

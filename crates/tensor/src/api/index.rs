@@ -1,0 +1,271 @@
+//! Reading and writing at positions that other tensors hold. Masks become index tensors here (by `nonzero`), and gaps in a list of
+//! index tensors become the dimensions that the others stand at.
+
+use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
+use plimsoll_memory::Site;
+use smallvec::SmallVec;
+
+use super::overlap::check_separate;
+use crate::Tensor;
+use crate::dispatch::{Dest, apply, apply_one};
+use crate::operation::Operation;
+use crate::ops::index::along::{Gather, ScatterAdd};
+use crate::ops::index::nonzero::Nonzero;
+use crate::ops::index::{Index, IndexPut};
+
+impl Tensor {
+    /// For each element of `index`, the element of this tensor that stands there along `dim`; other dimensions run along.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
+    /// let index = Tensor::from_slice(&[2i64, 0], &[2, 1], Device::cpu())?;
+    /// assert_eq!(x.gather(1, &index)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let dim = normalize_dim("gather", dim, self.rank())?;
+        apply_one(&Gather { dim }, &[self, index], Site::caller())
+    }
+
+    /// [`Tensor::gather`] into `out`.
+    #[track_caller]
+    pub fn gather_out(&self, dim: i64, index: &Tensor, out: &Tensor) -> Result<()> {
+        check_separate("gather", out, &[self, index])?;
+        let dim = normalize_dim("gather", dim, self.rank())?;
+        apply(&Gather { dim }, &[self, index], Dest::Out(&[out]), Site::caller()).map(drop)
+    }
+
+    /// A copy of this tensor with each element of `source` added where `index` says along `dim`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let index = Tensor::from_slice(&[0i64, 0, 2], &[3], Device::cpu())?;
+    /// let counts = Tensor::zeros(&[3], DType::F32)?;
+    /// let ones = Tensor::ones(&[3], DType::F32)?;
+    /// assert_eq!(counts.scatter_add(0, &index, &ones)?.to_vec::<f32>()?, [2.0, 0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let (op, part) = scatter_add(self, dim, index, source)?;
+        apply_one(&op, &[self, index, &part], Site::caller())
+    }
+
+    /// [`Tensor::scatter_add`] in place.
+    #[track_caller]
+    pub fn scatter_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<&Tensor> {
+        check_separate("scatter_add", self, &[index, source])?;
+        let (op, part) = scatter_add(self, dim, index, source)?;
+        apply(&op, &[self, index, &part], Dest::InPlace, Site::caller())?;
+        Ok(self)
+    }
+
+    /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with each other; `None` keeps a
+    /// dimension, a bool tensor selects where it holds. Negative indices count from the end.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
+    /// let columns = Tensor::from_slice(&[-1i64, 0], &[2], Device::cpu())?;
+    /// assert_eq!(x.index(&[None, Some(&columns)])?.to_vec::<f32>()?, [2.0, 0.0, 5.0, 3.0]);
+    /// assert_eq!(x.index(&[Some(&x.gt(3)?)])?.to_vec::<f32>()?, [4.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index(&self, indices: &[Option<&Tensor>]) -> Result<Tensor> {
+        let site = Site::caller();
+        let (dims, indices) = resolve("index", self, indices, site)?;
+        let inputs: SmallVec<[&Tensor; 4]> = std::iter::once(self).chain(&indices).collect();
+        apply_one(&Index { dims }, &inputs, site)
+    }
+
+    /// A copy of this tensor with `values`, which broadcast, where [`Tensor::index`] would read; added to what is there if
+    /// `accumulate`. Of values for one place the last stays.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[3], DType::F32)?;
+    /// let index = Tensor::from_slice(&[0i64, 0, 2], &[3], Device::cpu())?;
+    /// let one = Tensor::ones(&[], DType::F32)?;
+    /// assert_eq!(x.index_put(&[Some(&index)], &one, true)?.to_vec::<f32>()?, [2.0, 0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put(
+        &self,
+        indices: &[Option<&Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        let site = Site::caller();
+        let (dims, indices) = resolve("index_put", self, indices, site)?;
+        let values = values.beside(self, site)?;
+        let inputs: SmallVec<[&Tensor; 4]> = [self, &values].into_iter().chain(&indices).collect();
+        apply_one(&IndexPut { dims, accumulate }, &inputs, site)
+    }
+
+    /// [`Tensor::index_put`] in place: `x[i, :, j] = values`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 3, 1, DType::F32)?;
+    /// x.index_put_(&[Some(&x.gt(0)?)], &Tensor::scalar(9.0, DType::F32)?, false)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 9.0, 9.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put_(
+        &self,
+        indices: &[Option<&Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<&Tensor> {
+        let site = Site::caller();
+        check_separate("index_put", self, &[values])?;
+        let (dims, indices) = resolve("index_put", self, indices, site)?;
+        let values = values.beside(self, site)?;
+        let inputs: SmallVec<[&Tensor; 4]> = [self, &values].into_iter().chain(&indices).collect();
+        check_separate("index_put", self, &inputs[2..])?;
+        apply(&IndexPut { dims, accumulate } as &dyn Operation, &inputs, Dest::InPlace, site)?;
+        Ok(self)
+    }
+
+    /// The positions of the elements that are not zero, in row-major order: int64, one row each, one column for each dimension.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::eye(2, DType::F32)?;
+    /// assert_eq!(x.nonzero()?.to_vec::<i64>()?, [0, 0, 1, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nonzero(&self) -> Result<Tensor> {
+        apply_one(&Nonzero, &[self], Site::caller())
+    }
+
+    /// The elements where `mask` holds, in row-major order; both broadcast.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::I64)?.view(&[2, 2])?;
+    /// assert_eq!(x.masked_select(&x.ge(2)?)?.to_vec::<i64>()?, [2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        const OP: &str = "masked_select";
+        if mask.dtype() != DType::Bool {
+            return Err(Error::dtype(
+                OP,
+                format!("the mask must be bool, not {}; compare it with 0 first", mask.dtype()),
+            ));
+        }
+        let shape = broadcast_shapes(OP, &[self.shape(), mask.shape()])?;
+        let mut sizes: SmallVec<[i64; 6]> = shape.iter().map(|&size| size as i64).collect();
+        if sizes.is_empty() {
+            // A mask needs a dimension to select from.
+            sizes.push(1);
+        }
+        self.expand(&sizes)?.index(&[Some(&mask.expand(&sizes)?)])
+    }
+}
+
+/// The operation, and the part of `source` that the index reads.
+fn scatter_add(
+    x: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+) -> Result<(ScatterAdd, Tensor)> {
+    let dim = normalize_dim("scatter_add", dim, x.rank())?;
+    let mut part = source.clone();
+    if source.rank() == index.rank() {
+        for (d, (&whole, &used)) in source.shape().iter().zip(index.shape()).enumerate() {
+            if used < whole {
+                part = part.narrow(d as i64, 0, used as i64)?;
+            }
+        }
+    }
+    Ok((ScatterAdd { dim }, part))
+}
+
+/// Index tensors as the kernels take them (int64, on x's device) and the dimensions that they stand at.
+fn resolve(
+    op: &'static str,
+    x: &Tensor,
+    indices: &[Option<&Tensor>],
+    site: Site,
+) -> Result<(Dims, SmallVec<[Tensor; 3]>)> {
+    let (mut dims, mut found) = (Dims::new(), SmallVec::new());
+    let mut dim = 0;
+    for index in indices {
+        let Some(index) = index else {
+            dim += 1;
+            continue;
+        };
+        let index = index.to_device(x.device(), site)?;
+        match index.dtype() {
+            DType::I64 | DType::I32 => {
+                dims.push(dim);
+                found.push(index.to_dtype(DType::I64, site)?);
+                dim += 1;
+            }
+            DType::Bool => {
+                check_mask(op, x, &index, dim)?;
+                let places = apply_one(&Nonzero, &[&index], site)?;
+                for column in 0..index.rank() {
+                    dims.push(dim + column);
+                    found.push(places.select(1, column as i64)?);
+                }
+                dim += index.rank();
+            }
+            other => {
+                return Err(Error::dtype(
+                    op,
+                    format!(
+                        "an index tensor must be int64, int32 or bool, not {other}; convert it with `long` or `bool`"
+                    ),
+                ));
+            }
+        }
+    }
+    if dim > x.rank() {
+        return Err(Error::index(
+            op,
+            format!(
+                "too many indices: they name {dim} dimensions of a tensor of shape {:?}",
+                x.shape()
+            ),
+        ));
+    }
+    if found.is_empty() {
+        return Err(
+            Error::invalid_argument("no index tensor is given; give at least one").in_operation(op)
+        );
+    }
+    Ok((dims, found))
+}
+
+/// A mask must have the sizes of the dimensions that it stands for.
+fn check_mask(op: &'static str, x: &Tensor, mask: &Tensor, dim: usize) -> Result<()> {
+    if mask.rank() == 0 {
+        return Err(Error::index(
+            op,
+            "a mask without dimensions stands for none; use `where_`, or `view` it as [1]",
+        ));
+    }
+    let own = x.shape().get(dim..dim + mask.rank());
+    if own != Some(mask.shape()) {
+        return Err(Error::index(
+            op,
+            format!(
+                "a mask of shape {:?} from dimension {dim} on does not fit shape {:?}: the sizes must be equal",
+                mask.shape(),
+                x.shape()
+            ),
+        ));
+    }
+    Ok(())
+}

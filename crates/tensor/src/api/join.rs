@@ -1,0 +1,95 @@
+//! Joining tensors.
+
+use plimsoll_core::{DType, Error, Result, normalize_dim};
+use plimsoll_memory::Site;
+use smallvec::SmallVec;
+
+use super::options::Other;
+use super::overlap::check_separate;
+use super::promotion::result_type;
+use crate::Tensor;
+use crate::dispatch::{Dest, apply, apply_one};
+use crate::ops::join::{Cat, is_skipped};
+
+impl Tensor {
+    /// Tensors one after another along `dim`; all other sizes must be equal. Mixed dtypes promote.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 2, 1, DType::I64)?;
+    /// assert_eq!(Tensor::cat(&[&x, &x], 0)?.to_vec::<i64>()?, [0, 1, 0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+        apply_one(&operation(tensors, dim)?, tensors, Site::caller())
+    }
+
+    /// [`Tensor::cat`] into `out`.
+    #[track_caller]
+    pub fn cat_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
+        check_separate("cat", out, tensors)?;
+        apply(&operation(tensors, dim)?, tensors, Dest::Out(&[out]), Site::caller()).map(drop)
+    }
+
+    /// Tensors of one shape side by side along a new dimension.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 2, 1, DType::I64)?;
+    /// let y = Tensor::stack(&[&x, &x], 1)?;
+    /// assert_eq!((y.shape(), y.to_vec::<i64>()?), (&[2, 2][..], vec![0, 0, 1, 1]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+        const OP: &str = "stack";
+        let site = Site::caller();
+        let Some(first) = tensors.first() else { return Err(nothing(OP)) };
+        if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
+            return Err(Error::shape(
+                OP,
+                format!(
+                    "all tensors must have one shape, and these have {:?} and {:?}; `cat` joins different sizes",
+                    first.shape(),
+                    other.shape()
+                ),
+            ));
+        }
+        let dim = normalize_dim(OP, dim, first.rank() + 1)? as i64;
+        let wide: SmallVec<[Tensor; 4]> =
+            tensors.iter().map(|tensor| tensor.unsqueeze(dim)).collect::<Result<_>>()?;
+        let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
+        apply_one(&operation(&wide, dim)?, &wide, site)
+    }
+}
+
+fn operation(tensors: &[&Tensor], dim: i64) -> Result<Cat> {
+    const OP: &str = "cat";
+    if tensors.is_empty() {
+        return Err(nothing(OP));
+    }
+    if let Some(index) = tensors.iter().position(|tensor| tensor.rank() == 0) {
+        return Err(Error::shape(
+            OP,
+            format!(
+                "tensor {index} has no dimensions and cannot be joined; use `stack`, or `view` it as [1]"
+            ),
+        ));
+    }
+    let rank = tensors.iter().find(|t| !is_skipped(t.shape())).map_or(1, |t| t.rank());
+    let dtype = match tensors.iter().find(|t| t.dtype() != tensors[0].dtype()) {
+        None => tensors[0].dtype(),
+        Some(_) => common_dtype(tensors),
+    };
+    Ok(Cat { dim: normalize_dim(OP, dim, rank)?, dtype })
+}
+
+fn common_dtype(tensors: &[&Tensor]) -> DType {
+    let operands: SmallVec<[Other<'_>; 8]> = tensors.iter().map(|&t| Other::Tensor(t)).collect();
+    result_type(&operands)
+}
+
+fn nothing(op: &'static str) -> Error {
+    Error::invalid_argument("the list of tensors is empty; give at least one").in_operation(op)
+}

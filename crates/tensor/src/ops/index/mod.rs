@@ -1,0 +1,213 @@
+//! Reading and writing where index tensors say: `x[i, :, j]` here, `gather` and `scatter_add` in `along.rs`, `nonzero` in
+//! `nonzero.rs`. The forms that users write (masks, gaps in the list) are turned into these in `api/index.rs`.
+
+pub(crate) mod along;
+pub(crate) mod nonzero;
+
+use std::sync::Arc;
+
+use plimsoll_core::{Dims, Error, Result, broadcast_shapes};
+use smallvec::SmallVec;
+
+use super::elementwise::{output_layout, sum_to};
+use crate::Tensor;
+use crate::dispatch::apply_one;
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use plimsoll_kernels::cpu::index as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+/// Inputs [x, index tensors...]: x at every combination of the index tensors (int64), which stand at `dims`, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub(crate) dims: Dims,
+}
+
+impl Operation for Index {
+    fn info(&self) -> &'static OpInfo {
+        &INDEX
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let shape = indexed_shape(INDEX.name, inputs[0].shape(), &self.dims, &inputs[1..])?;
+        Ok(Inferred::one(
+            Meta::contiguous(&shape, inputs[0].dtype).map_err(|e| e.in_operation(INDEX.name))?,
+        ))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        save_indices(1, self.dims.len())
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        cpu::index_workspace_bytes(inputs)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::index(launch, &self.dims)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let grad = backward.grad()?;
+        let zeros = Tensor::zeros_on(grad.entry(), &backward.inputs[0])?;
+        let op = IndexPut { dims: self.dims.clone(), accumulate: true };
+        let result = with_indices(&op, &[&zeros, grad], backward, 1)?;
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        grads[0] = Some(result);
+        Ok(grads)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Inputs [x, values, index tensors...]: x with the values, which broadcast, written or added where [`Index`] would read.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexPut {
+    pub(crate) dims: Dims,
+    pub(crate) accumulate: bool,
+}
+
+impl Operation for IndexPut {
+    fn info(&self) -> &'static OpInfo {
+        &INDEX_PUT
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let name = INDEX_PUT.name;
+        let (x, values) = (inputs[0], inputs[1]);
+        if x.dtype != values.dtype {
+            return Err(Error::dtype(
+                name,
+                format!(
+                    "the values are {} and the target {}; convert the values with `to`",
+                    values.dtype, x.dtype
+                ),
+            ));
+        }
+        let places = indexed_shape(name, x.shape(), &self.dims, &inputs[2..])?;
+        let both = broadcast_shapes(name, &[values.shape(), &places]);
+        if both.is_err() || both.is_ok_and(|shape| shape != places) {
+            return Err(Error::shape(
+                name,
+                format!(
+                    "values of shape {:?} do not broadcast to the indexed places, of shape {:?}",
+                    values.shape(),
+                    places.as_slice()
+                ),
+            ));
+        }
+        Ok(Inferred::one(Meta { layout: output_layout(name, &[x])?, dtype: x.dtype }))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        save_indices(2, self.dims.len())
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        cpu::index_put_workspace_bytes(inputs)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::index_put(launch, &self.dims, self.accumulate)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let grad = backward.grad()?;
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        grads[0] = backward.for_input(0, || {
+            if self.accumulate {
+                return Ok(grad.clone());
+            }
+            // What was overwritten has no part in the result.
+            let zero = Tensor::zeros(&[], (grad.dtype(), grad.device()))?;
+            let op = IndexPut { dims: self.dims.clone(), accumulate: false };
+            with_indices(&op, &[grad, &zero], backward, 2)
+        })?;
+        grads[1] = backward.for_input(1, || {
+            let read = with_indices(&Index { dims: self.dims.clone() }, &[grad], backward, 2)?;
+            sum_to(&read, backward.inputs[1].shape())
+        })?;
+        Ok(grads)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Backward reads only the index tensors, which follow `first` other inputs.
+fn save_indices(first: usize, count: usize) -> Saves {
+    (first..first + count).fold(Saves::NOTHING, |saves, index| saves.and(Saves::input(index)))
+}
+
+/// `op` on `leading`, followed by the index tensors that backward saved from position `first` on.
+#[track_caller]
+fn with_indices(
+    op: &dyn Operation,
+    leading: &[&Tensor],
+    backward: &Backward<'_>,
+    first: usize,
+) -> Result<Tensor> {
+    let mut inputs: SmallVec<[&Tensor; 6]> = leading.iter().copied().collect();
+    for index in first..backward.inputs.len() {
+        inputs.push(backward.input(index)?);
+    }
+    apply_one(op, &inputs, Site::caller())
+}
+
+/// The shape of what index tensors at `dims` read from `shape`: their common shape takes the place of adjacent dimensions, and goes
+/// to the front where others lie between them, as in NumPy.
+fn indexed_shape(
+    op: &'static str,
+    shape: &[usize],
+    dims: &[usize],
+    indices: &[&Meta],
+) -> Result<Dims> {
+    let shapes: SmallVec<[&[usize]; 4]> = indices.iter().map(|meta| meta.shape()).collect();
+    let common = broadcast_shapes(op, &shapes)?;
+    let adjacent = dims.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let start = if adjacent { dims.first().copied().unwrap_or(0) } else { 0 };
+    let mut result: Dims =
+        (0..shape.len()).filter(|dim| !dims.contains(dim)).map(|dim| shape[dim]).collect();
+    result.insert_from_slice(start, &common);
+    Ok(result)
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "index",
+        signature,
+        summary,
+        differentiable: true,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::ALL,
+    }
+}
+
+static INDEX: OpInfo = info(
+    "index",
+    "index(Tensor self, Tensor?[] indices) -> Tensor",
+    "Elements at the positions that index tensors or a mask name",
+);
+static INDEX_PUT: OpInfo = OpInfo {
+    in_place: true,
+    ..info(
+        "index_put",
+        "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        "A copy with values written, or added, at the positions that index tensors or a mask name",
+    )
+};
+/// Made of `nonzero` and `index`.
+static MASKED_SELECT: OpInfo = info(
+    "masked_select",
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    "The elements where a mask holds, in row-major order",
+);
+
+pub(crate) static OPS: &[&OpInfo] =
+    &[&along::GATHER, &along::SCATTER_ADD, &INDEX, &INDEX_PUT, &nonzero::NONZERO, &MASKED_SELECT];

@@ -1,0 +1,50 @@
+//! Where a tensor is not zero: the result's size is known only from the data.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Result};
+
+use super::info;
+use crate::operation::{Inferred, Metas, Needs, OpInfo, Operation};
+use plimsoll_kernels::cpu::index as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// The positions of the elements that are not zero, a row each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nonzero;
+
+impl Operation for Nonzero {
+    fn info(&self) -> &'static OpInfo {
+        &NONZERO
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::AtMost(rows(inputs[0].layout.numel(), inputs[0].shape().len())?))
+    }
+
+    fn measure(&self, launch: &CpuLaunch<'_>) -> Result<Metas> {
+        rows(cpu::nonzero_count(launch)?, launch.inputs[0].shape().len())
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::nonzero(launch)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+fn rows(count: usize, rank: usize) -> Result<Metas> {
+    let meta = Meta::contiguous(&[count, rank], DType::I64);
+    Ok(smallvec::smallvec![meta.map_err(|e| e.in_operation(NONZERO.name))?])
+}
+
+pub(super) static NONZERO: OpInfo = OpInfo {
+    differentiable: false,
+    ..info(
+        "nonzero",
+        "nonzero(Tensor self) -> Tensor",
+        "The positions of the elements that are not zero, one row each",
+    )
+};

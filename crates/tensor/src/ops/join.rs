@@ -1,0 +1,105 @@
+//! Joining tensors along a dimension.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Dims, Error, Result};
+
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use plimsoll_kernels::cpu::join as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// All inputs one after another along `dim`, converted to `dtype`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cat {
+    pub(crate) dim: usize,
+    pub(crate) dtype: DType,
+}
+
+/// PyTorch skips tensors of shape [0] whatever the others' rank, for the sake of old programs.
+pub(crate) fn is_skipped(shape: &[usize]) -> bool {
+    shape == [0]
+}
+
+impl Operation for Cat {
+    fn info(&self) -> &'static OpInfo {
+        &CAT
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let Some(first) = inputs.iter().find(|meta| !is_skipped(meta.shape())) else {
+            return Ok(Inferred::one(Meta::contiguous(&[0], self.dtype)?));
+        };
+        let mut shape = Dims::from(first.shape());
+        shape[self.dim] = 0;
+        for (index, meta) in inputs.iter().enumerate().filter(|(_, m)| !is_skipped(m.shape())) {
+            let fits = meta.shape().len() == shape.len()
+                && (0..shape.len()).all(|dim| dim == self.dim || meta.shape()[dim] == shape[dim]);
+            if !fits {
+                return Err(Error::shape(
+                    CAT.name,
+                    format!(
+                        "tensor {index} of shape {:?} cannot be joined with shape {:?} along dimension {}: all \
+                         other sizes must be equal",
+                        meta.shape(),
+                        first.shape(),
+                        self.dim
+                    ),
+                ));
+            }
+            shape[self.dim] = shape[self.dim]
+                .checked_add(meta.shape()[self.dim])
+                .ok_or_else(|| Error::shape(CAT.name, "the joined size overflows"))?;
+        }
+        Ok(Inferred::one(
+            Meta::contiguous(&shape, self.dtype).map_err(|e| e.in_operation(CAT.name))?,
+        ))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::cat(launch, self.dim)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let grad = backward.grad()?;
+        let mut start = 0;
+        let mut grads = Grads::new();
+        for (index, input) in backward.inputs.iter().enumerate() {
+            if is_skipped(input.shape()) {
+                grads.push(None);
+                continue;
+            }
+            let length = input.shape()[self.dim] as i64;
+            grads.push(backward.for_input(index, || {
+                grad.narrow(self.dim as i64, start, length)?.to(input.dtype)
+            })?);
+            start += length;
+        }
+        Ok(grads)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+static CAT: OpInfo = OpInfo {
+    name: "cat",
+    family: "join",
+    signature: "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    summary: "Tensors one after another along a dimension",
+    differentiable: true,
+    in_place: false,
+    out: true,
+    cuda: false,
+    dtypes: dtypes::ALL,
+};
+/// Made of `unsqueeze` and `cat`.
+static STACK: OpInfo = OpInfo {
+    name: "stack",
+    signature: "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    summary: "Tensors of one shape side by side along a new dimension",
+    out: false,
+    ..CAT
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&CAT, &STACK];

@@ -1,0 +1,257 @@
+//! Layer normalization: `(x - mean) / sqrt(variance + eps)` over the last dimensions, scaled and shifted.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Error, Result};
+use smallvec::SmallVec;
+
+use super::nn::{check_float, info, sum_leading};
+use crate::Tensor;
+use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
+use crate::dispatch::{Dest, apply};
+use crate::operation::{Backward, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves};
+use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+/// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will want them.
+#[derive(Clone, Debug)]
+pub(crate) struct LayerNorm {
+    pub(crate) normalized: SmallVec<[usize; 6]>,
+    pub(crate) weight: bool,
+    pub(crate) bias: bool,
+    pub(crate) eps: f64,
+}
+
+impl LayerNorm {
+    fn rank(&self) -> usize {
+        self.normalized.len()
+    }
+
+    fn args(&self) -> LayerNormArgs {
+        let LayerNorm { weight, bias, eps, .. } = *self;
+        LayerNormArgs { normalized_rank: self.rank(), weight, bias, eps }
+    }
+
+    /// Where the bias is among the inputs.
+    fn bias_at(&self) -> usize {
+        1 + usize::from(self.weight)
+    }
+
+    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+        let name = LAYER_NORM.name;
+        check_float(&LAYER_NORM, inputs[0])?;
+        let shape = inputs[0].shape();
+        if self.normalized.is_empty() || !shape.ends_with(&self.normalized) {
+            return Err(Error::shape(
+                name,
+                format!(
+                    "the normalized shape {:?} must be the last dimensions of the input, whose shape is {shape:?}",
+                    self.normalized
+                ),
+            ));
+        }
+        for (meta, role) in inputs[1..]
+            .iter()
+            .zip([(self.weight, "weight"), (self.bias, "bias")].iter().filter(|(given, _)| *given))
+        {
+            if meta.shape() != self.normalized.as_slice() {
+                return Err(Error::shape(
+                    name,
+                    format!(
+                        "the {} has shape {:?}, but the normalized shape is {:?}",
+                        role.1,
+                        meta.shape(),
+                        self.normalized
+                    ),
+                ));
+            }
+            if meta.dtype != inputs[0].dtype {
+                return Err(Error::dtype(
+                    name,
+                    format!(
+                        "the {} is {} and the input {}; convert one with `to`",
+                        role.1, meta.dtype, inputs[0].dtype
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Operation for LayerNorm {
+    fn info(&self) -> &'static OpInfo {
+        &LAYER_NORM
+    }
+
+    fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred> {
+        self.check(inputs)?;
+        let (shape, dtype) = (inputs[0].shape(), inputs[0].dtype);
+        let mut outputs: Metas = smallvec::smallvec![Meta::contiguous(shape, dtype)?];
+        if needs.any() {
+            // One of each a row. Half types would lose in them what the gradient needs.
+            let rows = &shape[..shape.len() - self.rank()];
+            let moments = if dtype.size_bytes() < 4 { DType::F32 } else { dtype };
+            outputs.extend([Meta::contiguous(rows, moments)?, Meta::contiguous(rows, moments)?]);
+        }
+        Ok(Inferred::Exact(outputs))
+    }
+
+    fn saves(&self, needs: Needs) -> Saves {
+        // The bias alone needs no values.
+        let values = needs.has(0) || (self.weight && needs.has(1));
+        let statistics = Saves::output(1).and(Saves::output(2));
+        Saves::input(0)
+            .and(statistics)
+            .when(values)
+            .and(Saves::input(1).when(self.weight && needs.has(0)))
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cpu::layer_norm_workspace_bytes(inputs, outputs, self.rank())
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::layer_norm(launch, self.args())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let weight = launch.inputs.get(1).filter(|_| self.weight);
+        let bias = launch.inputs.get(self.bias_at()).filter(|_| self.bias);
+        cuda::layer_norm(launch, self.normalized.iter().product(), self.eps, weight, bias)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let needs = backward.needs;
+        let wanted = LayerNormGrads {
+            input: needs.has(0),
+            weight: self.weight && needs.has(1),
+            bias: self.bias && needs.has(self.bias_at()),
+        };
+        let grad = backward.grad()?;
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        if !(wanted.input || wanted.weight) {
+            grads[self.bias_at()] = Some(sum_leading(grad, self.rank())?);
+            return Ok(grads);
+        }
+        let x = backward.input(0)?;
+        let weight = if self.weight && wanted.input { Some(backward.input(1)?) } else { None };
+        if is_grad_enabled() {
+            self.composite(grad, x, weight, wanted, &mut grads)?;
+        } else {
+            let (mean, rstd) = (backward.output(1)?, backward.output(2)?);
+            let op = LayerNormBackward { rank: self.rank(), wanted };
+            let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
+            inputs.extend(weight);
+            let mut results = apply(&op, &inputs, Dest::New, Site::caller())?.into_iter();
+            for (wanted, at) in
+                [(wanted.input, 0), (wanted.weight, 1), (wanted.bias, self.bias_at())]
+            {
+                if wanted {
+                    grads[at] = results.next();
+                }
+            }
+        }
+        Ok(grads)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+impl LayerNorm {
+    /// The gradients from differentiable operations. Mean and deviation are computed again from x, so that they can be
+    /// differentiated too.
+    fn composite(
+        &self,
+        grad: &Tensor,
+        x: &Tensor,
+        weight: Option<&Tensor>,
+        wanted: LayerNormGrads,
+        grads: &mut Grads,
+    ) -> Result<()> {
+        let dims: SmallVec<[i64; 6]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
+        let mean = |x: &Tensor| x.mean_dim(&dims, true);
+        let centered = x.sub(&mean(x)?)?;
+        let rstd = mean(&centered.mul(&centered)?)?.add(self.eps)?.rsqrt()?;
+        let normal = centered.mul(&rstd)?;
+        if wanted.input {
+            let scaled = match weight {
+                Some(weight) => grad.mul(weight)?,
+                None => grad.clone(),
+            };
+            let along = normal.mul(&mean(&scaled.mul(&normal)?)?)?;
+            grads[0] = Some(scaled.sub(&mean(&scaled)?)?.sub(&along)?.mul(&rstd)?);
+        }
+        if wanted.weight {
+            grads[1] = Some(sum_leading(&grad.mul(&normal)?, self.rank())?);
+        }
+        if wanted.bias {
+            grads[self.bias_at()] = Some(sum_leading(grad, self.rank())?);
+        }
+        Ok(())
+    }
+}
+
+/// The gradients in one kernel from [grad, x, mean, 1 / deviation, weight?], for backward passes that nobody differentiates again.
+#[derive(Clone, Copy, Debug)]
+struct LayerNormBackward {
+    rank: usize,
+    wanted: LayerNormGrads,
+}
+
+impl Operation for LayerNormBackward {
+    fn info(&self) -> &'static OpInfo {
+        &LAYER_NORM_BACKWARD
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let (shape, dtype) = (inputs[1].shape(), inputs[1].dtype);
+        let row = &shape[shape.len() - self.rank..];
+        let mut outputs = Metas::new();
+        if self.wanted.input {
+            outputs.push(Meta::contiguous(shape, dtype)?);
+        }
+        for _ in 0..usize::from(self.wanted.weight) + usize::from(self.wanted.bias) {
+            outputs.push(Meta::contiguous(row, dtype)?);
+        }
+        Ok(Inferred::Exact(outputs))
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cpu::layer_norm_backward_workspace_bytes(inputs, outputs, self.rank, self.wanted)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::layer_norm_backward(launch, self.rank, self.wanted)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let x = launch.inputs[1].shape();
+        let length = x[x.len() - self.rank..].iter().product();
+        let LayerNormGrads { input, weight, bias } = self.wanted;
+        let mut outputs = launch.outputs.iter();
+        let outputs =
+            [input, weight, bias].map(|wanted| if wanted { outputs.next() } else { None });
+        cuda::layer_norm_backward(launch, length, launch.inputs.get(4), outputs)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+pub(super) static LAYER_NORM: OpInfo = OpInfo {
+    cuda: true,
+    ..info(
+        "layer_norm",
+        "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        "Mean 0 and variance 1 over the last dimensions, scaled and shifted",
+    )
+};
+/// Internal: reached only through the derivative.
+static LAYER_NORM_BACKWARD: OpInfo =
+    OpInfo { differentiable: false, ..info("layer_norm_backward", "", "") };

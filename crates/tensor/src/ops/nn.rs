@@ -1,0 +1,183 @@
+//! Operations of neural networks that would be chains of simpler ones: softmax and dropout. `layer_norm.rs` has a file of its own.
+
+use std::sync::Arc;
+
+use plimsoll_core::{Error, Result};
+
+use super::elementwise;
+use crate::Tensor;
+use crate::autograd::is_grad_enabled;
+use crate::dispatch::apply_one;
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::random::Draws;
+use plimsoll_kernels::cpu::{random, softmax as cpu};
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+/// `exp(x)` over its sum along `dim`, or the logarithm of that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Softmax {
+    pub(crate) dim: usize,
+    pub(crate) log: bool,
+}
+
+impl Operation for Softmax {
+    fn info(&self) -> &'static OpInfo {
+        if self.log { &LOG_SOFTMAX } else { &SOFTMAX }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        check_float(self.info(), inputs[0])?;
+        Ok(Inferred::one(Meta::contiguous(inputs[0].shape(), inputs[0].dtype)?))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::output(0)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        if self.log { cpu::log_softmax(launch, self.dim) } else { cpu::softmax(launch, self.dim) }
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let (grad, out) = (backward.grad()?, backward.output(0)?);
+        let dim = [self.dim as i64];
+        let result = if !is_grad_enabled() {
+            apply_one(&SoftmaxBackward(*self), &[grad, out], Site::caller())?
+        } else if self.log {
+            grad.sub(&out.exp()?.mul(&grad.sum_dim(&dim, true)?)?)?
+        } else {
+            let product = grad.mul(out)?;
+            product.sub(&out.mul(&product.sum_dim(&dim, true)?)?)?
+        };
+        Ok(smallvec::smallvec![Some(result)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+/// The gradient of a softmax from [grad, output] in one kernel, for backward passes that nobody differentiates again.
+#[derive(Clone, Copy, Debug)]
+struct SoftmaxBackward(Softmax);
+
+impl Operation for SoftmaxBackward {
+    fn info(&self) -> &'static OpInfo {
+        if self.0.log { &LOG_SOFTMAX_BACKWARD } else { &SOFTMAX_BACKWARD }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(Meta::contiguous(inputs[1].shape(), inputs[1].dtype)?))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        if self.0.log {
+            cpu::log_softmax_backward(launch, self.0.dim)
+        } else {
+            cpu::softmax_backward(launch, self.0.dim)
+        }
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+/// Zeros elements with probability `p` and scales the others by `1 / (1 - p)`.
+///
+/// The mask is never stored: it follows from `draws`, so backward is the same operation on the gradient and saves nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropout {
+    pub(crate) p: f64,
+    pub(crate) draws: Draws,
+}
+
+impl Operation for Dropout {
+    fn info(&self) -> &'static OpInfo {
+        &DROPOUT
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        check_float(&DROPOUT, inputs[0])?;
+        elementwise::infer(DROPOUT.name, inputs, inputs[0].dtype)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        random::dropout(launch, self.p, self.draws.stream())
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        Ok(smallvec::smallvec![Some(apply_one(self, &[backward.grad()?], Site::caller())?)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+/// Refuses what is not a float, as PyTorch does here.
+pub(super) fn check_float(info: &OpInfo, input: &Meta) -> Result<()> {
+    if input.dtype.is_float() {
+        return Ok(());
+    }
+    Err(Error::dtype(
+        info.name,
+        format!(
+            "the input of shape {:?} is {}; convert it with `to` to a float first",
+            input.shape(),
+            input.dtype
+        ),
+    ))
+}
+
+/// Sums over the dimensions before the last `rank`.
+pub(super) fn sum_leading(x: &Tensor, rank: usize) -> Result<Tensor> {
+    let lead: Vec<i64> = (0..(x.rank() - rank) as i64).collect();
+    if lead.is_empty() { Ok(x.clone()) } else { x.sum_dim(&lead, false) }
+}
+
+pub(super) const fn info(
+    name: &'static str,
+    signature: &'static str,
+    summary: &'static str,
+) -> OpInfo {
+    OpInfo {
+        name,
+        family: "nn",
+        signature,
+        summary,
+        differentiable: true,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::FLOATS,
+    }
+}
+
+static SOFTMAX: OpInfo = info(
+    "softmax",
+    "softmax(Tensor self, int dim) -> Tensor",
+    "exp(x) over its sum along a dimension",
+);
+static LOG_SOFTMAX: OpInfo = info(
+    "log_softmax",
+    "log_softmax(Tensor self, int dim) -> Tensor",
+    "The logarithm of the softmax along a dimension",
+);
+/// Internal: reached only through the derivatives.
+static SOFTMAX_BACKWARD: OpInfo =
+    OpInfo { differentiable: false, ..info("softmax_backward", "", "") };
+static LOG_SOFTMAX_BACKWARD: OpInfo =
+    OpInfo { differentiable: false, ..info("log_softmax_backward", "", "") };
+static DROPOUT: OpInfo = OpInfo {
+    in_place: true,
+    ..info(
+        "dropout",
+        "dropout(Tensor self, float p=0.5, bool training=True) -> Tensor",
+        "Zeros elements at random and scales the others up",
+    )
+};
+
+pub(crate) static OPS: &[&OpInfo] =
+    &[&SOFTMAX, &LOG_SOFTMAX, &super::layer_norm::LAYER_NORM, &DROPOUT];

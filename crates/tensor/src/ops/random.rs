@@ -1,0 +1,159 @@
+//! Random tensors: new ones, and existing ones overwritten. The value carries its piece of the generator's stream, so that running
+//! it again gives the same numbers.
+
+use std::sync::Arc;
+
+use plimsoll_core::Result;
+
+use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::random::Draws;
+use plimsoll_kernels::cpu::random as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Distribution {
+    /// Floats in `[low, high)`.
+    Uniform { low: f64, high: f64 },
+    /// Floats around `mean` with a standard `deviation`.
+    Normal { mean: f64, deviation: f64 },
+    /// Whole numbers in `[low, high)`.
+    Integer { low: i64, high: i64 },
+}
+
+impl Distribution {
+    /// Counters of the stream that `meta`'s elements use up.
+    pub(crate) fn counters(self, meta: &Meta) -> u64 {
+        let kind = match self {
+            Distribution::Uniform { .. } => cpu::Distribution::Uniform,
+            Distribution::Normal { .. } => cpu::Distribution::Normal,
+            Distribution::Integer { .. } => cpu::Distribution::Integer,
+        };
+        let words = cpu::draws_per_element(meta.dtype, kind) as u64;
+        (meta.layout.numel() as u64).saturating_mul(words).div_ceil(4)
+    }
+
+    fn fill(self, launch: &CpuLaunch<'_>, draws: Draws) -> Result<()> {
+        match self {
+            Distribution::Uniform { low, high } => cpu::uniform(launch, low, high, draws.stream()),
+            Distribution::Normal { mean, deviation } => {
+                cpu::normal(launch, mean, deviation, draws.stream())
+            }
+            Distribution::Integer { low, high } => cpu::randint(launch, low, high, draws.stream()),
+        }
+    }
+}
+
+/// A new tensor of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Random {
+    pub(crate) meta: Meta,
+    pub(crate) distribution: Distribution,
+    pub(crate) draws: Draws,
+}
+
+impl Operation for Random {
+    fn info(&self) -> &'static OpInfo {
+        match self.distribution {
+            Distribution::Uniform { .. } => &RAND,
+            Distribution::Normal { .. } => &RANDN,
+            Distribution::Integer { .. } => &RANDINT,
+        }
+    }
+
+    fn infer(&self, _inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(self.meta.clone()))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        self.distribution.fill(launch, self.draws)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Overwrites input 0 with random floats. Only in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Randomize {
+    pub(crate) distribution: Distribution,
+    pub(crate) draws: Draws,
+}
+
+impl Operation for Randomize {
+    fn info(&self) -> &'static OpInfo {
+        match self.distribution {
+            Distribution::Normal { .. } => &NORMAL_,
+            _ => &UNIFORM_,
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(inputs[0].clone()))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        // The old values do not matter.
+        self.distribution.fill(&CpuLaunch { inputs: &[], ..*launch }, self.draws)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        Ok(smallvec::smallvec![Some(backward.grad()?.zeros_like()?)])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+    OpInfo {
+        name,
+        family: "random",
+        signature,
+        summary,
+        differentiable: false,
+        in_place: false,
+        out: false,
+        cuda: false,
+        dtypes: dtypes::FLOATS,
+    }
+}
+
+static RAND: OpInfo = info(
+    "rand",
+    "rand(int[] size, *, dtype=None, device=None) -> Tensor",
+    "Uniform random numbers from 0 to before 1",
+);
+static RANDN: OpInfo = info(
+    "randn",
+    "randn(int[] size, *, dtype=None, device=None) -> Tensor",
+    "Normal random numbers of mean 0 and deviation 1",
+);
+static RANDINT: OpInfo = OpInfo {
+    dtypes: dtypes::NUMBERS,
+    ..info(
+        "randint",
+        "randint(int low, int high, int[] size, *, dtype=None, device=None) -> Tensor",
+        "Uniform random whole numbers from low to before high",
+    )
+};
+static UNIFORM_: OpInfo = OpInfo {
+    differentiable: true,
+    ..info(
+        "uniform_",
+        "uniform_(Tensor self, float from=0, float to=1) -> Tensor",
+        "Overwrites every element with a uniform random number",
+    )
+};
+static NORMAL_: OpInfo = OpInfo {
+    differentiable: true,
+    ..info(
+        "normal_",
+        "normal_(Tensor self, float mean=0, float std=1) -> Tensor",
+        "Overwrites every element with a normal random number",
+    )
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&RAND, &RANDN, &RANDINT, &UNIFORM_, &NORMAL_];

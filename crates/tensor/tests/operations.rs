@@ -1,0 +1,389 @@
+//! What the oracle of the testkit does not cover: refusals that name operation and remedy, promotion, aliasing, `out=` and in-place
+//! forms, what is saved, and that random operations repeat.
+
+use plimsoll_tensor::*;
+
+type Outcome = Result<()>;
+
+fn cpu() -> Device {
+    Device::cpu()
+}
+
+fn floats(values: &[f32], sizes: &[i64]) -> Tensor {
+    Tensor::from_slice(values, sizes, cpu()).unwrap()
+}
+
+fn whole(values: &[i64], sizes: &[i64]) -> Tensor {
+    Tensor::from_slice(values, sizes, cpu()).unwrap()
+}
+
+fn counting(sizes: &[i64]) -> Tensor {
+    let count: i64 = sizes.iter().product();
+    Tensor::arange(0, count, 1, DType::F64).unwrap().view(sizes).unwrap()
+}
+
+/// The message of an error that must name its operation.
+fn refusal<T: std::fmt::Debug>(op: &str, result: Result<T>) -> Error {
+    let error = result.expect_err("this must be refused");
+    assert_eq!(error.operation(), Some(op), "{error}");
+    error
+}
+
+// ---- matmul ----
+
+#[test]
+fn a_product_broadcasts_its_batches() -> Outcome {
+    let (a, b) = (counting(&[3, 1, 2, 4]), counting(&[2, 4, 5]));
+    let product = a.matmul(&b)?;
+    assert_eq!(product.shape(), [3, 2, 2, 5]);
+    let (a, b, got) = (a.to_vec::<f64>()?, b.to_vec::<f64>()?, product.to_vec::<f64>()?);
+    for (at, &value) in got.iter().enumerate() {
+        let (i, j, row, column) = (at / 20, at / 10 % 2, at / 5 % 2, at % 5);
+        let want: f64 = (0..4).map(|k| a[i * 8 + row * 4 + k] * b[j * 20 + k * 5 + column]).sum();
+        assert_eq!(value, want);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_product_has_each_operands_shape() -> Outcome {
+    let shapes: [(&[i64], &[i64]); 7] = [
+        (&[3], &[3]),
+        (&[2, 3], &[3]),
+        (&[3], &[3, 4]),
+        (&[5, 2, 3], &[3]),
+        (&[5, 2, 3], &[3, 4]),
+        (&[2, 3], &[5, 3, 4]),
+        (&[5, 1, 2, 3], &[6, 3, 4]),
+    ];
+    for (left, right) in shapes {
+        let a = counting(left).requires_grad_(true)?;
+        let b = counting(right).requires_grad_(true)?;
+        let product = a.matmul(&b)?;
+        product.sum()?.backward()?;
+        // By the rule on sums: each element of a meets every element of b's row (and of each batch).
+        let ones = product.detach().ones_like()?;
+        let nudged = a.detach().add(1.0)?.matmul(&b.detach())?.sub(&product.detach())?;
+        let by_grad = a.grad().unwrap().sum()?.item::<f64>()?;
+        assert_eq!(by_grad, nudged.mul(&ones)?.sum()?.item::<f64>()?, "{left:?} {right:?}");
+        let nudged = a.detach().matmul(&b.detach().add(1.0)?)?.sub(&product.detach())?;
+        let by_grad = b.grad().unwrap().sum()?.item::<f64>()?;
+        assert_eq!(by_grad, nudged.sum()?.item::<f64>()?, "{left:?} {right:?}");
+        assert_eq!(a.grad().unwrap().shape(), a.shape());
+        assert_eq!(b.grad().unwrap().shape(), b.shape());
+    }
+    Ok(())
+}
+
+#[test]
+fn products_that_do_not_fit_are_refused() -> Outcome {
+    let a = counting(&[2, 3]);
+    let error = refusal("matmul", a.matmul(&a));
+    assert!(error.is_shape() && error.to_string().contains("[2, 3] by [2, 3]"), "{error}");
+    assert!(refusal("matmul", a.matmul(&counting(&[]))).to_string().contains("`mul`"));
+    assert!(refusal("matmul", a.matmul(&a.t()?.float()?)).is_dtype());
+    let mask = Tensor::zeros(&[2, 2], DType::Bool)?;
+    assert!(refusal("matmul", mask.matmul(&mask)).is_dtype());
+    // A product cannot be written over its own factor.
+    let square = counting(&[2, 2]);
+    assert!(refusal("matmul", square.matmul_out(&square, &square)).to_string().contains("shares"));
+    assert_eq!(square.to_vec::<f64>()?, [0.0, 1.0, 2.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn empty_products_are_zeros_or_empty() -> Outcome {
+    let zeros = counting(&[2, 0]).matmul(&counting(&[0, 3]))?;
+    assert_eq!(zeros.to_vec::<f64>()?, [0.0; 6]);
+    assert_eq!(counting(&[0, 2, 3]).matmul(&counting(&[3, 4]))?.shape(), [0, 2, 4]);
+    let w = counting(&[3, 4]).requires_grad_(true)?;
+    counting(&[0, 2, 3]).matmul(&w)?.sum()?.backward()?;
+    assert_eq!(w.grad().unwrap().to_vec::<f64>()?, [0.0; 12]);
+    Ok(())
+}
+
+// ---- reductions ----
+
+#[test]
+fn extremes_of_nothing_are_refused_and_sums_are_zero() -> Outcome {
+    let empty = Tensor::zeros(&[2, 0], DType::F32)?;
+    for result in [empty.amax(&[1], false), empty.argmax(Some(1), false), empty.argmin(None, false)]
+    {
+        assert!(result.unwrap_err().is_shape());
+    }
+    assert_eq!(empty.amax(&[0], false)?.shape(), [0]);
+    assert_eq!(empty.sum_dim(&[1], false)?.to_vec::<f32>()?, [0.0, 0.0]);
+    assert!(empty.all()?.to_bools()?[0] && !empty.any()?.to_bools()?[0]);
+    Ok(())
+}
+
+#[test]
+fn an_extreme_shared_by_several_shares_its_gradient() -> Outcome {
+    let x = floats(&[3.0, 1.0, 3.0], &[3]).requires_grad_(true)?;
+    x.amax(&[], false)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.5, 0.0, 0.5]);
+    Ok(())
+}
+
+// ---- softmax, layer_norm, dropout ----
+
+#[test]
+fn softmax_wants_floats_and_takes_a_number() -> Outcome {
+    assert!(refusal("softmax", whole(&[1, 2], &[2]).softmax(0)).is_dtype());
+    assert!(refusal("log_softmax", counting(&[2]).log_softmax(1)).is_shape());
+    assert_eq!(counting(&[]).softmax(-1)?.to_vec::<f64>()?, [1.0]);
+    let (x, out) = (floats(&[0.0, 0.0], &[2]), Tensor::empty(&[2], DType::F32)?);
+    x.softmax_out(0, &out)?;
+    assert_eq!(out.to_vec::<f32>()?, [0.5, 0.5]);
+    assert!(refusal("softmax", x.softmax_out(0, &x)).is_shape());
+    Ok(())
+}
+
+#[test]
+fn layer_norm_keeps_its_statistics_only_for_backward() -> Outcome {
+    let device = device::private_cpu(&Default::default())?;
+    let x = Tensor::ones(&[128, 64], (DType::F32, device))?;
+    let w = Tensor::ones(&[64], (DType::F32, device))?;
+    let before = memory::memory_allocated(device);
+    let y = x.layer_norm(&[64], Some(&w), None, 1e-5)?;
+    assert_eq!(memory::memory_allocated(device) - before, y.nbytes());
+    drop(y);
+    let w = w.requires_grad_(true)?;
+    let y = x.layer_norm(&[64], Some(&w), None, 1e-5)?;
+    // Mean and deviation, one float a row each.
+    assert_eq!(memory::memory_allocated(device) - before, y.nbytes() + 2 * 128 * 4);
+    Ok(())
+}
+
+#[test]
+fn layer_norm_gradients_agree_with_the_recorded_form() -> Outcome {
+    let x = floats(&[0.3, -1.2, 2.0, 0.1, 0.7, -0.4], &[2, 3]).double()?.detach();
+    let w = floats(&[0.5, 1.5, -1.0], &[3]).double()?.detach();
+    let grads = |create_graph: bool| -> Result<Vec<Vec<f64>>> {
+        let (x, w) = (x.clone_tensor()?.requires_grad_(true)?, w.clone_tensor()?);
+        let (w, b) = (w.requires_grad_(true)?, w.zeros_like()?.requires_grad_(true)?);
+        let y = x.layer_norm(&[3], Some(&w), Some(&b), 1e-5)?;
+        let loss = y.mul(&y)?.mul(&counting(&[2, 3]))?.sum()?;
+        let options = GradOptions { create_graph, ..GradOptions::default() };
+        let grads = grad(&[&loss], &[&x, &w, &b], options)?;
+        grads.iter().map(|g| g.as_ref().unwrap().to_vec::<f64>()).collect()
+    };
+    for (fused, recorded) in grads(false)?.iter().flatten().zip(grads(true)?.iter().flatten()) {
+        assert!((fused - recorded).abs() < 1e-12, "{fused} {recorded}");
+    }
+    Ok(())
+}
+
+#[test]
+fn layer_norm_refuses_shapes_that_are_not_the_last() -> Outcome {
+    let x = counting(&[2, 3]);
+    assert!(refusal("layer_norm", x.layer_norm(&[2], None, None, 1e-5)).is_shape());
+    assert!(refusal("layer_norm", x.layer_norm(&[], None, None, 1e-5)).is_shape());
+    let w = counting(&[2]);
+    let error = refusal("layer_norm", x.layer_norm(&[3], Some(&w), None, 1e-5));
+    assert!(error.to_string().contains("weight"), "{error}");
+    let bias = floats(&[0.0; 3], &[3]);
+    let error = refusal("layer_norm", x.layer_norm(&[3], None, Some(&bias), 1e-5));
+    assert!(error.is_dtype() && error.to_string().contains("bias"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn dropout_saves_nothing_and_backward_has_the_same_mask() -> Outcome {
+    let device = device::private_cpu(&Default::default())?;
+    let x = Tensor::ones(&[1000], (DType::F32, device))?.requires_grad_(true)?;
+    let before = memory::memory_allocated(device);
+    let y = x.dropout(0.25, true)?;
+    assert_eq!(memory::memory_allocated(device) - before, 4096);
+    y.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
+    let kept = y.to_vec::<f32>()?.iter().filter(|&&v| v != 0.0).count();
+    assert!((650..850).contains(&kept), "{kept} of 1000 kept with probability 0.75");
+    assert_eq!(x.detach().dropout(1.0, true)?.to_vec::<f32>()?, [0.0; 1000]);
+    assert!(refusal("dropout", x.dropout(1.5, true)).is_invalid_argument());
+    assert!(refusal("dropout", x.dropout(f64::NAN, true)).is_invalid_argument());
+    Ok(())
+}
+
+// ---- random ----
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_in_any_layout() -> Outcome {
+    let device = device::private_cpu(&Default::default())?;
+    manual_seed_on(device, 3);
+    let plain = Tensor::rand(&[4, 6], (DType::F32, device))?;
+    let next = Tensor::rand(&[4, 6], (DType::F32, device))?;
+    assert_ne!(plain.to_vec::<f32>()?, next.to_vec::<f32>()?);
+    manual_seed_on(device, 3);
+    let turned = Tensor::zeros(&[6, 4], (DType::F32, device))?.t()?;
+    turned.uniform_(0.0, 1.0)?;
+    assert_eq!(plain.to_vec::<f32>()?, turned.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn random_ranges_and_dtypes_are_checked() -> Outcome {
+    assert!(refusal("randint", Tensor::randint(3, 3, &[2], cpu())).is_invalid_argument());
+    assert!(refusal("randint", Tensor::randint(0, 300, &[2], DType::U8)).is_invalid_argument());
+    assert!(refusal("rand", Tensor::rand(&[2], DType::I64)).is_dtype());
+    assert!(refusal("randn", Tensor::randn(&[-1], DType::F32)).is_shape());
+    let x = counting(&[2]);
+    assert!(refusal("uniform_", x.uniform_(1.0, 0.0)).is_invalid_argument());
+    assert!(refusal("normal_", x.normal_(0.0, -1.0)).is_invalid_argument());
+    let all = Tensor::randint(i64::MIN, i64::MAX, &[64], cpu())?.to_vec::<i64>()?;
+    assert!(all.iter().any(|&v| v < 0) && all.iter().any(|&v| v > 0));
+    Ok(())
+}
+
+// ---- cat and stack ----
+
+#[test]
+fn joining_promotes_and_skips_the_old_empty_tensor() -> Outcome {
+    let (a, b) = (whole(&[1, 2], &[2]), floats(&[0.5], &[1]));
+    let joined = Tensor::cat(&[&a, &b], 0)?;
+    assert_eq!((joined.dtype(), joined.to_vec::<f32>()?), (DType::F32, vec![1.0, 2.0, 0.5]));
+    let (matrix, nothing) = (counting(&[2, 2]), Tensor::zeros(&[0], DType::F64)?);
+    assert_eq!(Tensor::cat(&[&nothing, &matrix, &nothing], 1)?.shape(), [2, 2]);
+    assert_eq!(Tensor::cat(&[&nothing, &nothing], 0)?.shape(), [0]);
+    Ok(())
+}
+
+#[test]
+fn joining_refuses_what_does_not_fit() -> Outcome {
+    assert!(refusal("cat", Tensor::cat(&[], 0)).is_invalid_argument());
+    assert!(refusal("cat", Tensor::cat(&[&counting(&[])], 0)).to_string().contains("`stack`"));
+    let (a, b) = (counting(&[2, 3]), counting(&[2, 4]));
+    assert!(refusal("cat", Tensor::cat(&[&a, &b], 0)).is_shape());
+    assert_eq!(Tensor::cat(&[&a, &b], -1)?.shape(), [2, 7]);
+    assert!(refusal("stack", Tensor::stack(&[&a, &b], 0)).is_shape());
+    assert!(refusal("stack", Tensor::stack(&[&a, &a], 3)).is_shape());
+    assert!(refusal("cat", Tensor::cat_out(&[&a, &a], 0, &a)).is_shape());
+    Ok(())
+}
+
+#[test]
+fn each_part_of_a_join_gets_its_part_of_the_gradient_in_its_dtype() -> Outcome {
+    let a = floats(&[1.0, 2.0], &[2]).requires_grad_(true)?;
+    let b = counting(&[3]).requires_grad_(true)?;
+    Tensor::cat(&[&a, &b], 0)?.mul(&counting(&[5]))?.sum()?.backward()?;
+    assert_eq!(a.grad().unwrap().to_vec::<f32>()?, [0.0, 1.0]);
+    assert_eq!(b.grad().unwrap().to_vec::<f64>()?, [2.0, 3.0, 4.0]);
+    Ok(())
+}
+
+// ---- index ----
+
+#[test]
+fn indexed_dimensions_stay_in_place_if_adjacent_and_lead_if_not() -> Outcome {
+    let x = counting(&[2, 3, 4, 5]);
+    let i = whole(&[0, 1, 0, 1, 0, 1], &[6]);
+    assert_eq!(x.index(&[None, Some(&i), Some(&i)])?.shape(), [2, 6, 5]);
+    assert_eq!(x.index(&[Some(&i), None, Some(&i)])?.shape(), [6, 3, 5]);
+    let row = i.view(&[6, 1])?;
+    assert_eq!(x.index(&[None, Some(&row), Some(&i)])?.shape(), [2, 6, 6, 5]);
+    let mask = Tensor::ones(&[3, 4], DType::Bool)?;
+    assert_eq!(x.index(&[None, Some(&mask)])?.shape(), [2, 12, 5]);
+    Ok(())
+}
+
+#[test]
+fn indices_out_of_range_name_the_index_and_the_size() -> Outcome {
+    let x = counting(&[2, 3]);
+    let bad = whole(&[3], &[1]);
+    for error in [
+        refusal("index", x.index(&[None, Some(&bad)])),
+        refusal("index_put", x.index_put(&[None, Some(&bad)], &counting(&[]), false)),
+        refusal("gather", x.gather(1, &bad.view(&[1, 1])?)),
+        refusal("scatter_add", x.scatter_add(1, &bad.view(&[1, 1])?, &counting(&[1, 1]))),
+    ] {
+        assert!(error.is_index(), "{error}");
+        assert!(error.to_string().contains("index 3") && error.to_string().contains("size 3"));
+    }
+    // Nothing is written by a call that fails.
+    let indices = whole(&[0, 9], &[2]);
+    assert!(x.index_put_(&[Some(&indices)], &counting(&[]), false).is_err());
+    assert_eq!(x.to_vec::<f64>()?, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    Ok(())
+}
+
+#[test]
+fn lists_of_indices_that_do_not_fit_are_refused() -> Outcome {
+    let x = counting(&[2, 3]);
+    let (i, mask) = (whole(&[0], &[1]), Tensor::zeros(&[3], DType::Bool)?);
+    assert!(refusal("index", x.index(&[])).is_invalid_argument());
+    assert!(refusal("index", x.index(&[None])).is_invalid_argument());
+    assert!(refusal("index", x.index(&[Some(&i), Some(&i), Some(&i)])).is_index());
+    assert!(refusal("index", x.index(&[Some(&mask)])).is_index());
+    assert!(refusal("index", x.index(&[Some(&counting(&[1]))])).is_dtype());
+    let (two, three) = (whole(&[0, 0], &[2]), whole(&[0, 0, 0], &[3]));
+    assert!(refusal("index", x.index(&[Some(&two), Some(&three)])).is_shape());
+    assert!(refusal("index_put", x.index_put(&[Some(&i)], &counting(&[2]), false)).is_shape());
+    let ints = whole(&[1], &[1]);
+    assert!(refusal("index_put", x.index_put(&[Some(&i)], &ints, false)).is_dtype());
+    assert!(refusal("index_put", x.index_put_(&[Some(&i)], &x, false)).is_shape());
+    assert!(refusal("gather", x.gather(0, &i)).is_shape());
+    assert!(refusal("gather", x.gather(0, &counting(&[1, 1]))).is_dtype());
+    Ok(())
+}
+
+#[test]
+fn gradients_add_up_where_an_index_comes_twice() -> Outcome {
+    let x = counting(&[3]).requires_grad_(true)?;
+    let i = whole(&[0, -1, 0], &[3]);
+    x.index(&[Some(&i)])?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [2.0, 0.0, 1.0]);
+    let (y, v) = (counting(&[3]).requires_grad_(true)?, counting(&[2]).requires_grad_(true)?);
+    let put = y.index_put(&[Some(&whole(&[2, 0], &[2]))], &v, false)?;
+    put.mul(&counting(&[3]))?.sum()?.backward()?;
+    assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [0.0, 1.0, 0.0]);
+    assert_eq!(v.grad().unwrap().to_vec::<f64>()?, [2.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_source_larger_than_its_index_gives_its_first_part() -> Outcome {
+    let source = counting(&[2, 3]).requires_grad_(true)?;
+    let index = whole(&[1], &[1, 1]);
+    let out = counting(&[2, 2]).scatter_add(1, &index, &source)?;
+    assert_eq!(out.to_vec::<f64>()?, [0.0, 1.0, 2.0, 3.0]);
+    out.sum()?.backward()?;
+    assert_eq!(source.grad().unwrap().to_vec::<f64>()?, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn nonzero_of_everything_nothing_and_a_number() -> Outcome {
+    assert_eq!(counting(&[0, 3]).nonzero()?.shape(), [0, 2]);
+    assert_eq!(Tensor::ones(&[], DType::F32)?.nonzero()?.shape(), [1, 0]);
+    assert_eq!(Tensor::zeros(&[2, 2], DType::F32)?.nonzero()?.shape(), [0, 2]);
+    let dry = device::dry(cpu())?;
+    let unseen = Tensor::zeros(&[4], (DType::F32, dry))?;
+    let error = refusal("nonzero", unseen.nonzero());
+    assert!(error.is_unsupported() && error.to_string().contains("dry_upper_bounds"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn masks_broadcast_with_what_they_select_from() -> Outcome {
+    let column = Tensor::from_bools(&[true, false], &[2, 1], cpu())?;
+    assert_eq!(counting(&[2, 3]).masked_select(&column)?.to_vec::<f64>()?, [0.0, 1.0, 2.0]);
+    let yes = Tensor::from_bools(&[true], &[], cpu())?;
+    assert_eq!(counting(&[]).masked_select(&yes)?.to_vec::<f64>()?, [0.0]);
+    assert!(refusal("masked_select", column.masked_select(&counting(&[1]))).is_dtype());
+    Ok(())
+}
+
+// ---- pow ----
+
+#[test]
+fn powers_promote_like_pytorch_and_have_gradients_at_zero() -> Outcome {
+    let ints = whole(&[2, 3], &[2]);
+    assert_eq!(ints.pow(3)?.to_vec::<i64>()?, [8, 27]);
+    assert_eq!(ints.pow(0.5)?.dtype(), DType::F32);
+    assert!(refusal("pow", ints.pow(-1)).is_invalid_argument());
+    assert!(refusal("pow", ints.pow_(0.5)).is_dtype());
+    let x = floats(&[0.0, 2.0], &[2]).requires_grad_(true)?;
+    x.pow(0.0)?.add(&x.pow(2.0)?)?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.0, 4.0]);
+    Ok(())
+}
