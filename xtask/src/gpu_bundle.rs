@@ -42,10 +42,13 @@ pub(crate) fn build() -> Result<(), String> {
     std::fs::create_dir_all(&cubins).map_err(|e| format!("{}: {e}", cubins.display()))?;
     run::plain(&mut nvrtc::compile_into(&nvrtc::cubins())?)?;
     copy_cubins(&nvrtc::cubins(), &cubins)?;
-    for (kind, prefix, name) in
-        [("--test", "test", "devices"), ("--example", "bench", "cuda_bench")]
-    {
-        let binary = built(kind, name)?;
+    // A test is built as a test; an example as a program, which `cargo test` would wrap in a test of its own.
+    let wanted: [(&str, &[&str], &str); 2] = [
+        ("test", &["test", "--no-run", "--test"], "devices"),
+        ("bench", &["build", "--example"], "cuda_bench"),
+    ];
+    for (prefix, build, name) in wanted {
+        let binary = built(build, name)?;
         let target = folder.join(format!("{prefix}-{name}"));
         copy(&binary, &target)?;
         run::plain(&mut run::command("strip", &[&target.to_string_lossy()]))?;
@@ -64,11 +67,9 @@ pub(crate) fn build() -> Result<(), String> {
 }
 
 /// Builds one release binary of the tensor crate and finds it in cargo's messages.
-fn built(kind: &str, name: &str) -> Result<PathBuf, String> {
-    let mut command = run::command(
-        env!("CARGO"),
-        &["test", "--release", "--package", "plimsoll-tensor", kind, name, "--no-run"],
-    );
+fn built(build: &[&str], name: &str) -> Result<PathBuf, String> {
+    let mut command = run::command(env!("CARGO"), build);
+    command.args([name, "--release", "--package", "plimsoll-tensor"]);
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
