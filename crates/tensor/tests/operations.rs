@@ -373,6 +373,42 @@ fn masks_broadcast_with_what_they_select_from() -> Outcome {
     Ok(())
 }
 
+// ---- sort ----
+
+#[test]
+fn sorting_is_stable_and_puts_nan_last() -> Outcome {
+    let x = floats(&[2.0, f32::NAN, 1.0, 2.0, -0.0, 0.0], &[6]);
+    let (values, indices) = x.sort(0, false)?;
+    assert_eq!(indices.to_vec::<i64>()?, [4, 5, 2, 0, 3, 1]);
+    assert!(values.to_vec::<f32>()?[5].is_nan());
+    assert_eq!(x.sort(0, true)?.1.to_vec::<i64>()?, [1, 0, 3, 2, 4, 5]);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_sort_goes_back_where_it_came_from() -> Outcome {
+    let x = floats(&[3.0, 1.0, 2.0, 9.0, 8.0, 7.0], &[2, 3]).requires_grad_(true)?;
+    let weights = floats(&[1.0, 10.0, 100.0], &[3]);
+    x.sort(-1, false)?.0.mul(&weights)?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [100.0, 1.0, 10.0, 100.0, 10.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn sorting_numbers_nothing_and_into_given_tensors() -> Outcome {
+    assert_eq!(counting(&[]).sort(-1, false)?.1.to_vec::<i64>()?, [0]);
+    assert_eq!(counting(&[0, 3]).sort(0, false)?.0.shape(), [0, 3]);
+    assert!(refusal("sort", counting(&[2]).sort(1, false)).is_shape());
+    let (x, values) = (counting(&[2, 2]), Tensor::empty(&[2, 2], DType::F64)?);
+    let indices = Tensor::empty(&[2, 2], DType::I64)?;
+    x.sort_out(0, true, &values, &indices)?;
+    assert_eq!(values.to_vec::<f64>()?, [2.0, 3.0, 0.0, 1.0]);
+    assert_eq!(indices.to_vec::<i64>()?, [1, 1, 0, 0]);
+    assert!(refusal("sort", x.sort_out(0, true, &x, &indices)).is_shape());
+    assert!(refusal("sort", x.sort_out(0, true, &values, &values)).is_shape());
+    Ok(())
+}
+
 // ---- pow ----
 
 #[test]

@@ -18,6 +18,7 @@ mod read;
 mod reduce;
 mod roles;
 mod select;
+mod sort;
 mod transfer;
 mod unary;
 mod views;

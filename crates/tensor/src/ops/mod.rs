@@ -15,6 +15,7 @@ pub(crate) mod pow;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
+pub(crate) mod sort;
 pub(crate) mod unary;
 pub(crate) mod views;
 
@@ -34,6 +35,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     random::OPS,
     reduce::OPS,
     select::OPS,
+    sort::OPS,
     unary::OPS,
     views::OPS,
 ];

@@ -2,8 +2,10 @@
 //! ascending or descending, for every dtype.
 //!
 //! Like the products in `gemm`, a sort is planned from its sizes, so its workspace is known without running,
-//! and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one row.
+//! and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one row, `along.rs`
+//! brings tensors of any layout to it.
 
+mod along;
 mod key;
 mod radix;
 
@@ -16,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use half::{bf16, f16};
 use plimsoll_core::DType;
 
+pub use self::along::{sort, sort_along_workspace_bytes};
 use self::key::{Narrow, Pair, SortKey, Wide};
 use self::radix::{PLACES, Row, SETS, SHORT};
 use super::gemm::Shared;
