@@ -29,7 +29,7 @@ fn parts(outputs: usize, count: usize) -> usize {
 
 fn counts(input: &Meta, output: &Meta) -> (usize, usize) {
     let outputs = output.layout.numel();
-    let count = if outputs == 0 { 0 } else { input.layout.numel() / outputs };
+    let count = input.layout.numel().checked_div(outputs).unwrap_or(0);
     (outputs, count)
 }
 

@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn configuration(&self) -> &Configuration {
+    pub(crate) fn configuration(&self) -> &Configuration {
         &self.configuration
     }
 

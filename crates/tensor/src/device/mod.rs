@@ -53,8 +53,8 @@ pub fn private_cpu_over(source: Box<dyn Source>, configuration: &Configuration) 
 /// ```
 /// use plimsoll_tensor::{DType, Device, Tensor, device, memory};
 /// let dry = device::dry(Device::cpu())?;
-/// let x = Tensor::zeros(&[1 << 40], (DType::U8, dry))?; // a tebibyte, of addresses only
-/// assert_eq!(memory::memory_allocated(dry), 1 << 40);
+/// let x = Tensor::zeros(&[1 << 30], (DType::U8, dry))?; // a gibibyte, of addresses only
+/// assert_eq!(memory::memory_allocated(dry), 1 << 30);
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn dry(of: Device) -> Result<Device> {

@@ -1,9 +1,18 @@
-//! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where it came from.
+//! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where it came from, limits, history and
+//! snapshots. All of them read or steer the device's [`Arena`]; `report.rs` puts its figures into words.
 
-use plimsoll_core::Device;
-use plimsoll_memory::{Arena, Stats};
+mod report;
+
+use std::path::Path;
+
+use plimsoll_core::{Device, Error, Result};
+pub use plimsoll_memory::{
+    Arena, HistoryLevel, Kind, Origin, OriginId, OutOfMemory, PeakScope, Row, Snapshot, Stats,
+};
 
 use crate::device;
+
+pub use report::memory_report;
 
 /// The arena (allocator and ledger) of a device.
 pub fn arena(device: Device) -> &'static Arena {
@@ -11,28 +20,67 @@ pub fn arena(device: Device) -> &'static Arena {
 }
 
 /// Bytes in tensors and workspaces now, rounded as the allocator rounds.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let x = Tensor::zeros(&[1000], (DType::F32, own))?;
+/// assert_eq!(memory::memory_allocated(own), 4096); // 4000 bytes, in steps of 512
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
 pub fn memory_allocated(device: Device) -> usize {
-    usize::try_from(memory_stats(device).allocated_bytes.all.current).unwrap_or(0)
+    bytes(memory_stats(device).allocated_bytes.all.current)
 }
 
 /// The highest [`memory_allocated`] since the start or the last reset.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// drop(Tensor::zeros(&[256], (DType::F32, own))?);
+/// assert_eq!(memory::max_memory_allocated(own), 1024);
+/// memory::reset_peak_memory_stats(own);
+/// assert_eq!(memory::max_memory_allocated(own), 0);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
 pub fn max_memory_allocated(device: Device) -> usize {
-    usize::try_from(memory_stats(device).allocated_bytes.all.peak).unwrap_or(0)
+    bytes(memory_stats(device).allocated_bytes.all.peak)
 }
 
 /// Bytes held from the system, in use or cached.
 pub fn memory_reserved(device: Device) -> usize {
-    usize::try_from(memory_stats(device).reserved_bytes.all.current).unwrap_or(0)
+    bytes(memory_stats(device).reserved_bytes.all.current)
 }
 
 /// The highest [`memory_reserved`] since the start or the last reset.
 pub fn max_memory_reserved(device: Device) -> usize {
-    usize::try_from(memory_stats(device).reserved_bytes.all.peak).unwrap_or(0)
+    bytes(memory_stats(device).reserved_bytes.all.peak)
 }
 
-/// All statistics of a device.
+fn bytes(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+/// All statistics of a device, with PyTorch's keys.
+///
+/// ```
+/// use plimsoll_tensor::{Device, memory};
+/// let stats = memory::memory_stats(Device::cpu());
+/// assert_eq!(stats.get("allocated_bytes.all.current"), Some(stats.allocated_bytes.all.current));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
 pub fn memory_stats(device: Device) -> Stats {
     arena(device).stats()
+}
+
+/// The statistics as PyTorch's table; `abbreviated` leaves out the split by pools.
+///
+/// ```
+/// use plimsoll_tensor::{Device, memory};
+/// assert!(memory::memory_summary(Device::cpu(), true).contains("Allocated memory"));
+/// ```
+pub fn memory_summary(device: Device, abbreviated: bool) -> String {
+    plimsoll_memory::memory_summary(&memory_stats(device), &device.to_string(), abbreviated)
 }
 
 /// Makes the present figures the new peaks. Scoped peaks are not disturbed.
@@ -40,7 +88,144 @@ pub fn reset_peak_memory_stats(device: Device) {
     arena(device).reset_peak_stats();
 }
 
+/// Sets the counters that only grow (allocations, frees, retries) back to 0.
+pub fn reset_accumulated_memory_stats(device: Device) {
+    arena(device).reset_accumulated_stats();
+}
+
+/// Watches the highest figures of a region of the program, from now until the guard is asked or dropped. Regions nest, and no reset
+/// disturbs them.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let kept = Tensor::zeros(&[128], (DType::F32, own))?;
+/// let scope = memory::peak_scope(own);
+/// drop(Tensor::zeros(&[128], (DType::F32, own))?);
+/// memory::reset_peak_memory_stats(own);
+/// assert_eq!(scope.allocated_bytes_peak(), 1024);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn peak_scope(device: Device) -> PeakScope {
+    arena(device).scoped_peak()
+}
+
+/// Live bytes of each kind (parameter, gradient, activation, ...), largest first.
+pub fn live_by_kind(device: Device) -> Vec<Row> {
+    sorted(arena(device).live_by_kind())
+}
+
+/// Live bytes of each origin (operation, line, module, phase), largest first.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let x = Tensor::zeros(&[256], (DType::F32, own))?;
+/// let rows = memory::live_by_origin(own);
+/// assert_eq!((rows[0].bytes, rows[0].origin.get().operation), (1024, "full"));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn live_by_origin(device: Device) -> Vec<Row> {
+    sorted(arena(device).live_by_origin())
+}
+
+/// Bytes of each kind at the moment of the highest [`memory_allocated`], largest first.
+pub fn peak_by_kind(device: Device) -> Vec<Row> {
+    sorted(arena(device).peak_by_kind())
+}
+
+/// Bytes of each origin at the moment of the highest [`memory_allocated`], largest first.
+pub fn peak_by_origin(device: Device) -> Vec<Row> {
+    sorted(arena(device).peak_by_origin())
+}
+
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.retain(|row| row.bytes > 0);
+    rows.sort_by_key(|row| std::cmp::Reverse((row.bytes, row.count)));
+    rows
+}
+
 /// Gives cached memory back to the system; returns how many bytes.
 pub fn empty_cache(device: Device) -> usize {
     arena(device).empty_cache()
+}
+
+/// The share of the device's memory that may be reserved, from 0 to 1; returns the previous one.
+///
+/// ```
+/// use plimsoll_tensor::{device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// assert_eq!(memory::set_per_process_memory_fraction(0.5, own)?, 1.0);
+/// assert!(memory::set_per_process_memory_fraction(1.5, own).is_err());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn set_per_process_memory_fraction(fraction: f64, device: Device) -> Result<f64> {
+    if !(0.0..=1.0).contains(&fraction) {
+        return Err(Error::invalid_argument(format!(
+            "the fraction must be from 0 to 1, and is {fraction}"
+        ))
+        .in_operation("set_per_process_memory_fraction"));
+    }
+    Ok(arena(device).set_memory_fraction(fraction))
+}
+
+/// The most bytes that may be reserved on a device; past it allocations fail. Returns the previous limit.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// assert_eq!(memory::set_limit(own, Some(1 << 20)), None);
+/// let error = Tensor::zeros(&[1 << 20], (DType::F32, own)).unwrap_err();
+/// assert!(error.is_out_of_memory());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn set_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
+    arena(device).set_limit(bytes)
+}
+
+/// Bytes above which cached memory is given back before more is reserved; never fails an allocation. Returns the previous one.
+pub fn set_soft_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
+    arena(device).set_soft_limit(bytes)
+}
+
+/// Records the last `max_entries` events of a device, or stops; returns the previous level.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// use plimsoll_tensor::memory::HistoryLevel;
+/// let own = device::private_cpu(&Default::default())?;
+/// memory::record_memory_history(own, HistoryLevel::All, 100);
+/// drop(Tensor::zeros(&[4], (DType::F32, own))?);
+/// assert!(!memory::arena(own).history().is_empty());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn record_memory_history(
+    device: Device,
+    level: HistoryLevel,
+    max_entries: usize,
+) -> HistoryLevel {
+    arena(device).record_history(level, max_entries)
+}
+
+/// The present state of a device's memory, and its history as far as it is recorded.
+pub fn snapshot(device: Device) -> Snapshot {
+    let entry = device::entry(device);
+    Snapshot::take(&[entry.arena()], entry.configuration())
+}
+
+/// Writes a snapshot of every device in PyTorch's layout, for its viewer and for `plimsoll` itself: a pickle, or JSON if the name ends
+/// in `.json`.
+///
+/// ```
+/// use plimsoll_tensor::memory;
+/// let path = std::env::temp_dir().join(format!("plimsoll-doc-{}.json", std::process::id()));
+/// memory::dump_snapshot(&path)?;
+/// assert!(std::fs::read_to_string(&path)?.contains("segments"));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn dump_snapshot(path: impl AsRef<Path>) -> Result<()> {
+    let mut arenas = Vec::new();
+    device::for_each(|entry| arenas.push(entry.arena()));
+    Snapshot::take(&arenas, device::entry(Device::CPU).configuration()).save(path)
 }

@@ -1,0 +1,151 @@
+//! Tensors with PyTorch's semantics in which every byte is accounted for.
+//!
+//! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its autograd. And it can always say where
+//! memory is, on the CPU too: how much is in use, what the peak was, which line asked for it, what it is for, and why an allocation
+//! failed. This crate is all that a program needs; the parts it is made of are the crates `plimsoll-core`, `plimsoll-memory`,
+//! `plimsoll-kernels` and `plimsoll-tensor`.
+//!
+//! # Tensors
+//!
+//! ```
+//! use plimsoll::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
+//! let y = (&x.t()? + 1.0)?.matmul(&x)?;
+//! assert_eq!(y.shape(), [3, 3]);
+//! println!("{y}"); // prints as PyTorch does
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Methods have PyTorch's names; a trailing underscore writes in place, `_out` writes into a given tensor. Whatever can fail returns a
+//! [`Result`], with an [`Error`] that names the operation, the operands and the remedy. Sizes and dimensions are `i64`, so that -1 can
+//! mean "the last". Cloning a [`Tensor`] shares its memory, as in Python; [`Tensor::clone_tensor`] copies. The memory goes back the
+//! moment that the last handle is dropped.
+//!
+//! # Gradients
+//!
+//! ```
+//! use plimsoll::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let w = Tensor::ones(&[3], DType::F32)?.requires_grad_(true)?;
+//! let loss = (&w * &w)?.sum()?;
+//! loss.backward()?;
+//! assert_eq!(w.grad().expect("a leaf has a gradient").to_vec::<f32>()?, [2.0; 3]);
+//!
+//! // One step of gradient descent, which is not itself recorded.
+//! no_grad(|| w.sub_alpha_(&w.grad().expect("as above"), 0.1).map(drop))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`autograd`] has more: gradients of gradients, hooks, and a walk over what a live graph holds.
+//!
+//! # Memory
+//!
+//! ```
+//! use plimsoll::{device, memory, prelude::*};
+//!
+//! # fn main() -> Result<()> {
+//! // A CPU device of its own, so that nobody else's bytes are counted.
+//! let cpu = device::private_cpu(&Default::default())?;
+//! let scope = memory::peak_scope(cpu);
+//! let x = Tensor::zeros(&[1 << 18], (DType::F32, cpu))?; // 1 MiB
+//! let y = x.exp()?.sum()?; // another MiB, for a moment
+//! assert_eq!(memory::memory_allocated(cpu), (1 << 20) + 512);
+//! assert!(scope.allocated_bytes_peak() >= 2 << 20);
+//!
+//! // Who holds it?
+//! let largest = memory::live_by_origin(cpu)[0];
+//! assert_eq!(largest.origin.get().operation, "full");
+//!
+//! // Running out is an error with a report, and the program goes on.
+//! memory::set_limit(cpu, Some(4 << 20));
+//! let error = Tensor::zeros(&[1 << 24], (DType::F32, cpu)).unwrap_err();
+//! assert!(error.is_out_of_memory());
+//! # drop(y);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Before there is memory
+//!
+//! A dry device takes the same path as the real one, without memory: the peak that it reports is the peak that the run will have.
+//!
+//! ```
+//! use plimsoll::{device, memory, prelude::*};
+//!
+//! # fn main() -> Result<()> {
+//! let dry = device::dry(Device::cpu())?;
+//! let x = Tensor::zeros(&[1 << 28], (DType::F32, dry))?; // 1 GiB of addresses
+//! let _y = x.tanh()?;
+//! assert_eq!(memory::max_memory_allocated(dry), 2 << 30);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
+pub use plimsoll_tensor::{
+    DType, Device, DeviceKind, Draws, Element, Error, ErrorKind, Other, Result, Scalar, Tensor,
+    TensorOptions, To, Truth, WeakTensor, manual_seed, manual_seed_on, ops, result_type,
+};
+
+pub use plimsoll_tensor::device;
+
+/// What is recorded and how gradients are computed.
+///
+/// ```
+/// use plimsoll::{autograd, prelude::*};
+///
+/// # fn main() -> Result<()> {
+/// let x = Tensor::scalar(3.0, DType::F64)?.requires_grad_(true)?;
+/// let cube = x.pow(3)?;
+/// let options = autograd::GradOptions { create_graph: true, ..Default::default() };
+/// let slope = autograd::grad(&[&cube], &[&x], options)?.remove(0).expect("x is in the graph");
+/// assert_eq!(slope.item::<f64>()?, 27.0);
+/// let bend = autograd::grad(&[&slope], &[&x], Default::default())?.remove(0).expect("so is its slope");
+/// assert_eq!(bend.item::<f64>()?, 18.0);
+/// # Ok(())
+/// # }
+/// ```
+pub mod autograd {
+    pub use plimsoll_tensor::{
+        BackwardOptions, EnableGrad, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
+        enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+        walk,
+    };
+}
+
+/// Statistics, peaks, origins, limits, history and snapshots of every device's memory; and the context that origins are made from
+/// (modules, phases, training steps).
+///
+/// ```
+/// use plimsoll::{device, memory, prelude::*};
+///
+/// # fn main() -> Result<()> {
+/// let cpu = device::private_cpu(&Default::default())?;
+/// let layer = memory::enter_module("encoder.0");
+/// let x = Tensor::ones(&[8], (DType::F32, cpu))?;
+/// drop(layer);
+/// assert_eq!(memory::live_by_origin(cpu)[0].origin.get().module.to_string(), "encoder.0");
+/// # drop(x);
+/// # Ok(())
+/// # }
+/// ```
+pub mod memory {
+    pub use plimsoll_memory::{
+        Annotation, AnnotationScope, ModulePath, ModuleScope, Phase, PhaseScope, Site, annotate,
+        current_step, enter_module, enter_phase, set_step,
+    };
+    pub use plimsoll_tensor::memory::*;
+}
+
+/// What most programs import.
+pub mod prelude {
+    pub use plimsoll_tensor::{
+        DType, Device, Error, Result, Scalar, Tensor, TensorOptions, enable_grad, inference_mode,
+        manual_seed, no_grad,
+    };
+}

@@ -1,0 +1,163 @@
+//! Where a device's memory went at its peak, in words: by kind and by source line, 80 columns wide. For a person at the end of a run;
+//! programs read [`super::peak_by_kind`] and [`super::peak_by_origin`].
+
+use std::fmt::Write;
+
+use plimsoll_core::{ByteSize, Device};
+use plimsoll_memory::{Row, Site};
+
+/// Lines named at most; the rest is one row.
+const MOST_LINES: usize = 12;
+/// Characters of the place in a row.
+const PLACE: usize = 34;
+
+/// The peak of a device by kind and by source line.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let x = Tensor::zeros(&[1024], (DType::F32, own))?;
+/// let report = memory::memory_report(own);
+/// assert!(report.contains("4.00 KiB") && report.contains("full") && report.contains("temporary"));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn memory_report(device: Device) -> String {
+    let (peak, reserved) =
+        (super::max_memory_allocated(device), super::max_memory_reserved(device));
+    let mut text = format!(
+        "Peak memory of {device}: {} allocated, {} reserved\nNow: {} allocated\n",
+        ByteSize(peak),
+        ByteSize(reserved),
+        ByteSize(super::memory_allocated(device))
+    );
+    text += &format!("\n{:<PLACE$} {:>11} {:>7} {:>7}\n", "by kind", "bytes", "share", "blocks");
+    for row in super::peak_by_kind(device) {
+        line(&mut text, &row.kind.to_string(), row.bytes, peak, &row.count.to_string());
+    }
+    text +=
+        &format!("\n{:<PLACE$} {:>11} {:>7}  {}\n", "by line", "bytes", "share", "operation, kind");
+    let places = places(&super::peak_by_origin(device));
+    for place in places.iter().take(MOST_LINES) {
+        line(&mut text, &place.name, place.bytes, peak, &place.what);
+    }
+    if let Some(rest) = places.get(MOST_LINES..).filter(|rest| !rest.is_empty()) {
+        let bytes = rest.iter().map(|place| place.bytes).sum();
+        line(&mut text, &format!("{} more lines", rest.len()), bytes, peak, "");
+    }
+    text
+}
+
+/// One row, cut to 80 columns.
+fn line(text: &mut String, name: &str, bytes: usize, whole: usize, last: &str) {
+    let share = 100.0 * bytes as f64 / whole.max(1) as f64;
+    let size = ByteSize(bytes).to_string();
+    let mut row = format!("{name:<PLACE$} {size:>11} {share:>6.1}%");
+    // Numbers stand under their heading, words after it.
+    let words = last.chars().any(char::is_alphabetic);
+    let _ = if words { write!(row, "  {last}") } else { write!(row, " {last:>7}") };
+    let cut: String = row.trim_end().chars().take(80).collect();
+    text.push_str(&cut);
+    text.push('\n');
+}
+
+/// What one source line holds.
+struct Place {
+    site: Site,
+    name: String,
+    bytes: usize,
+    /// Operation and kind of its largest part, and how many other parts there are.
+    what: String,
+    parts: usize,
+}
+
+/// The rows, which are sorted by size, gathered by source line.
+fn places(rows: &[Row]) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    for row in rows {
+        let origin = row.origin.get();
+        match places.iter_mut().find(|place| place.site == origin.site) {
+            Some(place) => {
+                place.bytes += row.bytes;
+                place.parts += 1;
+            }
+            None => places.push(Place {
+                site: origin.site,
+                name: place_name(origin.site),
+                bytes: row.bytes,
+                what: format!("{}, {}", origin.operation, row.kind),
+                parts: 1,
+            }),
+        }
+    }
+    for place in places.iter_mut().filter(|place| place.parts > 1) {
+        place.what += &format!(" +{}", place.parts - 1);
+    }
+    places.sort_by_key(|place| std::cmp::Reverse(place.bytes));
+    places
+}
+
+/// File and line; of a long path the end, which tells files apart.
+fn place_name(site: Site) -> String {
+    let name = site.to_string();
+    let length = name.chars().count();
+    if length <= PLACE {
+        return name;
+    }
+    let end: String = name.chars().skip(length - (PLACE - 1)).collect();
+    format!("…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn a_report_names_lines_and_kinds_within_80_columns() {
+        let device = crate::device::private_cpu(&Default::default()).unwrap();
+        let options = (DType::F32, device);
+        let kept: Vec<Tensor> = (0..3).map(|_| Tensor::zeros(&[1024], options).unwrap()).collect();
+        kept[0].mark_parameter();
+        let here = line!() + 1;
+        let other = Tensor::ones(&[256], options).unwrap();
+        let report = memory_report(device);
+        let parameter = report.lines().find(|line| line.starts_with("parameter")).unwrap();
+        assert_eq!(
+            parameter.split_whitespace().collect::<Vec<_>>(),
+            ["parameter", "4.00", "KiB", "30.8%", "1"]
+        );
+        let line = report.lines().find(|line| line.contains(&format!(":{here}"))).unwrap();
+        assert!(line.contains("1.00 KiB") && line.contains("full, temporary"), "{line}");
+        assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+        drop((kept, other));
+        assert!(memory_report(device).contains("Now: 0 B allocated"));
+    }
+
+    #[test]
+    fn the_smallest_of_many_lines_are_one_row() {
+        let device = crate::device::private_cpu(&Default::default()).unwrap();
+        let kept: Vec<Tensor> = (1..=MOST_LINES as i64 + 3)
+            .map(|i| {
+                let site = Site::Foreign(1_000_000 + i as u32);
+                plimsoll_memory::with_site(site, || {
+                    Tensor::zeros(&[i * 128], (DType::F32, device)).unwrap()
+                })
+            })
+            .collect();
+        let report = memory_report(device);
+        let rest = report.lines().last().unwrap();
+        // Blocks of 1, 2 and 3 times 512 bytes are the three smallest of fifteen.
+        assert!(rest.starts_with("3 more lines") && rest.contains("3.00 KiB"), "{report}");
+        drop(kept);
+    }
+
+    #[test]
+    fn long_paths_keep_their_end() {
+        assert_eq!(place_name(Site::Unknown), Site::Unknown.to_string());
+        let here = Site::caller().to_string();
+        let name = place_name(Site::caller());
+        assert!(name.chars().count() <= PLACE, "{name}");
+        let line = here.rsplit(':').next().unwrap().parse::<u32>().unwrap();
+        assert!(name.ends_with(&format!("report.rs:{}", line + 1)), "{name}");
+    }
+}
