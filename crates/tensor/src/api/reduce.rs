@@ -114,7 +114,14 @@ fn reduce(
 ) -> Result<Tensor> {
     let dtype = match reduction {
         Reduction::Sum if !x.dtype().is_float() => DType::I64,
-        Reduction::Argmax | Reduction::Argmin => DType::I64,
+        Reduction::Argmax | Reduction::Argmin if x.dtype() != DType::Bool => DType::I64,
+        Reduction::Argmax | Reduction::Argmin => {
+            let name = if reduction == Reduction::Argmax { "argmax" } else { "argmin" };
+            return Err(Error::dtype(
+                name,
+                "bools have no order to speak of; convert with `to` to an integer first",
+            ));
+        }
         Reduction::Any | Reduction::All => DType::Bool,
         Reduction::Mean if !x.dtype().is_float() => {
             return Err(Error::dtype(
@@ -129,5 +136,12 @@ fn reduce(
     };
     let mut op = Reduce { reduction, dims: Default::default(), keepdim, dtype };
     op.dims = normalize_dims(op.name(), dims, x.rank())?;
-    apply_one(&op, &[x], site)
+    let result = apply_one(&op, &[x], site)?;
+    // PyTorch answers any and all of uint8, its bool of old, in uint8.
+    match reduction {
+        Reduction::Any | Reduction::All if x.dtype() == DType::U8 => {
+            result.to_dtype(DType::U8, site)
+        }
+        _ => Ok(result),
+    }
 }

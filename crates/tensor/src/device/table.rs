@@ -11,13 +11,7 @@ use super::{Backend, Entry, host_source};
 static TABLE: OnceLock<RwLock<Vec<&'static Entry>>> = OnceLock::new();
 
 fn table() -> &'static RwLock<Vec<&'static Entry>> {
-    TABLE.get_or_init(|| RwLock::new(vec![keep(host())]))
-}
-
-fn keep(entry: Entry) -> &'static Entry {
-    let entry: &'static Entry = Box::leak(Box::new(entry));
-    entry.opened();
-    entry
+    TABLE.get_or_init(|| RwLock::new(vec![Box::leak(Box::new(host()))]))
 }
 
 /// The process-wide host device, with the configuration in force.
@@ -75,6 +69,6 @@ fn append(
     };
     let device = Device::from_slot(slot, kind, index, dry);
     let entry = make(device)?;
-    entries.push(keep(entry));
+    entries.push(Box::leak(Box::new(entry)));
     Ok(device)
 }

@@ -204,6 +204,7 @@ static AMIN: OpInfo = info(
     "The smallest element over some or all dimensions; NaN wins",
 );
 static ARGMAX: OpInfo = OpInfo {
+    dtypes: dtypes::NUMBERS,
     differentiable: false,
     cuda: false,
     ..info(
@@ -213,6 +214,7 @@ static ARGMAX: OpInfo = OpInfo {
     )
 };
 static ARGMIN: OpInfo = OpInfo {
+    dtypes: dtypes::NUMBERS,
     differentiable: false,
     cuda: false,
     ..info(

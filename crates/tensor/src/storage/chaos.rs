@@ -2,17 +2,25 @@
 //! seed. Whatever an operation assumes about memory staying put then fails in a test, not in a user's run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
-use super::tracked::Tracked;
+use parking_lot::Mutex;
 
-/// The chaos of one device; off unless a test, or the configuration key `chaos_seed`, turns it on.
+use super::Storage;
+
+/// The chaos of one device; off unless a test turns it on.
 #[derive(Default)]
 pub(crate) struct Chaos {
     /// The state of the random numbers; 0 while off.
     state: AtomicU64,
+    tracked: Mutex<Vec<Weak<Storage>>>,
 }
 
 impl Chaos {
+    pub(crate) const fn new() -> Chaos {
+        Chaos { state: AtomicU64::new(0), tracked: Mutex::new(Vec::new()) }
+    }
+
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
@@ -21,6 +29,10 @@ impl Chaos {
     /// Turns it on with a seed, or off.
     pub(crate) fn set(&self, seed: Option<u64>) {
         self.state.store(seed.map_or(0, |seed| seed | 1 << 63), Ordering::Relaxed);
+    }
+
+    pub(super) fn track(&self, storage: &Arc<Storage>) {
+        self.tracked.lock().push(Arc::downgrade(storage));
     }
 
     fn random(&self) -> u64 {
@@ -35,10 +47,22 @@ impl Chaos {
     }
 
     /// Takes up to two storages away, dropping or spilling.
-    pub(crate) fn strike(&self, tracked: &Tracked) {
+    pub(super) fn strike(&self) {
         for _ in 0..2 {
             let random = self.random();
-            if let Some(storage) = tracked.pick(random >> 8) {
+            let victim = {
+                let mut tracked = self.tracked.lock();
+                if tracked.is_empty() {
+                    return;
+                }
+                let index = (random >> 8) as usize % tracked.len();
+                let victim = tracked[index].upgrade();
+                if victim.is_none() {
+                    tracked.swap_remove(index);
+                }
+                victim
+            };
+            if let Some(storage) = victim {
                 storage.try_take_back(random & 1 == 0);
             }
         }

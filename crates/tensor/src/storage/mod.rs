@@ -8,11 +8,8 @@ pub(crate) mod chaos;
 pub(crate) mod claim;
 pub(crate) mod pin;
 pub(crate) mod place;
-pub(crate) mod recipe;
-mod release;
-mod residency;
+pub(crate) mod residency;
 pub(crate) mod roles;
-pub(crate) mod tracked;
 pub(crate) mod uses;
 
 use std::sync::Arc;
@@ -25,7 +22,7 @@ use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
 use crate::device::{self, Entry};
 use claim::Access;
 use place::Place;
-use recipe::Provenance;
+use residency::Residency;
 use roles::Roles;
 use uses::StreamUses;
 
@@ -48,7 +45,7 @@ pub struct Storage {
     home: StreamId,
     /// Work of asynchronous devices that touched it.
     pub(crate) uses: StreamUses,
-    provenance: Provenance,
+    residency: Residency,
 }
 
 impl Storage {
@@ -83,7 +80,7 @@ impl Storage {
         kind: Kind,
         home: StreamId,
     ) -> Arc<Storage> {
-        let storage = Arc::new(Storage {
+        Arc::new(Storage {
             entry,
             bytes,
             pins: AtomicU32::new(0),
@@ -95,12 +92,8 @@ impl Storage {
             roles: Roles::born_as(kind),
             home,
             uses: StreamUses::new(home),
-            provenance: Provenance::default(),
-        });
-        if entry.tracked().is_on() {
-            entry.tracked().add(&storage);
-        }
-        storage
+            residency: Residency::new(),
+        })
     }
 
     /// The device whose memory this is.
@@ -148,11 +141,9 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        match std::mem::replace(self.place.get_mut(), Place::Moving) {
-            // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
-            Place::Resident(block) => self.hand_to_streams(&block),
-            Place::Dropped(recipe) => release::recipe(recipe),
-            Place::Spilled(_) | Place::Moving => {}
+        // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
+        if let Some(block) = self.place.get_mut().block() {
+            self.uses.for_each_other_than(self.home, |stream| block.record_use(stream));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_memory::Block;
 
-use super::recipe::Recipe;
+use super::residency::Recipe;
 
 /// The place of a storage's bytes.
 pub(crate) enum Place {
