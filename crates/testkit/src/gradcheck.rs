@@ -126,7 +126,7 @@ fn forward(
         let values = if same { staged.clone() } else { subject::tensor(&point.inputs[i], device)? };
         let leaf = values.detach().requires_grad_(true)?;
         // A leaf may not be written in place; a copy of it may.
-        let written = instance.case.writes == Some(i);
+        let written = instance.case.writes.contains(&i);
         tensors.push(if written { leaf.clone_tensor()? } else { leaf.clone() });
         leaves.push(leaf);
     }

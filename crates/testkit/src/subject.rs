@@ -102,10 +102,10 @@ impl Stage {
     }
 
     /// Says which storage was written outside of what the call may write, if one was.
-    pub fn disturbed(&self, writes: Option<usize>) -> Result<Option<String>> {
+    pub fn disturbed(&self, writes: &[usize]) -> Result<Option<String>> {
         for (i, (placed, base)) in self.placed.iter().zip(&self.bases).enumerate() {
             let now = read(base)?;
-            let watched: Vec<usize> = if writes == Some(i) {
+            let watched: Vec<usize> = if writes.contains(&i) {
                 placed.holes()
             } else {
                 (0..placed.storage.len()).collect()

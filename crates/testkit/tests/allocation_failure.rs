@@ -65,7 +65,7 @@ fn fail_forward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
             return Ok(n - 1);
         }
         bench.check_failure(instance, &error, live_before);
-        let disturbed = stage.disturbed(None)?;
+        let disturbed = stage.disturbed(&[])?;
         assert_eq!(disturbed, None, "{}: a failed call wrote", instance.name());
 
         let outputs = case.call(&stage.inputs)?;
@@ -89,7 +89,7 @@ fn fail_backward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
             continue;
         }
         let leaf = staged.detach().requires_grad_(true)?;
-        tensors.push(if case.writes == Some(i) { leaf.clone_tensor()? } else { leaf.clone() });
+        tensors.push(if case.writes.contains(&i) { leaf.clone_tensor()? } else { leaf.clone() });
         leaves.push(leaf);
     }
     let (dtype, other) = (instance.dtype, instance.other);
@@ -146,8 +146,8 @@ fn every_operation_survives(bench: &Bench) {
         assert_eq!(bench.live_bytes(), 0, "{}: bytes left over", instance.name());
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(forward > 200, "only {forward} forward allocations failed");
-    assert!(backward > 100, "only {backward} backward allocations failed");
+    assert!(forward > 400, "only {forward} forward allocations failed");
+    assert!(backward > 450, "only {backward} backward allocations failed");
     assert_balanced(bench.device);
 }
 
@@ -166,10 +166,10 @@ fn a_training_step_survives_every_failed_allocation() {
     let failures = for_every_allocation_failure(|device| {
         let values: Vec<f32> = (0..24).map(|i| (i as f32 * 0.37).sin()).collect();
         let x = Tensor::from_slice(&values, &[4, 6], device)?;
-        let w = Tensor::from_slice(&values, &[4, 6], device)?.requires_grad_(true)?;
-        let gain = Tensor::ones(&[6], device)?.requires_grad_(true)?;
-        let hidden = x.mul(&w)?.gelu()?.mul(&gain)?.tanh()?;
-        hidden.exp()?.sum_dim(&[1], false)?.log()?.mean()?.backward()?;
+        let w = Tensor::from_slice(&values, &[6, 4], device)?.requires_grad_(true)?;
+        let gain = Tensor::ones(&[4], device)?.requires_grad_(true)?;
+        let hidden = x.matmul(&w)?.layer_norm(&[4], Some(&gain), None, 1e-5)?.gelu()?;
+        hidden.dropout(0.5, true)?.log_softmax(1)?.mean()?.neg()?.backward()?;
         let step =
             |p: &Tensor| p.detach().sub_(&p.grad().expect("a gradient").mul(0.1)?).map(|_| ());
         step(&w)?;

@@ -35,7 +35,7 @@ fn wrong(instance: &Instance<'_>, device: Device) -> Option<String> {
             return Some(how);
         }
     }
-    stage.disturbed(case.writes).expect("inputs can be read")
+    stage.disturbed(&case.writes).expect("inputs can be read")
 }
 
 fn every_operation_agrees(device: Device) {

@@ -6,7 +6,7 @@ use plimsoll_core::{DType, Result};
 use plimsoll_tensor::Tensor;
 
 use super::Case;
-use super::input::{any, distinct, mask, nonzero, special};
+use super::input::{any, distinct, mask, nonzero, positive, special};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, binary, float_dtype, lattice};
 
@@ -112,6 +112,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(host_numbers());
     cases.extend(alpha());
     cases.extend(comparisons());
+    cases.extend(pow());
     cases.extend(where_());
     cases
 }
@@ -323,6 +324,42 @@ fn comparisons() -> Vec<Case> {
             .oracle(|x| binary::compare(&x[0], &Array::host(2.5), |o| o == Ordering::Equal)),
     );
     rows
+}
+
+fn pow() -> Vec<Case> {
+    vec![
+        Case::new("pow", "torch.pow(a, 2)", [any(&[2, 3, 4])])
+            .run(|t| t[0].pow(2))
+            .oracle(|x| binary::pow(&x[0], &Array::host(2i64)))
+            .gradient(&[0]),
+        Case::new("pow", "torch.pow(a, 3)", [special(&[17])])
+            .run(|t| t[0].pow(3))
+            .oracle(|x| binary::pow(&x[0], &Array::host(3i64)))
+            .plain(),
+        Case::new("pow", "torch.pow(a, 0.5)", [positive(&[3, 4])])
+            .run(|t| t[0].pow(0.5))
+            .oracle(|x| binary::pow(&x[0], &Array::host(0.5)))
+            .gradient(&[0]),
+        Case::new("pow", "torch.pow(a, -1.5)", [positive(&[3, 4])])
+            .run(|t| t[0].pow(-1.5))
+            .oracle(|x| binary::pow(&x[0], &Array::host(-1.5)))
+            .gradient(&[0]),
+        Case::new("pow", "a.pow_(2)", [any(&[2, 3])])
+            .writes(0, |t| t[0].pow_(2).map(|_| ()))
+            .oracle(|x| binary::pow(&x[0], &Array::host(2i64)))
+            .dtypes(&NOT_BOOL)
+            .gradient(&[0]),
+        Case::new("pow", "torch.pow(a, 3, out=b)", [any(&[3, 4]), any(&[3, 4])])
+            .writes(1, |t| t[0].pow_out(3, &t[1]))
+            .oracle(|x| binary::pow(&x[0], &Array::host(3i64)))
+            .dtypes(&NOT_BOOL)
+            .taking_only_these()
+            .only(&[Contiguous, Transposed, Stepped]),
+        Case::new("pow", "torch.pow(a, 0)", [special(&[17])])
+            .run(|t| t[0].pow(0))
+            .oracle(|x| binary::pow(&x[0], &Array::host(0i64)))
+            .plain(),
+    ]
 }
 
 fn where_() -> Vec<Case> {

@@ -108,8 +108,12 @@ pub struct Case {
     pub pairs: Option<fn(DType, DType) -> bool>,
     /// The arrangements that its inputs come in.
     pub arrangements: Vec<Arrangement>,
-    /// The input that the call writes to, if it does.
-    pub writes: Option<usize>,
+    /// The inputs that the call writes to.
+    pub writes: Vec<usize>,
+    /// Whether it draws random numbers, so that PyTorch's result has the same dtype and place but other values.
+    pub random: bool,
+    /// Whether the result is row-major here while PyTorch's strides are an accident of how it computes.
+    pub row_major: bool,
     /// Whether some arrangements are refused (`view` of a transposed tensor), as PyTorch does.
     pub may_refuse: bool,
     /// The inputs that have a derivative.
@@ -136,7 +140,9 @@ impl Case {
             silent_otherwise: false,
             pairs: None,
             arrangements: Arrangement::ALL.to_vec(),
-            writes: None,
+            writes: vec![],
+            random: false,
+            row_major: false,
             may_refuse: false,
             gradients: vec![],
             tolerance: Tolerance { ulps: 4.0, floor: 0.0 },
@@ -156,15 +162,37 @@ impl Case {
 
     /// The call in Plimsoll, where it writes to input `target`: the result is that input afterwards.
     pub(crate) fn writes(
-        mut self,
+        self,
         target: usize,
         f: impl Fn(&Inputs) -> Result<()> + Send + Sync + 'static,
     ) -> Case {
-        self.writes = Some(target);
+        self.writes_all(&[target], f)
+    }
+
+    /// The call in Plimsoll, where it writes to several inputs, which are its results.
+    pub(crate) fn writes_all(
+        mut self,
+        targets: &[usize],
+        f: impl Fn(&Inputs) -> Result<()> + Send + Sync + 'static,
+    ) -> Case {
+        self.writes = targets.to_vec();
+        let targets = targets.to_vec();
         self.run = Some(Box::new(move |t| {
             f(t)?;
-            Ok(vec![t[target].clone()])
+            Ok(targets.iter().map(|&target| t[target].clone()).collect())
         }));
+        self
+    }
+
+    /// The result is row-major here; PyTorch's strides are an accident of how it computes.
+    pub(crate) fn row_major(mut self) -> Case {
+        self.row_major = true;
+        self
+    }
+
+    /// The call draws random numbers: the oracle tells each one, PyTorch's are others.
+    pub(crate) fn random(mut self) -> Case {
+        self.random = true;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Tensors from nothing. Random ones are told by the oracle's Philox in `tests/random.rs`.
+//! Tensors from nothing. Random ones are in `random.rs`.
 
 use plimsoll_core::DType;
 use plimsoll_tensor::Tensor;

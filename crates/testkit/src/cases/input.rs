@@ -78,6 +78,16 @@ pub(crate) fn edges(shape: &[usize]) -> Input {
     Input { values: Values::Edges, ..any(shape) }
 }
 
+/// Indices below `size`.
+pub(crate) fn below(size: usize, shape: &[usize]) -> Input {
+    Input { values: Values::Below(size), wanted: Wanted::Fixed(DType::I64), ..any(shape) }
+}
+
+/// Indices into `size` places, some counted from the end, none twice.
+pub(crate) fn places(size: usize, shape: &[usize]) -> Input {
+    Input { values: Values::Places(size), wanted: Wanted::Fixed(DType::I64), ..any(shape) }
+}
+
 /// A bool mask.
 pub(crate) fn mask(shape: &[usize]) -> Input {
     any(shape).of(DType::Bool)

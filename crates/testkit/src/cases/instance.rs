@@ -81,7 +81,7 @@ impl<'a> Instance<'a> {
 
     /// Whether the call writes to a tensor whose elements share memory, which is refused everywhere.
     pub fn writes_to_expanded(&self) -> bool {
-        self.case.writes.is_some_and(|target| self.arrangements[target] == Arrangement::Expanded)
+        self.case.writes.iter().any(|&target| self.arrangements[target] == Arrangement::Expanded)
     }
 }
 

@@ -11,8 +11,13 @@ mod binary;
 mod case;
 mod copy;
 mod create;
+mod index;
 mod input;
 mod instance;
+mod join;
+mod linalg;
+mod nn;
+mod random;
 mod reduce;
 mod unary;
 mod views;
@@ -24,10 +29,15 @@ pub(crate) use instance::fingerprint;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 6] = [
+    let families: [(&'static str, Vec<Case>); 11] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("reduce", reduce::cases()),
+        ("linalg", linalg::cases()),
+        ("nn", nn::cases()),
+        ("join", join::cases()),
+        ("index", index::cases()),
+        ("random", random::cases()),
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),

@@ -4,17 +4,21 @@ use plimsoll_core::{DType, Result};
 use plimsoll_tensor::Tensor;
 
 use super::Case;
-use super::input::{Input, any, distinct, special};
+use super::input::{Input, any, distinct, nonzero, special};
 use crate::layouts::Arrangement::{Contiguous, Offset};
 use crate::oracle::{Array, reduce};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+const NOT_BOOL: [DType; 7] =
+    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(sum());
     cases.extend(mean());
     cases.extend(extremes());
+    cases.extend(positions());
+    cases.extend(truth());
     cases
 }
 
@@ -50,7 +54,7 @@ fn sum() -> Vec<Case> {
     };
     let mut rows = vec![
         whole(any(&[2, 3, 4])).gradient(&[0]),
-        whole(special(&[17])).dtypes(&FLOATS).taking_only_these().plain(),
+        whole(special(&[17])).plain(),
         whole(any(&[0, 3])).plain(),
         whole(any(&[])).only(&[Contiguous, Offset]).gradient(&[0]),
         whole(any(&[5000])).plain().tolerance(16.0, 200.0),
@@ -103,6 +107,59 @@ fn extremes() -> Vec<Case> {
             over(any(&[]), (&[], false)).only(&[Contiguous, Offset]),
             over(any(&[37, 67]), (&[0], false)).brief(),
             over(any(&[37, 67]), (&[1], false)).brief(),
+        ]);
+    }
+    rows
+}
+
+fn positions() -> Vec<Case> {
+    type Position = fn(&Tensor, Option<i64>, bool) -> Result<Tensor>;
+    type OraclePosition = fn(&Array, Option<i64>, bool) -> Array;
+    let each: [(&'static str, Position, OraclePosition); 2] =
+        [("argmax", Tensor::argmax, reduce::argmax), ("argmin", Tensor::argmin, reduce::argmin)];
+    let mut rows = Vec::new();
+    for (op, run, oracle) in each {
+        let row = |input, dim: Option<i64>, keepdim: bool| {
+            let asked = dim.map_or("None".to_string(), |d| d.to_string());
+            let keep = if keepdim { "True" } else { "False" };
+            Case::new(op, format!("a.{op}({asked}, keepdim={keep})"), [input])
+                .run(move |t| run(&t[0], dim, keepdim))
+                .oracle(move |x| oracle(&x[0], dim, keepdim))
+                .dtypes(&NOT_BOOL)
+        };
+        rows.extend([
+            row(distinct(&[2, 3, 4]), None, false),
+            row(distinct(&[2, 3, 4]), Some(0), false),
+            row(distinct(&[2, 3, 4]), Some(-1), true),
+            row(any(&[3, 7]), Some(1), false),
+            row(special(&[17, 2]), Some(0), false).brief(),
+            row(special(&[2, 19]), Some(1), false).brief(),
+            row(any(&[]), None, false).only(&[Contiguous, Offset]),
+            row(any(&[0, 3]), Some(1), false).plain(),
+            row(any(&[37, 67]), Some(1), false).brief(),
+        ]);
+    }
+    rows
+}
+
+fn truth() -> Vec<Case> {
+    type Truth = fn(&Tensor) -> Result<Tensor>;
+    type OracleTruth = fn(&Array) -> Array;
+    let each: [(&'static str, Truth, OracleTruth); 2] =
+        [("any", Tensor::any, reduce::any), ("all", Tensor::all, reduce::all)];
+    let mut rows = Vec::new();
+    for (op, run, oracle) in each {
+        let row = |input| {
+            Case::new(op, format!("a.{op}()"), [input])
+                .run(move |t| run(&t[0]))
+                .oracle(move |x| oracle(&x[0]))
+        };
+        rows.extend([
+            row(any(&[2, 3, 4])),
+            row(nonzero(&[2, 3])),
+            row(special(&[17])).plain(),
+            row(any(&[0, 3])).plain(),
+            row(any(&[])).only(&[Contiguous, Offset]),
         ]);
     }
     rows

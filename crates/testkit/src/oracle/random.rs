@@ -1,5 +1,12 @@
 //! Philox4x32-10, the counter-based generator, from its paper (Salmon et al., 2011): the runtime's random
-//! numbers are a function of seed, offset and logical index, so the oracle can tell each one.
+//! numbers are a function of seed, offset and logical index, so the oracle can tell each one. Here the offset is 0:
+//! a generator that was just seeded.
+
+use std::f64::consts::PI;
+
+use plimsoll_core::DType;
+
+use super::{Array, Number};
 
 /// Ten rounds on a 128-bit counter under a 64-bit key; four 32-bit numbers come out.
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
@@ -13,6 +20,70 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
         k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
     }
     c
+}
+
+/// The 32-bit words of a seed's stream: word `i` is lane `i % 4` of counter `i / 4`.
+fn word(seed: u64, i: usize) -> u32 {
+    let counter = (i / 4) as u64;
+    let block =
+        philox([counter as u32, (counter >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32]);
+    block[i % 4]
+}
+
+/// Two words as one number, the first one low.
+fn wide_word(seed: u64, i: usize) -> u64 {
+    u64::from(word(seed, 2 * i + 1)) << 32 | u64::from(word(seed, 2 * i))
+}
+
+/// A fraction in [0, 1) for element `i` with `bits` bits.
+fn unit(seed: u64, i: usize, bits: u32) -> f64 {
+    if bits > 32 {
+        (wide_word(seed, i) >> (64 - bits)) as f64 / 2f64.powi(bits as i32)
+    } else {
+        f64::from(word(seed, i) >> (32 - bits)) / 2f64.powi(bits as i32)
+    }
+}
+
+/// Uniform numbers from `low` to before `high`, with as many random bits as the dtype holds.
+pub fn uniform(dtype: DType, shape: &[usize], low: f64, high: f64, seed: u64) -> Array {
+    let bits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        DType::F32 => 24,
+        _ => 53,
+    };
+    numbered(dtype, shape, |i| Number::Float(low + (high - low) * unit(seed, i, bits)))
+}
+
+/// Normal numbers by Box and Muller: elements 2j and 2j + 1 share a radius and an angle.
+pub fn normal(dtype: DType, shape: &[usize], mean: f64, deviation: f64, seed: u64) -> Array {
+    let bits = if dtype == DType::F64 { 53 } else { 24 };
+    numbered(dtype, shape, |i| {
+        let pair = i / 2 * 2;
+        let radius = (-2.0 * (1.0 - unit(seed, pair, bits)).ln()).sqrt();
+        let angle = 2.0 * PI * unit(seed, pair + 1, bits);
+        let part = if i % 2 == 0 { angle.cos() } else { angle.sin() };
+        Number::Float(mean + deviation * radius * part)
+    })
+}
+
+/// Whole numbers from `low` to before `high`: the high half of a 64-bit draw times the range.
+pub fn randint(dtype: DType, shape: &[usize], low: i64, high: i64, seed: u64) -> Array {
+    let range = (high - low) as u128;
+    numbered(dtype, shape, |i| {
+        Number::Int(low + ((u128::from(wide_word(seed, i)) * range) >> 64) as i64)
+    })
+}
+
+/// Which of `count` elements dropout with probability `p` keeps.
+pub fn kept(count: usize, p: f64, seed: u64) -> Vec<bool> {
+    (0..count).map(|i| unit(seed, i, 24) >= p).collect()
+}
+
+/// An array whose `i`-th element in row-major order is `f(i)`.
+fn numbered(dtype: DType, shape: &[usize], f: impl Fn(usize) -> Number) -> Array {
+    let count = shape.iter().product();
+    Array::new(dtype, shape, (0..count).map(f).collect())
 }
 
 #[cfg(test)]

@@ -90,11 +90,11 @@ fn scatter_add_adds_along_every_dimension() {
             let source = Held::random(&mut lot, dtype, &source_shape, false);
             let (at, added) = (index.values(), source.values());
             let mut want = x.values();
-            for (i, &index) in at.iter().enumerate() {
+            for i in 0..at.len() {
                 let mut place = unravel(&index_shape, i);
                 let from = ravel(&source_shape, &place);
                 if let Some(along) = place.get_mut(dim) {
-                    *along = index as usize;
+                    *along = at[i] as usize;
                 }
                 let to = &mut want[ravel(&shape, &place)];
                 *to = if dtype == DType::Bool {
@@ -163,10 +163,7 @@ fn advanced_positions(shape: &[usize], dims: &[usize], index: &[Held]) -> (Vec<u
     (result, positions)
 }
 
-/// The input's shape, the indexed dimensions, and the shape of each index.
-type AdvancedCase = (Vec<usize>, Vec<usize>, Vec<Vec<usize>>);
-
-fn advanced_cases() -> Vec<AdvancedCase> {
+fn advanced_cases() -> Vec<(Vec<usize>, Vec<usize>, Vec<Vec<usize>>)> {
     vec![
         (vec![7], vec![0], vec![vec![]]),
         (vec![7], vec![0], vec![vec![4, 3]]),

@@ -1,0 +1,55 @@
+//! Joining tensors.
+
+use plimsoll_core::DType;
+use plimsoll_tensor::Tensor;
+
+use super::Case;
+use super::input::{Input, any};
+use crate::layouts::Arrangement::{Contiguous, Stepped, Transposed};
+use crate::oracle::join;
+
+pub(super) fn cases() -> Vec<Case> {
+    let cat = |inputs: [Input; 2], dim: i64| {
+        Case::new("cat", format!("torch.cat([a, b], {dim})"), inputs)
+            .run(move |t| Tensor::cat(&[&t[0], &t[1]], dim))
+            .oracle(move |x| join::cat(&[&x[0], &x[1]], dim))
+    };
+    let three = |inputs: [Input; 3], dim: i64| {
+        Case::new("cat", format!("torch.cat([a, b, c], {dim})"), inputs)
+            .run(move |t| Tensor::cat(&[&t[0], &t[1], &t[2]], dim))
+            .oracle(move |x| join::cat(&[&x[0], &x[1], &x[2]], dim))
+    };
+    let stack = |shape: &[usize], dim: i64| {
+        Case::new("stack", format!("torch.stack([a, b], {dim})"), [any(shape), any(shape)])
+            .run(move |t| Tensor::stack(&[&t[0], &t[1]], dim))
+            .oracle(move |x| join::stack(&[&x[0], &x[1]], dim))
+    };
+    vec![
+        cat([any(&[2, 3]), any(&[4, 3])], 0).gradient(&[0, 1]),
+        cat([any(&[2, 3]), any(&[2, 2])], 1).gradient(&[0, 1]),
+        cat([any(&[2, 3, 2]), any(&[2, 1, 2])], -2).gradient(&[0, 1]),
+        three([any(&[2, 3, 4]), any(&[2, 3, 1]), any(&[2, 3, 2])], -1).gradient(&[0, 1, 2]),
+        three([any(&[0]), any(&[2, 3]), any(&[0, 3])], 0).plain(),
+        cat([any(&[0]), any(&[0])], 0).plain(),
+        cat([any(&[70]), any(&[3])], 0).brief(),
+        cat([any(&[3]), any(&[2]).other()], 0).pairs(|_, _| true),
+        Case::new("cat", "torch.cat([a], 0)", [any(&[3, 4])])
+            .run(|t| Tensor::cat(&[&t[0]], 0))
+            .oracle(|x| join::cat(&[&x[0]], 0))
+            .gradient(&[0]),
+        Case::new("cat", "torch.cat([a, a], 1)", [any(&[3, 4]).of(DType::F64)])
+            .run(|t| Tensor::cat(&[&t[0], &t[0]], 1))
+            .oracle(|x| join::cat(&[&x[0], &x[0]], 1))
+            .gradient(&[0])
+            .plain(),
+        Case::new("cat", "torch.cat([a, b], 0, out=c)", [any(&[2, 3]), any(&[1, 3]), any(&[3, 3])])
+            .writes(2, |t| Tensor::cat_out(&[&t[0], &t[1]], 0, &t[2]))
+            .oracle(|x| join::cat(&[&x[0], &x[1]], 0))
+            .only(&[Contiguous, Transposed, Stepped]),
+        stack(&[2, 3], 0).gradient(&[0, 1]),
+        stack(&[2, 3], 1).gradient(&[0, 1]),
+        stack(&[2, 3], -1).gradient(&[0, 1]),
+        stack(&[], 0).gradient(&[0, 1]),
+        stack(&[0, 2], 0).plain(),
+    ]
+}
