@@ -68,6 +68,7 @@ pub struct Configuration {
     pub(crate) simd: Option<SimdLevel>,
     pub(crate) spill: bool,
     pub(crate) dry_upper_bounds: bool,
+    pub(crate) chaos_seed: Option<u64>,
     given_by: [GivenBy; keys::COUNT],
 }
 
@@ -103,6 +104,7 @@ impl Default for Configuration {
             simd: None,
             spill: false,
             dry_upper_bounds: false,
+            chaos_seed: None,
             given_by: std::array::from_fn(|_| GivenBy::Default),
         }
     }
@@ -261,6 +263,11 @@ impl Configuration {
     /// Whether the dry run takes an upper bound where a size depends on data.
     pub fn dry_upper_bounds(&self) -> bool {
         self.dry_upper_bounds
+    }
+
+    /// For tests: the seed by which memory of storages that nobody uses is taken away between operations.
+    pub fn chaos_seed(&self) -> Option<u64> {
+        self.chaos_seed
     }
 }
 

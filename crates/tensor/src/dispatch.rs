@@ -18,7 +18,7 @@ use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
 use crate::storage::pin::Pins;
-use crate::storage::residency;
+use crate::storage::recipe;
 use plimsoll_kernels::Meta;
 
 /// Where results go.
@@ -62,7 +62,7 @@ pub(crate) fn apply_on(
     dest: Dest<'_>,
     site: Site,
 ) -> Result<Outputs> {
-    residency::between_operations(entry);
+    entry.between_operations();
     let needs = rules::needs(op.info(), inputs);
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
     match op.infer(&metas, needs)? {
@@ -137,7 +137,7 @@ impl Call<'_> {
             write_pins.add(output.storage())?;
         }
         let fresh = matches!(dest, Dest::New);
-        let dependents = if fresh { None } else { Some(residency::pin_dependents(&outputs)?) };
+        let dependents = if fresh { None } else { Some(recipe::pin_dependents(&outputs)?) };
         let saved = self.save_inputs(saves, dest)?;
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -153,12 +153,12 @@ impl Call<'_> {
                 for output in &outputs {
                     output.storage().written_by(origin);
                 }
+            } else if self.entry.tracked().is_on() {
+                // Under the claim, so that the versions are those that the kernel read.
+                recipe::remember(self.op, self.inputs, &outputs, origin);
             }
         }
         drop(dependents);
-        if fresh {
-            residency::remember_recipe(self.entry, self.op, self.inputs, &outputs, origin);
-        }
         if self.needs.any() {
             let recorded = Recorded {
                 op: self.op,

@@ -219,6 +219,27 @@ fn beyond_the_capacity_is_out_of_memory_with_a_report_and_survived() -> Outcome 
 }
 
 #[test]
+fn an_index_out_of_range_is_told_when_the_host_next_waits() -> Outcome {
+    let device = stand_in();
+    let x = ones(device);
+    let index = Tensor::from_slice(&[5i64, 1000], &[2], device)?;
+    let line = line!() + 1;
+    let picked = x.gather(0, &index)?; // returns; the stream finds out later
+    let error = picked.add(1.0)?.to_vec::<f32>().unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_index() && error.operation() == Some("gather"), "{text}");
+    assert!(text.contains("1000") && text.contains(&format!("streams.rs:{line}")), "{text}");
+    let fine = x.gather(0, &index.narrow(0, 0, 1)?)?;
+    assert_eq!(fine.to_vec::<f32>()?, [1.0], "the device works on");
+    assert_eq!(
+        x.gt(0.0)?.nonzero()?.shape(),
+        [1000, 1],
+        "a size that only data tells is waited for"
+    );
+    Ok(())
+}
+
+#[test]
 fn training_on_the_stand_in_gives_what_the_cpu_gives() -> Outcome {
     let run = |device: Device| -> Result<Vec<f32>> {
         let x = Tensor::arange(0, 12, 1, DType::F32)?.view(&[3, 4])?.to(device)?;

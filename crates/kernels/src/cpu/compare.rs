@@ -112,7 +112,9 @@ mod tests {
     use crate::cpu::testing::{Held, Lot, assert_close, check_binary, float, launch_all, shapes};
     use plimsoll_core::DType;
 
-    const TESTS: [(Comparison, fn(f64, f64) -> bool); 6] = [
+    type Test = (Comparison, fn(f64, f64) -> bool);
+
+    const TESTS: [Test; 6] = [
         (Comparison::Eq, |a, b| a == b),
         (Comparison::Ne, |a, b| a != b),
         (Comparison::Lt, |a, b| a < b),

@@ -33,14 +33,8 @@ pub(super) trait Real:
 {
     /// Positive infinity.
     const INFINITY: Self;
-    /// Not a number.
-    const NAN: Self;
     /// The nearest value to a constant.
     fn of(value: f64) -> Self;
-    /// The magnitude of `self` with the sign of `sign`.
-    fn copysign(self, sign: Self) -> Self;
-    /// Without its sign.
-    fn abs(self) -> Self;
     /// Correctly rounded.
     fn sqrt(self) -> Self;
     /// `self * b + c`, fused where the level has it.
@@ -55,8 +49,6 @@ pub(super) trait Real:
     fn erf<L: Level>(self) -> Self;
     /// `self` to the power of `exponent`.
     fn pow(self, exponent: Self) -> Self;
-    /// Whether it is not a number.
-    fn is_nan(self) -> bool;
 }
 
 macro_rules! real {
@@ -75,18 +67,9 @@ macro_rules! real {
 
         impl Real for $type {
             const INFINITY: Self = $type::INFINITY;
-            const NAN: Self = $type::NAN;
             #[inline(always)]
             fn of(value: f64) -> Self {
                 value as $type
-            }
-            #[inline(always)]
-            fn copysign(self, sign: Self) -> Self {
-                $type::copysign(self, sign)
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $type::abs(self)
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -115,10 +98,6 @@ macro_rules! real {
             #[inline(always)]
             fn pow(self, exponent: Self) -> Self {
                 $type::powf(self, exponent)
-            }
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                $type::is_nan(self)
             }
         }
     };

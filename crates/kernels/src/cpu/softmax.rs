@@ -164,7 +164,7 @@ impl<const LOG: bool> Normalize<2> for Forward<LOG> {
         let zero = T::Wide::ZERO;
         let mut tops = [-T::Wide::INFINITY; RUN];
         let mut run = [zero; RUN];
-        // SAFETY (this and below): runs are inside the line, for which the caller vouches.
+        // SAFETY: runs are inside the line, for which the caller vouches.
         runs(len, |at, count| unsafe {
             read_run(x.add(at), width, &mut run[..count]);
             for (top, &value) in tops.iter_mut().zip(&run[..count]) {
@@ -263,7 +263,7 @@ impl<const LOG: bool> Normalize<3> for Backward<LOG> {
         let width = size_of::<T>();
         let zero = T::Wide::ZERO;
         let (mut g, mut v, mut sums) = ([zero; RUN], [zero; RUN], [zero; RUN]);
-        // SAFETY (this and below): runs are inside the line, for which the caller vouches.
+        // SAFETY: runs are inside the line, for which the caller vouches.
         runs(len, |at, count| unsafe {
             read_run(grad.add(at), width, &mut g[..count]);
             read_run(y.add(at), width, &mut v[..count]);
@@ -331,7 +331,7 @@ mod tests {
         let len = shape.get(dim).copied().unwrap_or(1);
         let inner: usize = shape.iter().skip(dim + 1).product();
         let mut out = vec![0.0; inputs[0].len()];
-        let count = if len == 0 { 0 } else { out.len() / len };
+        let count = out.len().checked_div(len).unwrap_or(0);
         for line in 0..count {
             let start = line / inner * inner * len + line % inner;
             let lines: Vec<Vec<f64>> = inputs

@@ -140,7 +140,12 @@ pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
 /// have returned. Parts must not wait for each other: one thread may run several, one after another. A
 /// panic in a part reaches the caller once the others have finished.
 pub fn fork(parts: usize, body: impl Fn(usize) + Sync) {
-    if parts <= 1 || threads() <= 1 || !pool::try_fork(parts, &body) {
+    fork_dyn(parts, &body);
+}
+
+/// [`fork`] with the closure's type forgotten: hundreds of kernels share this one copy of the pool's code.
+fn fork_dyn(parts: usize, body: &(dyn Fn(usize) + Sync)) {
+    if parts <= 1 || threads() <= 1 || !pool::try_fork(parts, body) {
         (0..parts).for_each(body);
     }
 }

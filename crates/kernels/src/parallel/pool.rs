@@ -37,8 +37,8 @@ type Payload = Box<dyn Any + Send>;
 /// A job's closure with its type forgotten.
 #[derive(Clone, Copy)]
 struct Job {
-    body: *const (),
-    call: unsafe fn(*const (), usize),
+    /// Alive until every part is counted; `None` before the first job.
+    body: Option<*const (dyn Fn(usize) + Sync)>,
     /// The caller's thread count, in force inside the parts too so that nested partitions agree.
     threads: usize,
 }
@@ -72,7 +72,7 @@ unsafe impl Sync for Pool {}
 
 static POOL: Pool = Pool {
     busy: AtomicBool::new(false),
-    job: UnsafeCell::new(Job { body: ptr::null(), call: call_nothing, threads: 1 }),
+    job: UnsafeCell::new(Job { body: None, threads: 1 }),
     ticket: AtomicU64::new(0),
     done: AtomicU32::new(0),
     caller_sleeps: AtomicBool::new(false),
@@ -82,19 +82,10 @@ static POOL: Pool = Pool {
     panic: AtomicPtr::new(ptr::null_mut()),
 };
 
-unsafe fn call_nothing(_: *const (), _: usize) {}
-
-/// # Safety
-/// `body` points to a live `F`.
-unsafe fn call_body<F: Fn(usize) + Sync>(body: *const (), part: usize) {
-    // SAFETY: by the contract above.
-    unsafe { (*body.cast::<F>())(part) }
-}
-
 /// Runs `body(0..parts)` on the pool and returns true, or returns false, having done nothing, where the
 /// caller should run inline: the pool is busy (perhaps with the job that this thread is part of), has no
 /// workers, or cannot number so many parts.
-pub(super) fn try_fork<F: Fn(usize) + Sync>(parts: usize, body: &F) -> bool {
+pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
     if parts > MOST_PARTS
         || POOL.busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
     {
@@ -108,9 +99,11 @@ pub(super) fn try_fork<F: Fn(usize) + Sync>(parts: usize, body: &F) -> bool {
         POOL.busy.store(false, Ordering::Release);
         return false;
     }
+    // SAFETY: only forgets how long the closure lives. It is called until every part is counted, which this function waits for.
+    let body: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(body) };
     // SAFETY: this thread holds `busy` and the ticket is closed: see Note [Who may read the job].
     unsafe {
-        *POOL.job.get() = Job { body: ptr::from_ref(body).cast(), call: call_body::<F>, threads };
+        *POOL.job.get() = Job { body: Some(ptr::from_ref(body)), threads };
     }
     publish(parts);
     while let Some(part) = claim() {
@@ -163,8 +156,12 @@ fn run_part(part: usize) {
     // SAFETY: this thread has claimed a part and not counted it: see Note [Who may read the job].
     let job = unsafe { *POOL.job.get() };
     let outside = THREADS_HERE.replace(job.threads);
-    // SAFETY: `try_fork` keeps the closure alive until every part is counted.
-    let result = catch_unwind(AssertUnwindSafe(|| unsafe { (job.call)(job.body, part) }));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(body) = job.body {
+            // SAFETY: `try_fork` keeps the closure alive until every part is counted.
+            unsafe { (*body)(part) }
+        }
+    }));
     THREADS_HERE.set(outside);
     if let Err(payload) = result {
         let payload = Box::into_raw(Box::new(payload));

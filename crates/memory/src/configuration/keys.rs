@@ -23,7 +23,7 @@ pub struct Key {
     pub(super) show: fn(&Configuration) -> String,
 }
 
-pub(super) const COUNT: usize = 18;
+pub(super) const COUNT: usize = 19;
 
 /// Keys that act only on cached or split blocks.
 pub(super) const NEED_CACHING: [&str; 5] = [
@@ -186,6 +186,14 @@ pub(super) static KEYS: [Key; COUNT] = [
         help: "under a limit, move storages that nobody uses at the moment to slower memory",
         set: |c, v| text::flag(v).map(|on| c.spill = on),
         show: |c| c.spill.to_string(),
+    },
+    Key {
+        name: "chaos_seed",
+        unit: "a number, or off",
+        default: "off",
+        help: "for tests: between operations, take memory of storages that nobody uses away at random",
+        set: |c, v| text::seed_or_off(v).map(|seed| c.chaos_seed = seed),
+        show: |c| c.chaos_seed.map_or("off".to_string(), |seed| seed.to_string()),
     },
     Key {
         name: "dry_upper_bounds",

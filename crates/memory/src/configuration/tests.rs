@@ -14,7 +14,7 @@ fn every_key_shows_a_value_that_it_reads_back() {
                 roundup_power2_divisions:[256:1,512:2,1024:4,>:8],garbage_collection_threshold:0.8,\
                 memory_limit:1.5GiB,memory_soft_limit:512 MiB,per_process_memory_fraction:0.5,\
                 huge_pages:False,pinned_limit:1GB,history:alloc,history_entries:7,threads:3,simd:avx2,\
-                spill:true,dry_upper_bounds:True";
+                spill:true,chaos_seed:7,dry_upper_bounds:True";
     let first = Configuration::parse(text).unwrap();
     let again = Configuration::parse(&first.to_text()).unwrap();
     assert_eq!(first.describe(), again.describe());

@@ -112,6 +112,13 @@ pub(super) fn count_or_auto(value: &str) -> Result<Option<NonZeroUsize>, Expecte
     }
 }
 
+pub(super) fn seed_or_off(value: &str) -> Result<Option<u64>, Expected> {
+    match value {
+        "off" => Ok(None),
+        value => value.parse().map(Some).map_err(|_| "expected a whole number, or off".to_string()),
+    }
+}
+
 /// Whole MiB, as bytes.
 pub(super) fn mebibytes(value: &str, at_least: usize) -> Result<usize, Expected> {
     let expected = || format!("expected a whole number of MiB, at least {at_least}");

@@ -15,6 +15,7 @@ use crate::operation::Metas;
 use crate::random::Generator;
 use crate::storage::Storage;
 use crate::storage::chaos::Chaos;
+use crate::storage::tracked::Tracked;
 
 /// How a device runs kernels.
 pub(crate) enum Backend {
@@ -46,6 +47,8 @@ pub(crate) struct Entry {
     spill: &'static Arena,
     backend: Backend,
     generator: Mutex<Generator>,
+    /// Its storages, while it takes memory back.
+    tracked: Tracked,
     chaos: Chaos,
     configuration: Configuration,
     /// Host memory of copies that run by themselves, until they have.
@@ -67,7 +70,8 @@ impl Entry {
             spill: spill_arena(),
             backend,
             generator: Mutex::new(Generator::DEFAULT),
-            chaos: Chaos::new(),
+            tracked: Tracked::default(),
+            chaos: Chaos::default(),
             configuration,
             kept: Mutex::new(Vec::new()),
             fault: None,
@@ -111,8 +115,36 @@ impl Entry {
         &self.generator
     }
 
-    pub(crate) fn chaos(&self) -> &Chaos {
-        &self.chaos
+    pub(crate) fn tracked(&self) -> &Tracked {
+        &self.tracked
+    }
+
+    /// Begins its life in the table: taking memory back starts where the configuration asks for it. A dry run takes nothing back:
+    /// its bytes are those of a run in which everything stays.
+    pub(super) fn opened(&'static self) {
+        if self.device.is_dry() {
+            return;
+        }
+        if self.configuration.spill() {
+            self.tracked.turn_on();
+            self.arena.set_reclaimer(self);
+        }
+        self.set_chaos(self.configuration.chaos_seed());
+    }
+
+    pub(super) fn set_chaos(&self, seed: Option<u64>) {
+        if seed.is_some() {
+            self.tracked.turn_on();
+        }
+        self.chaos.set(seed);
+    }
+
+    /// Lets the chaos of tests take a storage away. Costs one load when it is off.
+    #[inline]
+    pub(crate) fn between_operations(&self) {
+        if self.chaos.is_on() {
+            self.chaos.strike(&self.tracked);
+        }
     }
 
     /// Whether work is queued and runs later.

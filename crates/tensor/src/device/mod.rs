@@ -15,6 +15,8 @@ mod table;
 use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, Source};
 
+use crate::Tensor;
+
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
 pub use pinned::pinned_arena;
@@ -77,7 +79,14 @@ pub fn dry(of: Device) -> Result<Device> {
 /// operations and must come back by themselves.
 #[doc(hidden)]
 pub fn set_chaos(device: Device, seed: Option<u64>) {
-    entry(device).chaos().set(seed);
+    entry(device).set_chaos(seed);
+}
+
+/// For tests: takes the memory of a tensor away now, if nobody uses it; it comes back with the next use. Dropping it, rather
+/// than moving it to host memory, takes a recipe, which exists only on devices that take memory back.
+#[doc(hidden)]
+pub fn take_back(tensor: &Tensor, may_drop: bool) -> bool {
+    tensor.storage().try_take_back(may_drop)
 }
 
 fn host_source(configuration: &Configuration) -> HostSource {

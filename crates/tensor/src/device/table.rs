@@ -11,7 +11,13 @@ use super::{Backend, Entry, host_source};
 static TABLE: OnceLock<RwLock<Vec<&'static Entry>>> = OnceLock::new();
 
 fn table() -> &'static RwLock<Vec<&'static Entry>> {
-    TABLE.get_or_init(|| RwLock::new(vec![Box::leak(Box::new(host()))]))
+    TABLE.get_or_init(|| RwLock::new(vec![keep(host())]))
+}
+
+fn keep(entry: Entry) -> &'static Entry {
+    let entry: &'static Entry = Box::leak(Box::new(entry));
+    entry.opened();
+    entry
 }
 
 /// The process-wide host device, with the configuration in force.
@@ -69,6 +75,6 @@ fn append(
     };
     let device = Device::from_slot(slot, kind, index, dry);
     let entry = make(device)?;
-    entries.push(Box::leak(Box::new(entry)));
+    entries.push(keep(entry));
     Ok(device)
 }

@@ -2,25 +2,17 @@
 //! seed. Whatever an operation assumes about memory staying put then fails in a test, not in a user's run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use super::tracked::Tracked;
 
-use super::Storage;
-
-/// The chaos of one device; off unless a test turns it on.
+/// The chaos of one device; off unless a test, or the configuration key `chaos_seed`, turns it on.
 #[derive(Default)]
 pub(crate) struct Chaos {
     /// The state of the random numbers; 0 while off.
     state: AtomicU64,
-    tracked: Mutex<Vec<Weak<Storage>>>,
 }
 
 impl Chaos {
-    pub(crate) const fn new() -> Chaos {
-        Chaos { state: AtomicU64::new(0), tracked: Mutex::new(Vec::new()) }
-    }
-
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
@@ -29,10 +21,6 @@ impl Chaos {
     /// Turns it on with a seed, or off.
     pub(crate) fn set(&self, seed: Option<u64>) {
         self.state.store(seed.map_or(0, |seed| seed | 1 << 63), Ordering::Relaxed);
-    }
-
-    pub(super) fn track(&self, storage: &Arc<Storage>) {
-        self.tracked.lock().push(Arc::downgrade(storage));
     }
 
     fn random(&self) -> u64 {
@@ -47,22 +35,10 @@ impl Chaos {
     }
 
     /// Takes up to two storages away, dropping or spilling.
-    pub(super) fn strike(&self) {
+    pub(crate) fn strike(&self, tracked: &Tracked) {
         for _ in 0..2 {
             let random = self.random();
-            let victim = {
-                let mut tracked = self.tracked.lock();
-                if tracked.is_empty() {
-                    return;
-                }
-                let index = (random >> 8) as usize % tracked.len();
-                let victim = tracked[index].upgrade();
-                if victim.is_none() {
-                    tracked.swap_remove(index);
-                }
-                victim
-            };
-            if let Some(storage) = victim {
+            if let Some(storage) = tracked.pick(random >> 8) {
                 storage.try_take_back(random & 1 == 0);
             }
         }

@@ -8,8 +8,11 @@ pub(crate) mod chaos;
 pub(crate) mod claim;
 pub(crate) mod pin;
 pub(crate) mod place;
-pub(crate) mod residency;
+pub(crate) mod recipe;
+mod release;
+mod residency;
 pub(crate) mod roles;
+pub(crate) mod tracked;
 pub(crate) mod uses;
 
 use std::sync::Arc;
@@ -22,7 +25,7 @@ use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
 use crate::device::{self, Entry};
 use claim::Access;
 use place::Place;
-use residency::Residency;
+use recipe::Provenance;
 use roles::Roles;
 use uses::StreamUses;
 
@@ -45,7 +48,7 @@ pub struct Storage {
     home: StreamId,
     /// Work of asynchronous devices that touched it.
     pub(crate) uses: StreamUses,
-    residency: Residency,
+    provenance: Provenance,
 }
 
 impl Storage {
@@ -80,7 +83,7 @@ impl Storage {
         kind: Kind,
         home: StreamId,
     ) -> Arc<Storage> {
-        Arc::new(Storage {
+        let storage = Arc::new(Storage {
             entry,
             bytes,
             pins: AtomicU32::new(0),
@@ -92,8 +95,12 @@ impl Storage {
             roles: Roles::born_as(kind),
             home,
             uses: StreamUses::new(home),
-            residency: Residency::new(),
-        })
+            provenance: Provenance::default(),
+        });
+        if entry.tracked().is_on() {
+            entry.tracked().add(&storage);
+        }
+        storage
     }
 
     /// The device whose memory this is.
@@ -141,9 +148,11 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
-        if let Some(block) = self.place.get_mut().block() {
-            self.uses.for_each_other_than(self.home, |stream| block.record_use(stream));
+        match std::mem::replace(self.place.get_mut(), Place::Moving) {
+            // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
+            Place::Resident(block) => self.hand_to_streams(&block),
+            Place::Dropped(recipe) => release::recipe(recipe),
+            Place::Spilled(_) | Place::Moving => {}
         }
     }
 }

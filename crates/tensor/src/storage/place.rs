@@ -2,7 +2,7 @@
 
 use plimsoll_memory::Block;
 
-use super::residency::Recipe;
+use super::recipe::Recipe;
 
 /// The place of a storage's bytes.
 pub(crate) enum Place {

@@ -1,120 +1,17 @@
 //! Taking memory back and bringing it home: a storage is spilled to host memory, or dropped with a recipe that computes
-//! it again. No operation knows; `pin` brings a storage home before a kernel sees it.
-//!
-//! Note [Recipes]
-//! While taking back is on, each new storage remembers the operation that made it and, weakly, the storages it was made
-//! from with their versions. It can be dropped while nobody wrote it and all of those are alive and unwritten; from then on it
-//! holds them strongly, and they know of it: a later write to one first brings its dependents home.
-//! Operations are values without hidden state (random ones carry their seed and offset), so running one again gives the same bytes.
+//! it again (`recipe.rs`). No operation knows; `pin` brings a storage home before a kernel sees it. Who takes back, and when:
+//! `tracked.rs` (no room left) and `chaos.rs` (tests).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
 use plimsoll_core::Result;
 use plimsoll_memory::{Block, Kind, OriginId, Request};
 use smallvec::SmallVec;
 
 use super::Storage;
-use super::claim::Claim;
-use super::pin::{ABSENT, Pins};
+use super::pin::ABSENT;
 use super::place::Place;
-use crate::Tensor;
-use crate::device::Entry;
-use crate::launch;
-use crate::operation::{Metas, Operation};
-use plimsoll_kernels::Meta;
-
-/// How a dropped storage is computed again. Holds what it needs.
-pub(crate) struct Recipe {
-    op: Arc<dyn Operation>,
-    ingredients: SmallVec<[(Arc<Storage>, Meta); 2]>,
-    output: Meta,
-    origin: OriginId,
-}
-
-/// How a resident storage was made; becomes a [`Recipe`] when it is dropped.
-struct Remembered {
-    op: Arc<dyn Operation>,
-    ingredients: SmallVec<[(Weak<Storage>, Meta, u32); 2]>,
-    output: Meta,
-    origin: OriginId,
-}
-
-/// What a storage knows for being taken back.
-#[derive(Default)]
-pub(crate) struct Residency {
-    remembered: OnceLock<Box<Remembered>>,
-    /// Dropped storages whose recipes read this one.
-    dependents: Mutex<Vec<Weak<Storage>>>,
-}
-
-impl Residency {
-    pub(super) const fn new() -> Residency {
-        Residency { remembered: OnceLock::new(), dependents: Mutex::new(Vec::new()) }
-    }
-}
-
-/// Lets the chaos of tests take a storage away. Costs one load when it is off.
-#[inline]
-pub(crate) fn between_operations(entry: &'static Entry) {
-    if entry.chaos().is_on() {
-        entry.chaos().strike();
-    }
-}
-
-/// Notes how a new storage was made, if its device takes memory back.
-pub(crate) fn remember_recipe(
-    entry: &'static Entry,
-    op: &dyn Operation,
-    inputs: &[&Tensor],
-    outputs: &[Tensor],
-    origin: OriginId,
-) {
-    if !entry.chaos().is_on() {
-        return;
-    }
-    for output in outputs {
-        entry.chaos().track(output.storage());
-    }
-    // One storage, one recipe: an operation with two results would be run twice and half thrown away.
-    if let [output] = outputs {
-        let ingredients = inputs
-            .iter()
-            .map(|i| (Arc::downgrade(i.storage()), i.meta().clone(), i.version()))
-            .collect();
-        let _ = output.storage().residency.remembered.set(Box::new(Remembered {
-            op: op.share(),
-            ingredients,
-            output: output.meta().clone(),
-            origin,
-        }));
-    }
-}
-
-/// Brings home, and keeps there, whatever was dropped with a recipe that reads one of `outputs`.
-pub(crate) fn pin_dependents(outputs: &[Tensor]) -> Result<Dependents> {
-    let mut home = Dependents(Vec::new());
-    for output in outputs {
-        let dependents = std::mem::take(&mut *output.storage().residency.dependents.lock());
-        for dependent in dependents.iter().filter_map(Weak::upgrade) {
-            dependent.pin()?;
-            home.0.push(dependent);
-        }
-    }
-    Ok(home)
-}
-
-/// Storages kept at home while what they were made from is written.
-pub(crate) struct Dependents(Vec<Arc<Storage>>);
-
-impl Drop for Dependents {
-    fn drop(&mut self) {
-        for storage in &self.0 {
-            storage.unpin();
-        }
-    }
-}
 
 impl Storage {
     /// Tries to free this storage's device memory; `false` if it is in use or there is nowhere to put it.
@@ -131,9 +28,6 @@ impl Storage {
             return false;
         };
         if may_drop && let Some(recipe) = self.recipe() {
-            for (ingredient, _) in &recipe.ingredients {
-                ingredient.residency.dependents.lock().push(Arc::downgrade(self));
-            }
             *place = Place::Dropped(Box::new(recipe));
             self.hand_to_streams(&block);
             return true;
@@ -150,28 +44,6 @@ impl Storage {
                 false
             }
         }
-    }
-
-    /// The recipe, if it would still give the present bytes.
-    fn recipe(&self) -> Option<Recipe> {
-        let remembered = self.residency.remembered.get()?;
-        if self.version() != 0 {
-            return None;
-        }
-        let mut ingredients = SmallVec::new();
-        for (weak, meta, version) in &remembered.ingredients {
-            let storage = weak.upgrade()?;
-            if storage.version() != *version {
-                return None;
-            }
-            ingredients.push((storage, meta.clone()));
-        }
-        Some(Recipe {
-            op: remembered.op.clone(),
-            ingredients,
-            output: remembered.output.clone(),
-            origin: remembered.origin,
-        })
     }
 
     fn spill(&self, block: &Block) -> Result<Block> {
@@ -219,21 +91,28 @@ impl Storage {
     fn absent_ingredients(&self) -> SmallVec<[Arc<Storage>; 2]> {
         match &*self.place.lock() {
             Place::Dropped(recipe) => recipe
-                .ingredients
-                .iter()
-                .filter(|(storage, _)| storage.pins.load(Ordering::Acquire) & ABSENT != 0)
-                .map(|(storage, _)| storage.clone())
+                .ingredients()
+                .filter(|storage| storage.pins.load(Ordering::Acquire) & ABSENT != 0)
+                .cloned()
                 .collect(),
             _ => SmallVec::new(),
         }
     }
 
+    /// Brings this one home; its ingredients were there a moment ago. Pinned meanwhile, as kernels want their operands.
     fn restore(self: &Arc<Storage>) -> Result<()> {
+        self.pins.fetch_add(1, Ordering::Acquire);
+        let outcome = self.restore_pinned();
+        self.unpin();
+        outcome
+    }
+
+    fn restore_pinned(self: &Arc<Storage>) -> Result<()> {
         let mut place = self.place.lock();
         let (origin, kind) = match &*place {
             Place::Resident(_) | Place::Moving => return Ok(()),
             Place::Spilled(spilled) => (spilled.origin(), self.kind()),
-            Place::Dropped(recipe) => (recipe.origin, self.kind()),
+            Place::Dropped(recipe) => (recipe.origin(), self.kind()),
         };
         let block = self.allocate_home(origin, kind)?;
         self.uses.renew(self.home);
@@ -242,7 +121,7 @@ impl Storage {
             Place::Spilled(spilled) => {
                 self.move_bytes(spilled.address(), block.address())?;
             }
-            Place::Dropped(recipe) => self.cook(recipe)?,
+            Place::Dropped(recipe) => recipe.cook(self)?,
             Place::Resident(_) | Place::Moving => {}
         }
         // The old place is dropped after the lock: a recipe can hold a long chain of storages.
@@ -258,30 +137,8 @@ impl Storage {
         self.entry.arena().allocate(&Request { bytes: self.bytes, origin, kind, stream })
     }
 
-    /// Runs the recipe into the memory that `address` points to.
-    fn cook(self: &Arc<Storage>, recipe: &Recipe) -> Result<()> {
-        let inputs: SmallVec<[Tensor; 2]> = recipe
-            .ingredients
-            .iter()
-            .map(|(storage, meta)| Tensor::new(storage.clone(), meta.clone()))
-            .collect();
-        let output = Tensor::new(self.clone(), recipe.output.clone());
-        let inputs: SmallVec<[&Tensor; 2]> = inputs.iter().collect();
-        let mut pins = Pins::default();
-        for input in &inputs {
-            pins.add(input.storage())?;
-        }
-        let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-        let output_metas: Metas = smallvec::smallvec![recipe.output.clone()];
-        let bytes = launch::workspace_bytes(self.entry, recipe.op.as_ref(), &metas, &output_metas);
-        let workspace = launch::Scratch::allocate(self.entry, bytes, recipe.origin)?;
-        let _claim = Claim::new(inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
-        let outputs = std::slice::from_ref(&output);
-        launch::launch(self.entry, recipe.op.as_ref(), &inputs, outputs, &workspace, recipe.origin)
-    }
-
     /// Tells the arena which other streams may still use `block`, which is about to be freed.
-    fn hand_to_streams(&self, block: &Block) {
+    pub(super) fn hand_to_streams(&self, block: &Block) {
         self.uses.for_each_other_than(self.home, |stream| block.record_use(stream));
     }
 }

@@ -90,11 +90,11 @@ fn scatter_add_adds_along_every_dimension() {
             let source = Held::random(&mut lot, dtype, &source_shape, false);
             let (at, added) = (index.values(), source.values());
             let mut want = x.values();
-            for i in 0..at.len() {
+            for (i, &index) in at.iter().enumerate() {
                 let mut place = unravel(&index_shape, i);
                 let from = ravel(&source_shape, &place);
                 if let Some(along) = place.get_mut(dim) {
-                    *along = at[i] as usize;
+                    *along = index as usize;
                 }
                 let to = &mut want[ravel(&shape, &place)];
                 *to = if dtype == DType::Bool {
@@ -163,7 +163,10 @@ fn advanced_positions(shape: &[usize], dims: &[usize], index: &[Held]) -> (Vec<u
     (result, positions)
 }
 
-fn advanced_cases() -> Vec<(Vec<usize>, Vec<usize>, Vec<Vec<usize>>)> {
+/// The input's shape, the indexed dimensions, and the shape of each index.
+type AdvancedCase = (Vec<usize>, Vec<usize>, Vec<Vec<usize>>);
+
+fn advanced_cases() -> Vec<AdvancedCase> {
     vec![
         (vec![7], vec![0], vec![vec![]]),
         (vec![7], vec![0], vec![vec![4, 3]]),

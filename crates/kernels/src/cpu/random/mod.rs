@@ -216,7 +216,7 @@ impl<T: Element> Generate<T> for Integers {
         for (out, words) in out.iter_mut().zip(drawn.chunks_exact(2)) {
             let bits = u64::from(words[1]) << 32 | u64::from(words[0]);
             // The high half of the product: no division, and no draw is ever thrown away.
-            let above = (u128::from(bits) * u128::from(self.range) >> 64) as i64;
+            let above = ((u128::from(bits) * u128::from(self.range)) >> 64) as i64;
             *out = T::from_i64(self.low.wrapping_add(above));
         }
     }

@@ -27,10 +27,11 @@ pub(super) fn words(seed: u64, first: u64, out: &mut [u32]) {
 #[inline(always)]
 fn block(seed: u64, first: u64) -> [[u32; WIDE]; 4] {
     let mut state = [[0u32; WIDE]; 4];
-    for c in 0..WIDE {
+    let [low, high, ..] = &mut state;
+    for (c, (low, high)) in low.iter_mut().zip(high).enumerate() {
         let counter = first.wrapping_add(c as u64);
-        state[0][c] = counter as u32;
-        state[1][c] = (counter >> 32) as u32;
+        *low = counter as u32;
+        *high = (counter >> 32) as u32;
     }
     let mut key = [seed as u32, (seed >> 32) as u32];
     for _ in 0..ROUNDS {
