@@ -98,11 +98,12 @@ pub(crate) fn sum_to(grad: &Tensor, shape: &[usize]) -> Result<Tensor> {
         return Ok(grad.clone());
     }
     let lead = grad.rank() - shape.len();
-    let stretched: SmallVec<[i64; 6]> = (0..grad.rank())
-        .filter(|&dim| dim < lead || (shape[dim - lead] == 1 && grad.shape()[dim] != 1))
+    let leading: SmallVec<[i64; 6]> = (0..lead as i64).collect();
+    let stretched: SmallVec<[i64; 6]> = (0..shape.len())
+        .filter(|&dim| shape[dim] == 1 && grad.shape()[dim + lead] != 1)
         .map(|dim| dim as i64)
         .collect();
-    let summed = if stretched.is_empty() { grad.clone() } else { grad.sum_dim(&stretched, true)? };
-    let sizes: SmallVec<[i64; 6]> = shape.iter().map(|&size| size as i64).collect();
-    summed.view(&sizes)
+    // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf without a copy.
+    let grad = if leading.is_empty() { grad.clone() } else { grad.sum_dim(&leading, false)? };
+    if stretched.is_empty() { Ok(grad) } else { grad.sum_dim(&stretched, true) }
 }
