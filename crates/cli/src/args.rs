@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Doctor,
     /// List the operations and what each of them supports
     Ops(Ops),
+    /// Train a small network on two spirals and report its memory
+    Train(Train),
 }
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,36 @@ pub(crate) enum Format {
     Json,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Train {
+    /// Steps of gradient descent
+    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) steps: u64,
+    /// Width of the two hidden layers
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(i64).range(1..=65_536))]
+    pub(crate) hidden: i64,
+    /// Points on the two spirals
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(i64).range(2..=10_000_000))]
+    pub(crate) points: i64,
+    /// Learning rate
+    #[arg(long, default_value_t = 0.1)]
+    pub(crate) learning_rate: f64,
+    /// Seed of the weights and the points
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where to train
+    #[arg(long, value_enum, default_value_t = Place::Cpu)]
+    pub(crate) device: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Place {
+    /// Host memory
+    Cpu,
+    /// The same run without memory or arithmetic: only the accounts
+    Dry,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +73,13 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for wrong in [["--steps", "0"], ["--hidden", "-1"], ["--device", "tpu"]] {
+            let line = ["plimsoll", "train"].into_iter().chain(wrong);
+            assert!(Args::try_parse_from(line).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -4,6 +4,8 @@
 
 mod args;
 mod commands;
+mod network;
+mod spirals;
 
 use std::process::ExitCode;
 
@@ -15,6 +17,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Doctor => commands::doctor::run(),
         Command::Ops(options) => commands::ops::run(&options),
+        Command::Train(options) => commands::train::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

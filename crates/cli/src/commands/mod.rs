@@ -2,3 +2,4 @@
 
 pub(crate) mod doctor;
 pub(crate) mod ops;
+pub(crate) mod train;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Phase, enter_phase, with_site};
+use plimsoll_memory::{Phase, Site, enter_phase, with_site};
 use smallvec::SmallVec;
 
 use super::node::{Edge, Function, Node};
@@ -56,7 +56,14 @@ impl Tensor {
     }
 
     /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or chosen leaves.
+    #[track_caller]
     pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
+        // Operations of backward count for the forward line that recorded them; what belongs to none of them (the first
+        // gradient, copies into the leaves) counts for this call.
+        with_site(Site::caller(), || self.run_backward(options))
+    }
+
+    fn run_backward(&self, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, options.gradient.as_ref())?;
         let retain = options.retain_graph || options.create_graph;
         let goal = if options.inputs.is_empty() {
