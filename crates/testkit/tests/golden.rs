@@ -73,7 +73,7 @@ fn every_operation_agrees(device: Device) {
             failures.note(&instance, wrong(&instance, answer, device));
         }
     }
-    failures.assert_none(10_000);
+    failures.assert_none(16_000);
     assert_eq!(memory::arena(device).live_bytes(), 0, "bytes are left over");
 }
 
