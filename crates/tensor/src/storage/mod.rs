@@ -151,7 +151,7 @@ impl Drop for Storage {
         match std::mem::replace(self.place.get_mut(), Place::Moving) {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
             Place::Resident(block) => self.hand_to_streams(&block),
-            Place::Dropped(recipe) => release::recipe(recipe),
+            Place::Dropped(recipe) => release::recipe(*recipe),
             Place::Spilled(_) | Place::Moving => {}
         }
     }

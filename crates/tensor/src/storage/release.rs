@@ -10,11 +10,11 @@ use super::recipe::Recipe;
 
 thread_local! {
     /// Recipes that wait to be dropped; `None` while nothing is being dropped on this thread.
-    static PENDING: RefCell<Option<Vec<Box<Recipe>>>> = const { RefCell::new(None) };
+    static PENDING: RefCell<Option<Vec<Recipe>>> = const { RefCell::new(None) };
 }
 
 /// Drops the recipe of a dying storage, after whatever this thread is dropping already.
-pub(super) fn recipe(recipe: Box<Recipe>) {
+pub(super) fn recipe(recipe: Recipe) {
     let mut next = Some(recipe);
     // Once the thread's locals are gone (a drop inside another local's destructor), recursion is all that is left.
     let outermost = PENDING.try_with(|pending| match &mut *pending.borrow_mut() {
