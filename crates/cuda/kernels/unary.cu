@@ -27,6 +27,7 @@ template <typename C> struct Math;
 template <> struct Math<f32> {
   static __device__ f32 exp(f32 x) { return expf(x); }
   static __device__ f32 log(f32 x) { return logf(x); }
+  static __device__ f32 log1p(f32 x) { return log1pf(x); }
   static __device__ f32 tanh(f32 x) { return tanhf(x); }
   static __device__ f32 erf(f32 x) { return erff(x); }
   static __device__ f32 sqrt(f32 x) { return sqrtf(x); }
@@ -36,6 +37,7 @@ template <> struct Math<f32> {
 template <> struct Math<f64> {
   static __device__ f64 exp(f64 x) { return ::exp(x); }
   static __device__ f64 log(f64 x) { return ::log(x); }
+  static __device__ f64 log1p(f64 x) { return ::log1p(x); }
   static __device__ f64 tanh(f64 x) { return ::tanh(x); }
   static __device__ f64 erf(f64 x) { return ::erf(x); }
   static __device__ f64 sqrt(f64 x) { return ::sqrt(x); }
@@ -48,6 +50,7 @@ template <> struct Math<f64> {
 
 EXPRESSION(Exp, Math<C>::exp(x))
 EXPRESSION(Log, Math<C>::log(x))
+EXPRESSION(Log1p, Math<C>::log1p(x))
 EXPRESSION(Tanh, Math<C>::tanh(x))
 EXPRESSION(Erf, Math<C>::erf(x))
 EXPRESSION(Sqrt, Math<C>::sqrt(x))
@@ -73,6 +76,7 @@ EXPRESSION(Sign, (C)((x > (C)0) - (x < (C)0)))
 
 UNARY_FLOATS(exp, Exp)
 UNARY_FLOATS(log, Log)
+UNARY_FLOATS(log1p, Log1p)
 UNARY_FLOATS(tanh, Tanh)
 UNARY_FLOATS(erf, Erf)
 UNARY_FLOATS(sqrt, Sqrt)

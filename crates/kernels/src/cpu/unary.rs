@@ -58,6 +58,13 @@ float_unary!(
     log, Log, |L, R, x| x.ln::<L>()
 );
 float_unary!(
+    /// The natural logarithm of 1 + x, exact for small x: what rounding 1 + x loses is put back as a factor.
+    log1p, Log1p, |L, R, x| {
+        let sum = R::ONE + x;
+        if sum == R::ONE || sum == R::INFINITY { x } else { sum.ln::<L>() * (x / (sum - R::ONE)) }
+    }
+);
+float_unary!(
     /// The hyperbolic tangent.
     tanh, Tanh, |L, R, x| x.tanh::<L>()
 );

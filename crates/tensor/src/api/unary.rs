@@ -159,6 +159,31 @@ impl Tensor {
         into(&unary::LOG, self, out, Site::caller())
     }
 
+    /// The natural logarithm of 1 plus each element, exact near 0.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[0.0f32, 1e-10], &[2], Device::cpu())?;
+    /// assert_eq!(x.log1p()?.to_vec::<f32>()?, [0.0, 1e-10]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log1p(&self) -> Result<Tensor> {
+        new(&unary::LOG1P, self, Site::caller())
+    }
+
+    /// [`Tensor::log1p`] in place.
+    #[track_caller]
+    pub fn log1p_(&self) -> Result<&Tensor> {
+        in_place(&unary::LOG1P, self, Site::caller())
+    }
+
+    /// [`Tensor::log1p`] into `out`.
+    #[track_caller]
+    pub fn log1p_out(&self, out: &Tensor) -> Result<()> {
+        into(&unary::LOG1P, self, out, Site::caller())
+    }
+
     /// Each element with its sign turned.
     ///
     /// ```

@@ -127,6 +127,17 @@ pub(crate) static LOG: Row = Row {
     derivative: |grad, x| grad.div(x),
 };
 
+pub(crate) static LOG1P: Row = Row {
+    info: info(
+        "log1p",
+        "log1p(Tensor self) -> Tensor",
+        "The natural logarithm of 1 plus each element, exact near 0",
+    ),
+    saves: Saves::input(0),
+    cpu: cpu::log1p,
+    derivative: |grad, x| grad.div(&x.add(1.0)?),
+};
+
 pub(crate) static TANH: Row = Row {
     info: info("tanh", "tanh(Tensor self) -> Tensor", "The hyperbolic tangent of each element"),
     saves: Saves::output(0),
@@ -291,6 +302,7 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &GELU.info,
     &GELU_TANH.info,
     &LOG.info,
+    &LOG1P.info,
     &NEG.info,
     &RECIPROCAL.info,
     &RELU.info,

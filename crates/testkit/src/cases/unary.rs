@@ -65,6 +65,12 @@ fn operations() -> Vec<Unary> {
                 unary::float(x, f64::ln)
             })
         },
+        Unary {
+            domain: positive,
+            ..plain("log1p", (Tensor::log1p, Tensor::log1p_, Tensor::log1p_out), |x| {
+                unary::float(x, f64::ln_1p)
+            })
+        },
         plain("tanh", (Tensor::tanh, Tensor::tanh_, Tensor::tanh_out), |x| {
             unary::float(x, f64::tanh)
         }),
