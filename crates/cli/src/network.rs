@@ -85,7 +85,7 @@ pub(crate) fn cross_entropy(scores: &Tensor, labels: &Tensor) -> Result<Tensor> 
 /// The share of points on the side that their label says.
 pub(crate) fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<f64> {
     let right = scores.gt(0.0)?.eq(&labels.bool()?)?;
-    Ok(right.to(DType::F64)?.mean()?.item::<f64>()?)
+    right.to(DType::F64)?.mean()?.item::<f64>()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The same tests on every device that this machine has: the CPU, the stand-in accelerator, and CUDA where there is a GPU (where one is required,
 //! as on a machine that is there to test it, `PLIMSOLL_REQUIRE_CUDA` makes its absence a failure). Results are compared with the CPU's.
 
+#![allow(clippy::print_stdout)] // a log of a GPU run shows which devices were tested
+
 use plimsoll_tensor::device::{StandIn, Stream, stand_in, synchronize, with_stream};
 use plimsoll_tensor::*;
 
@@ -112,7 +114,7 @@ fn functions_agree_with_the_cpu() -> Outcome {
 fn copies_and_casts_agree_with_the_cpu() -> Outcome {
     for device in accelerators() {
         let x = values(64 * 33 * 5).view(&[64, 33, 5])?;
-        compare(device, "copies", &[x.clone()], 0.0, |t| {
+        compare(device, "copies", std::slice::from_ref(&x), 0.0, |t| {
             let x = &t[0];
             Ok(vec![
                 x.transpose(0, 1)?.contiguous()?,
@@ -143,7 +145,7 @@ fn copies_and_casts_agree_with_the_cpu() -> Outcome {
 fn reductions_agree_with_the_cpu() -> Outcome {
     for device in accelerators() {
         let x = values(24 * 1000 * 3).view(&[24, 1000, 3])?;
-        compare(device, "reductions", &[x.clone()], 1e-4, |t| {
+        compare(device, "reductions", std::slice::from_ref(&x), 1e-4, |t| {
             let x = &t[0];
             Ok(vec![
                 x.sum()?,
