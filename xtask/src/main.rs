@@ -4,11 +4,14 @@
 // These are programs for a terminal, not libraries.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
+mod generate;
 mod gpu_bundle;
 mod nvrtc;
 mod python_env;
 mod rules;
 mod run;
+mod signature;
 mod test;
 
 use std::process::ExitCode;
@@ -18,6 +21,8 @@ cargo xtask COMMAND
 
   test [STEP...]     everything that must pass, or only the named steps
   rules              the house rules that a program can check
+  bench cpu [NAME]   times beside PyTorch's, in paired runs
+  generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
 ";
 
@@ -27,6 +32,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("test") => test::test(rest),
         Some("rules") => rules::print(),
+        Some("bench") => bench::bench(rest),
+        Some("generate") => generate::write(),
         Some("gpu-bundle") => gpu_bundle::build(),
         _ => Err(HELP.to_string()),
     };

@@ -11,6 +11,8 @@ use crate::run;
 pub(crate) enum Purpose {
     /// Building and testing the Python package; no PyTorch, which is large.
     Tests,
+    /// PyTorch from PyPI, to be compared with.
+    Bench,
     /// NVIDIA's run-time compiler, for checking CUDA sources without a GPU.
     Nvrtc,
 }
@@ -19,6 +21,7 @@ impl Purpose {
     fn name(self) -> &'static str {
         match self {
             Purpose::Tests => "tests",
+            Purpose::Bench => "bench",
             Purpose::Nvrtc => "nvrtc",
         }
     }
@@ -26,6 +29,7 @@ impl Purpose {
     fn packages(self) -> &'static [&'static str] {
         match self {
             Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
+            Purpose::Bench => &["torch", "numpy"],
             Purpose::Nvrtc => &["nvidia-cuda-nvrtc>=13,<14"],
         }
     }

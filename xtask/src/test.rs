@@ -153,7 +153,6 @@ fn python() -> Outcome {
     };
     let mut build = python_env::program(&folder, "maturin");
     build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]);
-    build.env("CARGO_TARGET_DIR", run::target().join("python").join("build"));
     if let Err(message) = run::plain(&mut build) {
         println!("{message}");
         return Outcome::Ran(Counts::FAILED);

@@ -1,0 +1,278 @@
+//! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and `requires_grad` like PyTorch's.
+
+use plimsoll_core::{DType, Device, Scalar};
+use plimsoll_tensor::{Tensor, TensorOptions, manual_seed as seed_all};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::arguments::{Number, Operand, sizes};
+use crate::call::{call, fresh};
+use crate::device::DeviceArg;
+use crate::dtype::DTypeArg;
+use crate::numpy;
+use crate::tensor::PyTensor;
+
+fn options(
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> TensorOptions {
+    TensorOptions {
+        dtype: dtype.map(|dtype| dtype.0),
+        device: device.map(|device| device.0),
+        requires_grad,
+    }
+}
+
+/// Constructors that take sizes and nothing else.
+macro_rules! sized {
+    ($($name:ident: $doc:literal),*) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (*size, dtype = None, device = None, requires_grad = false))]
+        fn $name<'py>(
+            py: Python<'py>,
+            size: &Bound<'py, PyTuple>,
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<Bound<'py, PyTensor>> {
+            let size = sizes(size)?;
+            fresh(py, || Tensor::$name(size.as_slice(), options(dtype, device, requires_grad)))
+        }
+    )*};
+}
+
+sized!(
+    empty: "Memory that nothing was written to yet.",
+    zeros: "Zeros.",
+    ones: "Ones.",
+    rand: "Random numbers, evenly spread from 0 to 1.",
+    randn: "Random numbers from the normal distribution."
+);
+
+/// Constructors in the shape, dtype and place of another tensor.
+macro_rules! like {
+    ($($name:ident: $doc:literal),*) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        fn $name<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+            let input = &input.get().inner;
+            fresh(py, || input.$name())
+        }
+    )*};
+}
+
+like!(
+    empty_like: "Memory like another tensor's that nothing was written to yet.",
+    zeros_like: "Zeros like another tensor.",
+    ones_like: "Ones like another tensor.",
+    rand_like: "Random numbers from 0 to 1 like another tensor.",
+    randn_like: "Random numbers from the normal distribution like another tensor."
+);
+
+/// One number everywhere.
+#[pyfunction]
+#[pyo3(signature = (size, fill_value, *, dtype = None, device = None, requires_grad = false))]
+fn full<'py>(
+    py: Python<'py>,
+    size: Vec<i64>,
+    fill_value: Number,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let options = options(dtype, device, requires_grad);
+    fresh(py, || Tensor::full(&size, fill_value.scalar(), options))
+}
+
+/// Numbers from `start` up to but not including `end`.
+#[pyfunction]
+#[pyo3(signature = (*bounds, dtype = None, device = None, requires_grad = false))]
+fn arange<'py>(
+    py: Python<'py>,
+    bounds: Vec<Number>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let (start, end, step) = match bounds.as_slice() {
+        [end] => (Scalar::Int(0), end.scalar(), Scalar::Int(1)),
+        [start, end] => (start.scalar(), end.scalar(), Scalar::Int(1)),
+        [start, end, step] => (start.scalar(), end.scalar(), step.scalar()),
+        _ => return Err(PyTypeError::new_err("arange takes an end, or start, end and step")),
+    };
+    let mut options = options(dtype, device, requires_grad);
+    // As in PyTorch: whole numbers give int64, and one fraction among them float32.
+    let fraction = [start, end, step].iter().any(|bound| matches!(bound, Scalar::Float(_)));
+    options.dtype = options.dtype.or(Some(if fraction { DType::F32 } else { DType::I64 }));
+    fresh(py, || Tensor::arange(start, end, step, options))
+}
+
+/// The identity matrix.
+#[pyfunction]
+#[pyo3(signature = (n, *, dtype = None, device = None, requires_grad = false))]
+fn eye<'py>(
+    py: Python<'py>,
+    n: i64,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyTensor>> {
+    fresh(py, || Tensor::eye(n, options(dtype, device, requires_grad)))
+}
+
+/// Random whole numbers from `low` up to but not including `high`.
+#[pyfunction]
+#[pyo3(signature = (low, high, size, *, dtype = None, device = None))]
+fn randint<'py>(
+    py: Python<'py>,
+    low: i64,
+    high: i64,
+    size: Vec<i64>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    fresh(py, || Tensor::randint(low, high, &size, options(dtype, device, false)))
+}
+
+/// Elements of `input` where `condition` holds, of `other` elsewhere.
+#[pyfunction]
+fn r#where<'py>(
+    py: Python<'py>,
+    condition: &Bound<'py, PyTensor>,
+    input: Operand,
+    other: Operand,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let condition = &condition.get().inner;
+    fresh(py, || Tensor::where_(condition, input.other(), other.other()))
+}
+
+/// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor; always a copy.
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype = None, device = None, requires_grad = false))]
+fn tensor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Option<DeviceArg>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let place = device.map_or(Device::cpu(), |device| device.0);
+    let plain = if let Ok(other) = data.cast::<PyTensor>() {
+        let other = other.get().inner.detach();
+        call(py, || other.clone_tensor()?.to(place))?
+    } else if data.hasattr("__array_interface__")? {
+        numpy::from_array(py, data, place)?
+    } else {
+        from_lists(py, data, dtype, place)?
+    };
+    fresh(py, || {
+        let converted = match dtype {
+            Some(dtype) => plain.to(dtype.0)?,
+            None => plain,
+        };
+        converted.requires_grad_(requires_grad)
+    })
+}
+
+/// A tensor with the elements of a NumPy array; a copy, so that every byte is in the ledger.
+#[pyfunction]
+fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
+    Bound::new(py, PyTensor { inner: numpy::from_array(py, array, Device::cpu())? })
+}
+
+fn from_lists(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<DTypeArg>,
+    device: Device,
+) -> PyResult<Tensor> {
+    let (mut values, mut shape) = (Vec::new(), Vec::new());
+    collect(data, 0, &mut shape, &mut values)?;
+    let class = values.iter().map(|value| value.class()).max();
+    let inferred = match class {
+        Some(plimsoll_core::DTypeClass::Bool) => DType::Bool,
+        Some(plimsoll_core::DTypeClass::Integer) => DType::I64,
+        _ => DType::F32,
+    };
+    call(py, || {
+        // 64 bits hold every value; the conversion is the tensor's own, with its rules.
+        let wide = match inferred {
+            DType::F32 => {
+                let values: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
+                Tensor::from_slice(&values, &shape, device)?
+            }
+            _ => {
+                let values: Vec<i64> = values.iter().map(|value| value.to_i64()).collect();
+                Tensor::from_slice(&values, &shape, device)?
+            }
+        };
+        wide.to(dtype.map_or(inferred, |dtype| dtype.0))
+    })
+}
+
+/// Values in row-major order; every list of one depth must have the same length.
+fn collect(
+    data: &Bound<'_, PyAny>,
+    depth: usize,
+    shape: &mut Vec<i64>,
+    values: &mut Vec<Scalar>,
+) -> PyResult<()> {
+    let items: Vec<Bound<'_, PyAny>> = if let Ok(list) = data.cast::<PyList>() {
+        list.iter().collect()
+    } else if let Ok(tuple) = data.cast::<PyTuple>() {
+        tuple.iter().collect()
+    } else {
+        if depth < shape.len() {
+            return Err(PyValueError::new_err("the nested lists are not all of the same depth"));
+        }
+        values.push(data.extract::<Number>()?.scalar());
+        return Ok(());
+    };
+    if depth == 64 {
+        return Err(PyValueError::new_err("lists nested 64 deep or more make no tensor"));
+    }
+    if depth == shape.len() {
+        if !values.is_empty() {
+            return Err(PyValueError::new_err("the nested lists are not all of the same depth"));
+        }
+        shape.push(items.len() as i64);
+    }
+    if shape[depth] != items.len() as i64 {
+        return Err(PyValueError::new_err(format!(
+            "the lists at depth {depth} differ in length: {} and {}",
+            shape[depth],
+            items.len()
+        )));
+    }
+    items.iter().try_for_each(|item| collect(item, depth + 1, shape, values))
+}
+
+/// Starts the random numbers of every device again.
+#[pyfunction]
+fn manual_seed(seed: u64) {
+    seed_all(seed);
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(empty, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros, module)?)?;
+    module.add_function(wrap_pyfunction!(ones, module)?)?;
+    module.add_function(wrap_pyfunction!(rand, module)?)?;
+    module.add_function(wrap_pyfunction!(randn, module)?)?;
+    module.add_function(wrap_pyfunction!(empty_like, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros_like, module)?)?;
+    module.add_function(wrap_pyfunction!(ones_like, module)?)?;
+    module.add_function(wrap_pyfunction!(rand_like, module)?)?;
+    module.add_function(wrap_pyfunction!(randn_like, module)?)?;
+    module.add_function(wrap_pyfunction!(full, module)?)?;
+    module.add_function(wrap_pyfunction!(arange, module)?)?;
+    module.add_function(wrap_pyfunction!(eye, module)?)?;
+    module.add_function(wrap_pyfunction!(randint, module)?)?;
+    module.add_function(wrap_pyfunction!(r#where, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
+    module.add_function(wrap_pyfunction!(manual_seed, module)?)
+}

@@ -1,0 +1,114 @@
+//! Devices as Python objects: `plimsoll.device("cpu")`, private arenas for counting bytes alone, and dry runs.
+
+use plimsoll_core::Device;
+use plimsoll_memory::Configuration;
+use plimsoll_tensor::device;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+
+/// Where a tensor lives.
+#[pyclass(name = "device", module = "plimsoll", frozen, eq, hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PyDevice(pub(crate) Device);
+
+#[pymethods]
+impl PyDevice {
+    /// The device of that name: `cpu`, or `cuda:0` where there is one.
+    #[new]
+    fn new(py: Python<'_>, name: &str) -> PyResult<PyDevice> {
+        named(py, name).map(PyDevice)
+    }
+
+    /// What sort of device it is.
+    #[getter]
+    fn r#type(&self) -> String {
+        let name = self.0.to_string();
+        name.split(':').next().unwrap_or_default().to_string()
+    }
+
+    /// Its number among those of its sort.
+    #[getter]
+    fn index(&self) -> usize {
+        self.0.index()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("device({:?})", self.0.to_string())
+    }
+}
+
+/// A device argument: an object or a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceArg(pub(crate) Device);
+
+impl<'py> FromPyObject<'_, 'py> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<DeviceArg> {
+        if let Ok(device) = object.cast::<PyDevice>() {
+            return Ok(DeviceArg(device.get().0));
+        }
+        match object.extract::<String>() {
+            Ok(name) => named(object.py(), &name).map(DeviceArg),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "{} is not a device: use a name such as \"cpu\" or plimsoll.device(\"cpu\")",
+                object.repr()?
+            ))),
+        }
+    }
+}
+
+fn named(py: Python<'_>, name: &str) -> PyResult<Device> {
+    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+    let index: Option<usize> = index.parse().ok();
+    match (kind, index) {
+        ("cpu", Some(0)) => Ok(Device::cpu()),
+        ("cuda", Some(index)) => {
+            py.detach(|| device::cuda(index)).map_err(|error| to_python(py, error))
+        }
+        _ => Err(PyValueError::new_err(format!(
+            "`{name}` is not a device that Plimsoll has: use \"cpu\" or \"cuda:0\""
+        ))),
+    }
+}
+
+/// A host device with a memory arena of its own, configured as PLIMSOLL_CONF would be.
+#[pyfunction]
+#[pyo3(signature = (configuration = ""))]
+fn private_cpu(py: Python<'_>, configuration: &str) -> PyResult<PyDevice> {
+    let configuration = match configuration {
+        "" => Ok(Configuration::default()),
+        text => Configuration::parse(text),
+    };
+    configuration
+        .and_then(|configuration| device::private_cpu(&configuration))
+        .map(PyDevice)
+        .map_err(|error| to_python(py, error))
+}
+
+/// A device that imitates another without memory: it accounts for every byte and computes nothing.
+#[pyfunction]
+fn dry(py: Python<'_>, of: DeviceArg) -> PyResult<PyDevice> {
+    device::dry(of.0).map(PyDevice).map_err(|error| to_python(py, error))
+}
+
+/// Waits for all work on a device.
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+fn synchronize(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<()> {
+    let device = device.map_or(Device::cpu(), |device| device.0);
+    crate::call::call(py, || device::synchronize(device))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDevice>()?;
+    module.add_function(wrap_pyfunction!(private_cpu, module)?)?;
+    module.add_function(wrap_pyfunction!(dry, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)
+}

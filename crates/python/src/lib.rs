@@ -1,0 +1,36 @@
+//! The Python module `plimsoll._plimsoll`: the same tensors, operations and memory functions, for Python. The package around it
+//! (`python/plimsoll`) adds what is shorter in Python.
+//!
+//! Operations are in `generated.rs`, which `cargo xtask generate` writes from the registry. `call.rs` is the page to read first:
+//! every operation goes through it, with the interpreter released and the Python line of the caller noted (`frames.rs`).
+
+mod arguments;
+mod autograd;
+mod call;
+mod create;
+mod device;
+mod dtype;
+mod error;
+mod frames;
+mod generated;
+mod index;
+mod memory;
+mod numpy;
+mod operators;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    frames::install();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("OutOfMemoryError", module.py().get_type::<error::OutOfMemoryError>())?;
+    module.add_class::<tensor::PyTensor>()?;
+    dtype::register(module)?;
+    device::register(module)?;
+    create::register(module)?;
+    generated::register(module)?;
+    autograd::register(module)?;
+    memory::register(module)
+}

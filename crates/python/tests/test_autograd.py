@@ -1,0 +1,89 @@
+"""Gradients, modes and exceptions."""
+
+import threading
+
+import pytest
+
+import plimsoll as pm
+
+
+def test_gradients():
+    x = pm.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    assert (y.requires_grad, y.is_leaf, x.is_leaf) == (True, False, True)
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    x.grad = None
+    assert x.grad is None
+
+
+def test_double_backward():
+    x = pm.tensor(3.0, dtype=pm.float64, requires_grad=True)
+    (first,) = pm.grad([x * x * x], [x], create_graph=True)
+    (second,) = pm.grad([first], [x])
+    assert (first.item(), second.item()) == (27.0, 18.0)
+
+
+def test_modes_as_managers_and_decorators():
+    x = pm.ones(2, requires_grad=True)
+    with pm.no_grad():
+        assert not (x * 2).requires_grad
+        with pm.enable_grad():
+            assert (x * 2).requires_grad
+        assert not pm.is_grad_enabled()
+    assert pm.is_grad_enabled()
+
+    @pm.no_grad()
+    def twice(value):
+        return value * 2
+
+    assert not twice(x).requires_grad
+    with pytest.raises(ZeroDivisionError), pm.inference_mode():
+        assert pm.is_inference_mode_enabled()
+        raise ZeroDivisionError
+    assert not pm.is_inference_mode_enabled()
+
+
+def test_a_mode_is_the_threads_own():
+    seen = []
+    with pm.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(pm.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_an_overwritten_saved_tensor_is_named():
+    x = pm.ones(2, requires_grad=True)
+    y = x.exp()
+    loss = y.sum()
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="exp"):
+        loss.backward()
+
+
+def test_exceptions_name_the_operation():
+    with pytest.raises(RuntimeError, match="matmul"):
+        pm.ones(2, 3) @ pm.ones(4, 5)
+    with pytest.raises(RuntimeError, match="add"):
+        pm.ones(2) + pm.ones(3)
+    with pytest.raises(TypeError, match="mean"):
+        pm.arange(3).mean()
+    with pytest.raises(ValueError):
+        pm.zeros(2, device="tpu")
+    with pytest.raises((RuntimeError, ValueError)):
+        pm.zeros(-1)
+
+
+def test_a_step_of_training():
+    pm.manual_seed(0)
+    points = pm.randn(64, 3)
+    targets = points @ pm.tensor([[1.0], [-2.0], [0.5]])
+    weight = pm.zeros(3, 1, requires_grad=True)
+    for _ in range(200):
+        loss = ((points @ weight - targets) ** 2).mean()
+        loss.backward()
+        with pm.no_grad():
+            weight.sub_(weight.grad, alpha=0.1)
+        weight.grad = None
+    assert loss.item() < 1e-6

@@ -1,0 +1,197 @@
+"""Values against NumPy, for one operation of every shape, and the forms that Python adds."""
+
+import numpy as np
+import pytest
+
+import plimsoll as pm
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((4, 5)).astype(np.float32)
+B = RNG.standard_normal((4, 5)).astype(np.float32)
+
+
+def check(tensor, expected, tolerance=1e-5):
+    expected = np.asarray(expected)
+    assert tensor.shape == expected.shape
+    np.testing.assert_allclose(tensor.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "name, reference",
+    [
+        ("exp", np.exp),
+        ("tanh", np.tanh),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("neg", np.negative),
+        ("abs", np.abs),
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    ],
+)
+def test_unary_as_method_function_in_place_and_out(name, reference):
+    x = pm.from_numpy(A)
+    check(getattr(x, name)(), reference(A))
+    check(getattr(pm, name)(x), reference(A))
+    out = pm.empty(4, 5)
+    assert getattr(pm, name)(x, out=out) is out
+    check(out, reference(A))
+    assert getattr(x, name + "_")() is x
+    check(x, reference(A))
+
+
+def test_operators():
+    a, b = pm.from_numpy(A), pm.from_numpy(B)
+    check(a + b, A + B)
+    check(1 + a, 1 + A)
+    check(a - b, A - B)
+    check(2 - a, 2 - A)
+    check(a * b, A * B)
+    check(a / b, A / B, 1e-4)
+    check(1 / a, 1 / A, 1e-4)
+    check(-a, -A)
+    check(abs(a), abs(A))
+    check(a**2, A**2)
+    check(a @ b.t(), A @ B.T)
+    assert (a < b).dtype == pm.bool
+    check(a < b, A < B)
+    check(a == a, np.ones((4, 5), bool))
+    a += b
+    check(a, A + B)
+    with pytest.raises(TypeError):
+        a + "text"
+
+
+def test_alpha_and_promotion():
+    a = pm.from_numpy(A)
+    check(a.add(a, alpha=2), 3 * A)
+    check(pm.sub(a, 1, alpha=3), A - 3)
+    whole = pm.arange(3)
+    assert whole.dtype == pm.int64
+    assert (whole + 1.5).dtype == pm.float32
+    assert (whole + 1).dtype == pm.int64
+    assert (whole + True).dtype == pm.int64
+    assert (whole / 2).dtype == pm.float32
+
+
+def test_reductions():
+    a = pm.from_numpy(A)
+    check(a.sum(), A.sum())
+    check(a.sum(0), A.sum(0))
+    check(a.sum(dim=(0, 1), keepdim=True), A.sum((0, 1), keepdims=True))
+    check(pm.mean(a, dim=1), A.mean(1))
+    check(a.amax(dim=1), A.max(1))
+    check(a.argmax(dim=1), A.argmax(1))
+
+
+def test_joins_indices_and_sorting():
+    a, b = pm.from_numpy(A), pm.from_numpy(B)
+    check(pm.cat([a, b], dim=1), np.concatenate([A, B], 1))
+    check(pm.stack([a, b]), np.stack([A, B]))
+    values, indices = a.sort(dim=1)
+    check(values, np.sort(A, 1))
+    check(indices, np.argsort(A, 1, kind="stable"))
+    index = pm.tensor([[0, 1], [2, 3]])
+    check(a.gather(1, index), np.take_along_axis(A[:2], np.array([[0, 1], [2, 3]]), 1))
+    check(pm.where(a > 0, a, 0.0), np.where(A > 0, A, 0))
+    check((a > 0).nonzero(), np.argwhere(A > 0))
+
+
+def test_softmax_and_layer_norm():
+    a = pm.from_numpy(A)
+    e = np.exp(A - A.max(1, keepdims=True))
+    check(a.softmax(1), e / e.sum(1, keepdims=True))
+    centred = A - A.mean(1, keepdims=True)
+    check(a.layer_norm([5]), centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5), 1e-4)
+
+
+def test_views_share_memory():
+    x = pm.zeros(2, 3)
+    x.view(6)[4] = 7.0
+    assert x.tolist() == [[0.0, 0.0, 0.0], [0.0, 7.0, 0.0]]
+    assert x.view([3, 2]).shape == (3, 2)
+    assert x.T.stride() == (1, 3)
+    assert x.t().data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        0,
+        -1,
+        slice(1, None),
+        slice(None, None, 2),
+        (slice(None), 1),
+        (..., 0),
+        (None, 1),
+        (1, ..., None),
+        (slice(3, 1), 2),
+        (),
+        ...,
+    ],
+)
+def test_basic_indexing(index):
+    check(pm.from_numpy(A)[index], A[index])
+
+
+def test_advanced_indexing_and_writes():
+    a, rows = pm.from_numpy(A), np.array([2, 0])
+    check(a[pm.from_numpy(rows)], A[rows])
+    check(a[:, pm.from_numpy(rows)], A[:, rows])
+    check(a[a > 0], A[A > 0])
+    expected = A.copy()
+    a[1] = 5
+    expected[1] = 5
+    a[:, 2] = pm.ones(4)
+    expected[:, 2] = 1
+    a[a < 0] = 0.0
+    expected[expected < 0] = 0
+    check(a, expected)
+
+
+def test_wrong_indices():
+    a = pm.from_numpy(A)
+    with pytest.raises(IndexError):
+        a[4]
+    with pytest.raises(IndexError):
+        a[0, 0, 0]
+    with pytest.raises(ValueError):
+        a[::-1]
+    with pytest.raises(TypeError):
+        a["name"]
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"])
+def test_numpy_both_ways(name):
+    array = (np.arange(6).reshape(2, 3) % 2).astype(name)
+    tensor = pm.from_numpy(array.T)
+    assert tensor.dtype == getattr(pm, name)
+    back = tensor.numpy()
+    assert back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array.T)
+    np.testing.assert_array_equal(np.asarray(tensor), array.T)
+
+
+def test_tensor_from_values():
+    assert pm.tensor(3).shape == ()
+    assert pm.tensor([[1, 2], [3, 4]]).dtype == pm.int64
+    assert pm.tensor([1, 2.5]).tolist() == [1.0, 2.5]
+    assert pm.tensor([True, False]).dtype == pm.bool
+    assert pm.tensor([1, 2], dtype=pm.float64).dtype == pm.float64
+    assert pm.tensor([]).shape == (0,)
+    with pytest.raises(ValueError):
+        pm.tensor([[1], [2, 3]])
+    with pytest.raises(ValueError):
+        pm.tensor([[1], 2])
+
+
+def test_seeds():
+    pm.manual_seed(5)
+    first = pm.randn(8).tolist()
+    pm.manual_seed(5)
+    assert pm.randn(8).tolist() == first
+
+
+def test_numbers_and_text():
+    x = pm.tensor([2.5])
+    assert (float(x), int(x), bool(x), x.item()) == (2.5, 2, True, 2.5)
+    assert repr(pm.tensor([1, 2])) == "tensor([1, 2])"
+    assert len(pm.zeros(3, 2)) == 3

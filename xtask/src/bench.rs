@@ -1,0 +1,269 @@
+//! `cargo xtask bench cpu`: Plimsoll beside PyTorch from PyPI, two threads each. Two workers (`bench/worker.rs` and
+//! `bench/torch_worker.py`) hold the inputs and take turns, round by round, so that whatever else the machine does hits both;
+//! what counts is the median of the rounds' ratios. Absolute times are compared with a bound only where the table says so.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use crate::python_env::{self, Purpose};
+use crate::run;
+
+/// Rounds of each row; odd, so that the median is one of them.
+const ROUNDS: usize = 15;
+/// Ranks, from either end, of the interval around the median of 15 that holds with about 96 %.
+const INTERVAL_RANK: usize = 3;
+/// How long one side of a round should take, in microseconds; short work is repeated.
+const ROUND_US: f64 = 60_000.0;
+/// Between turns, so that the other side's spinning threads have gone to sleep.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Work, and the ratio of Plimsoll's time to PyTorch's that it may take at most.
+const ROWS: &[(&str, f64)] = &[
+    ("add_400mb", 0.35),
+    ("broadcast_400mb", 0.35),
+    ("relu_64mb", 0.45),
+    ("exp_64mb", 0.45),
+    ("tanh_64mb", 0.45),
+    ("gelu_64mb", 0.45),
+    ("softmax_64mb", 0.50),
+    ("layer_norm_64mb", 0.50),
+    ("add_in_place_400mb", 1.05),
+    ("sum_64mb", 1.05),
+    ("add_4mb", 0.60),
+    ("transposed_add_64mb", 0.60),
+    ("transposed_contiguous_64mb", 0.35),
+    ("sort_64mb", 1.00),
+    ("gather_64mb", 1.00),
+    ("cat_64mb", 1.00),
+    ("matmul_f32_256", 1.10),
+    ("matmul_f32_1024", 1.10),
+    ("matmul_f32_2048", 1.10),
+    ("matmul_f32_1x4096x4096", 1.10),
+    ("matmul_f32_32x4096x4096", 1.10),
+    ("matmul_f32_64_batches_of_128", 1.10),
+    ("matmul_f64_1024", 1.10),
+    ("matmul_bf16_2048", 1.50),
+];
+
+/// Work of Plimsoll alone, and the nanoseconds that it may take at most.
+const ABSOLUTE: &[(&str, f64)] = &[
+    ("add_of_4", 375.0),
+    ("allocate", 150.0),
+    ("allocate_with_history", 250.0),
+    ("add_of_4, two threads", 750.0),
+    ("allocate, two threads", 300.0),
+    ("allocate_with_history, two threads", 500.0),
+];
+
+/// One row of the result. In rows with an absolute bound `ratio` is the time over the bound, and PyTorch has no time.
+struct Row {
+    name: &'static str,
+    plimsoll_us: f64,
+    torch_us: Option<f64>,
+    ratio: f64,
+    interval: (f64, f64),
+    at_most: f64,
+}
+
+/// Runs the benchmark of the given device, only the rows that contain `filter` if there is one.
+pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
+    let filter = match arguments {
+        [device] if device == "cpu" => "",
+        [device, filter] if device == "cpu" => filter,
+        _ => return Err("usage: cargo xtask bench cpu [PART OF A ROW'S NAME]".to_string()),
+    };
+    let environment = python_env::prepare(Purpose::Bench)?;
+    let build = ["build", "--release", "--package", "xtask", "--bin", "bench-worker"];
+    run::plain(&mut run::command(env!("CARGO"), &build))?;
+    let mut plimsoll = Worker::start(Command::new(run::target().join("release/bench-worker")))?;
+    let mut torch = python_env::program(&environment, "python");
+    torch.arg(run::root().join("xtask/bench/torch_worker.py"));
+    let mut torch = Worker::start(torch)?;
+    println!("{:36} {:>12} {:>12}  {:19} at most", "work", "plimsoll us", "torch us", "ratio");
+    let mut rows = Vec::new();
+    for (name, at_most) in ROWS.iter().filter(|(name, _)| name.contains(filter)) {
+        let row = compare(name, *at_most, &mut plimsoll, &mut torch)?;
+        row.print();
+        rows.push(row);
+    }
+    for (name, bound_ns) in ABSOLUTE.iter().filter(|(name, _)| name.contains(filter)) {
+        let row = absolute(name, *bound_ns, &mut plimsoll)?;
+        row.print();
+        rows.push(row);
+    }
+    let folder = run::target().join("bench");
+    let path = folder.join("cpu.json");
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(&path, json(&rows)))
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let over = rows.iter().filter(|row| row.ratio > row.at_most).count();
+    println!("{} rows, {over} over their bound; written to {}", rows.len(), path.display());
+    Ok(())
+}
+
+/// Paired rounds of one work, the two sides taking turns at going first.
+fn compare(
+    name: &'static str,
+    at_most: f64,
+    plimsoll: &mut Worker,
+    torch: &mut Worker,
+) -> Result<Row, String> {
+    // Twice: the first time makes the inputs and warms caches.
+    let mut longest = 0.0f64;
+    for _ in 0..2 {
+        longest = plimsoll.time(name, 1)?.max(torch.time(name, 1)?);
+    }
+    let count = (ROUND_US / longest).clamp(1.0, 1e6) as u32;
+    let mut rounds = Vec::new();
+    for round in 0..ROUNDS {
+        let (ours, theirs) = if round % 2 == 0 {
+            let ours = plimsoll.time(name, count)?;
+            (ours, torch.time(name, count)?)
+        } else {
+            let theirs = torch.time(name, count)?;
+            (plimsoll.time(name, count)?, theirs)
+        };
+        rounds.push((ours / f64::from(count), theirs / f64::from(count)));
+    }
+    let ratios = sorted(rounds.iter().map(|(ours, theirs)| ours / theirs));
+    Ok(Row {
+        name,
+        plimsoll_us: median(&sorted(rounds.iter().map(|round| round.0))),
+        torch_us: Some(median(&sorted(rounds.iter().map(|round| round.1)))),
+        ratio: median(&ratios),
+        interval: (ratios[INTERVAL_RANK], ratios[ROUNDS - 1 - INTERVAL_RANK]),
+        at_most,
+    })
+}
+
+fn absolute(name: &'static str, bound_ns: f64, plimsoll: &mut Worker) -> Result<Row, String> {
+    const COUNT: u32 = 100_000;
+    plimsoll.time(name, COUNT / 10)?;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push(plimsoll.time(name, COUNT)? / f64::from(COUNT));
+    }
+    let rounds = sorted(rounds.into_iter());
+    let bound_us = bound_ns / 1e3;
+    let plimsoll_us = median(&rounds);
+    Ok(Row {
+        name,
+        plimsoll_us,
+        torch_us: None,
+        ratio: plimsoll_us / bound_us,
+        interval: (rounds[INTERVAL_RANK] / bound_us, rounds[ROUNDS - 1 - INTERVAL_RANK] / bound_us),
+        at_most: 1.0,
+    })
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl Row {
+    fn print(&self) {
+        let torch = self.torch_us.map_or("-".to_string(), |us| format!("{us:.1}"));
+        let verdict = if self.ratio <= self.at_most { "" } else { "  OVER" };
+        println!(
+            "{:36} {:>12.3} {torch:>12}  {:.2} [{:.2}, {:.2}]  {:>5.2}{verdict}",
+            self.name, self.plimsoll_us, self.ratio, self.interval.0, self.interval.1, self.at_most
+        );
+    }
+}
+
+fn json(rows: &[Row]) -> String {
+    let mut text = String::from("[\n");
+    for (at, row) in rows.iter().enumerate() {
+        let torch = row.torch_us.map_or("null".to_string(), |us| format!("{us:.4}"));
+        let _ = writeln!(
+            text,
+            "  {{\"name\": \"{}\", \"plimsoll_us\": {:.4}, \"torch_us\": {torch}, \"ratio\": {:.4}, \
+             \"ratio_low\": {:.4}, \"ratio_high\": {:.4}, \"at_most\": {:.2}}}{}",
+            row.name,
+            row.plimsoll_us,
+            row.ratio,
+            row.interval.0,
+            row.interval.1,
+            row.at_most,
+            if at + 1 < rows.len() { "," } else { "" }
+        );
+    }
+    text + "]\n"
+}
+
+/// A process that runs work when asked.
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(mut command: Command) -> Result<Worker, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => {
+                Ok(Worker { child, input, output: BufReader::new(output) })
+            }
+            _ => Err(format!("{command:?}: no way to talk to it")),
+        }
+    }
+
+    /// Microseconds of running `name` that often.
+    fn time(&mut self, name: &str, count: u32) -> Result<f64, String> {
+        std::thread::sleep(PAUSE);
+        let mut answer = String::new();
+        writeln!(self.input, "{name} {count}")
+            .and_then(|()| self.output.read_line(&mut answer))
+            .map_err(|e| format!("{name}: {e}"))?;
+        let answer = answer.trim();
+        answer.parse().map_err(|_| format!("{name}: a worker answered `{answer}`"))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It ends by itself once its input closes, but not before its present work is done.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_is_json_with_every_figure() {
+        let row = Row {
+            name: "add_4mb",
+            plimsoll_us: 1.5,
+            torch_us: None,
+            ratio: 0.5,
+            interval: (0.4, 0.6),
+            at_most: 1.0,
+        };
+        let text = json(&[row]);
+        assert!(text.contains("\"name\": \"add_4mb\", \"plimsoll_us\": 1.5000"), "{text}");
+        assert!(text.contains("\"torch_us\": null"), "{text}");
+    }
+
+    #[test]
+    fn both_workers_know_every_row() {
+        let rust = include_str!("../bench/worker.rs");
+        let python = include_str!("../bench/torch_worker.py");
+        for (name, _) in ROWS {
+            assert!(rust.contains(&format!("\"{name}\" =>")), "{name}");
+            assert!(python.contains(&format!("\"{name}\":")), "{name}");
+        }
+    }
+}
