@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod fuzz;
 mod generate;
 mod gpu_bundle;
 mod nvrtc;
@@ -22,6 +23,7 @@ cargo xtask COMMAND
   test [STEP...]     everything that must pass, or only the named steps
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
+  fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
 ";
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Some("test") => test::test(rest),
         Some("rules") => rules::print(),
         Some("bench") => bench::bench(rest),
+        Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
         Some("gpu-bundle") => gpu_bundle::build(),
         _ => Err(HELP.to_string()),
