@@ -83,16 +83,15 @@ pub(crate) fn pin_dependents(outputs: &[Tensor]) -> Result<Writing<'_>> {
     }
     let mut writing = Writing { outputs, home: Vec::new() };
     for output in outputs {
-        let mut dropped =
-            std::mem::take(&mut output.storage().provenance.dependents.lock().dropped);
+        // Another writer of the same storage may be bringing them home at this moment: they stay in the list until they are, so that this one
+        // waits for them too (a pin does) instead of writing under their recipes.
+        let dropped = output.storage().provenance.dependents.lock().dropped.clone();
         for dependent in dropped.iter().filter_map(Weak::upgrade) {
-            if let Err(error) = dependent.pin() {
-                // The write does not happen, and a later one must find them again.
-                output.storage().provenance.dependents.lock().dropped.append(&mut dropped);
-                return Err(error);
-            }
+            dependent.pin()?;
             writing.home.push(dependent);
         }
+        // All are home and pinned, and while there is a writer nothing is added.
+        output.storage().provenance.dependents.lock().dropped.clear();
     }
     Ok(writing)
 }
