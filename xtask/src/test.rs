@@ -147,8 +147,7 @@ fn miri() -> Outcome {
     }
     let arguments = ["+nightly", "miri", "test", "--lib", "--tests", "--no-fail-fast"];
     let mut command = run::command("cargo", &arguments);
-    // The memory crate takes more than half an hour under miri; it is run by hand (`cargo +nightly miri test -p plimsoll-memory`).
-    command.args(["--package", "plimsoll-core"]);
+    command.args(["--package", "plimsoll-core", "--package", "plimsoll-memory"]);
     // Leave the toolchain to `+nightly`: within `cargo xtask` these name the one that built us.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command.env("CARGO_TARGET_DIR", run::target().join("miri"));
