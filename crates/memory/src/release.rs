@@ -24,11 +24,11 @@ impl Arena {
         if shared && state.defer(index, self.source()) {
             return;
         }
-        let merged = state.complete_free(index);
+        state.complete_free(index);
         if !state.rules.caching {
-            let detached = state.detach(merged);
             drop(state);
-            self.give_back(vec![detached]);
+            // In turn with snapshots and audits, which must not see a segment that is gone but still counted.
+            self.release_uncached();
         }
     }
 
