@@ -8,23 +8,11 @@ use crate::event::{Action, Event};
 use crate::history::History;
 use crate::kind::Kind;
 use crate::size_class::Pool;
-use crate::stats::{Counter, Stats};
+use crate::stats::{Counters, Metric, Stats};
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    allocation: Counter,
-    segment: Counter,
-    active: Counter,
-    inactive_split: Counter,
-    allocated_bytes: Counter,
-    reserved_bytes: Counter,
-    active_bytes: Counter,
-    inactive_split_bytes: Counter,
-    requested_bytes: Counter,
-    /// These have no pools; the large one stands for all.
-    oversize_allocations: Counter,
-    oversize_segments: Counter,
-    external_bytes: Counter,
+    counters: Counters,
     num_alloc_retries: i64,
     num_ooms: i64,
     num_sync_all_streams: i64,
@@ -53,18 +41,7 @@ struct ScopePeaks {
 impl Ledger {
     pub(crate) fn new(max_split_bytes: usize) -> Ledger {
         Ledger {
-            allocation: Counter::default(),
-            segment: Counter::default(),
-            active: Counter::default(),
-            inactive_split: Counter::default(),
-            allocated_bytes: Counter::default(),
-            reserved_bytes: Counter::default(),
-            active_bytes: Counter::default(),
-            inactive_split_bytes: Counter::default(),
-            requested_bytes: Counter::default(),
-            oversize_allocations: Counter::default(),
-            oversize_segments: Counter::default(),
-            external_bytes: Counter::default(),
+            counters: Counters::default(),
             num_alloc_retries: 0,
             num_ooms: 0,
             num_sync_all_streams: 0,
@@ -86,21 +63,22 @@ impl Ledger {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
         let row = self.blocks.row(event.origin, event.kind);
         self.blocks.change(row, bytes, 1, self.peak_epoch);
-        self.allocation.add(pool, 1);
-        self.active.add(pool, 1);
-        self.requested_bytes.add(pool, event.requested_bytes as i64);
-        self.active_bytes.add(pool, bytes);
-        let peak = self.allocated_bytes.peak();
-        self.allocated_bytes.add(pool, bytes);
-        if self.allocated_bytes.peak() > peak {
+        self.counters.add(Metric::Allocation, pool, 1);
+        self.counters.add(Metric::Active, pool, 1);
+        self.counters.add(Metric::RequestedBytes, pool, event.requested_bytes as i64);
+        self.counters.add(Metric::ActiveBytes, pool, bytes);
+        let peak = self.counters.peak(Metric::AllocatedBytes);
+        self.counters.add(Metric::AllocatedBytes, pool, bytes);
+        if self.counters.peak(Metric::AllocatedBytes) > peak {
             self.peak_epoch += 1;
         }
         if event.allocated_bytes >= self.max_split_bytes {
-            self.oversize_allocations.add(Pool::Large, 1);
+            self.counters.add(Metric::OversizeAllocations, Pool::Large, 1);
         }
         self.split_changed(event);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.allocated_bytes = scope.allocated_bytes.max(self.allocated_bytes.current());
+            scope.allocated_bytes =
+                scope.allocated_bytes.max(self.counters.current(Metric::AllocatedBytes));
         }
         self.history.record(event);
         row
@@ -111,10 +89,10 @@ impl Ledger {
     pub(crate) fn free_requested(&mut self, event: &Event, row: RowId) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
         self.blocks.change(row, -bytes, -1, self.peak_epoch);
-        self.allocation.subtract(pool, 1);
-        self.allocated_bytes.subtract(pool, bytes);
+        self.counters.subtract(Metric::Allocation, pool, 1);
+        self.counters.subtract(Metric::AllocatedBytes, pool, bytes);
         if event.allocated_bytes >= self.max_split_bytes {
-            self.oversize_allocations.subtract(Pool::Large, 1);
+            self.counters.subtract(Metric::OversizeAllocations, Pool::Large, 1);
         }
         self.history.record(event);
     }
@@ -123,9 +101,9 @@ impl Ledger {
     #[inline]
     pub(crate) fn free_completed(&mut self, event: &Event) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
-        self.active.subtract(pool, 1);
-        self.active_bytes.subtract(pool, bytes);
-        self.requested_bytes.subtract(pool, event.requested_bytes as i64);
+        self.counters.subtract(Metric::Active, pool, 1);
+        self.counters.subtract(Metric::ActiveBytes, pool, bytes);
+        self.counters.subtract(Metric::RequestedBytes, pool, event.requested_bytes as i64);
         self.split_changed(event);
         self.history.record(event);
     }
@@ -147,21 +125,22 @@ impl Ledger {
         match event.action {
             Action::SegmentReserved => {
                 self.num_device_alloc += 1;
-                self.segment.add(pool, 1);
-                self.reserved_bytes.add(pool, bytes);
+                self.counters.add(Metric::Segment, pool, 1);
+                self.counters.add(Metric::ReservedBytes, pool, bytes);
                 if oversize {
-                    self.oversize_segments.add(Pool::Large, 1);
+                    self.counters.add(Metric::OversizeSegments, Pool::Large, 1);
                 }
                 if let Some(scope) = self.scopes.last_mut() {
-                    scope.reserved_bytes = scope.reserved_bytes.max(self.reserved_bytes.current());
+                    scope.reserved_bytes =
+                        scope.reserved_bytes.max(self.counters.current(Metric::ReservedBytes));
                 }
             }
             Action::SegmentReleased => {
                 self.num_device_free += 1;
-                self.segment.subtract(pool, 1);
-                self.reserved_bytes.subtract(pool, bytes);
+                self.counters.subtract(Metric::Segment, pool, 1);
+                self.counters.subtract(Metric::ReservedBytes, pool, bytes);
                 if oversize {
-                    self.oversize_segments.subtract(Pool::Large, 1);
+                    self.counters.subtract(Metric::OversizeSegments, Pool::Large, 1);
                 }
             }
             Action::ExternalAdded | Action::ExternalRemoved => {
@@ -169,7 +148,7 @@ impl Ledger {
                 let row = self.external.row(event.origin, event.kind);
                 let (bytes, count) = if added { (bytes, 1) } else { (-bytes, -1) };
                 self.external.change(row, bytes, count, self.peak_epoch);
-                self.external_bytes.change(Pool::Large, bytes);
+                self.counters.change(Metric::ExternalBytes, Pool::Large, bytes);
             }
             Action::OutOfMemory => self.num_ooms += 1,
             // These have functions of their own, above, because they take or give a row.
@@ -186,10 +165,10 @@ impl Ledger {
     #[inline]
     fn split_changed(&mut self, event: &Event) {
         if event.split.blocks != 0 {
-            self.inactive_split.change(event.pool, event.split.blocks);
+            self.counters.change(Metric::InactiveSplit, event.pool, event.split.blocks);
         }
         if event.split.bytes != 0 {
-            self.inactive_split_bytes.change(event.pool, event.split.bytes);
+            self.counters.change(Metric::InactiveSplitBytes, event.pool, event.split.bytes);
         }
     }
 
@@ -204,38 +183,38 @@ impl Ledger {
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.allocated_bytes.current() as usize
+        self.counters.current(Metric::AllocatedBytes) as usize
     }
 
     pub(crate) fn active_bytes(&self) -> usize {
-        self.active_bytes.current() as usize
+        self.counters.current(Metric::ActiveBytes) as usize
     }
 
     pub(crate) fn reserved_bytes(&self) -> usize {
-        self.reserved_bytes.current() as usize
+        self.counters.current(Metric::ReservedBytes) as usize
     }
 
     pub(crate) fn external_bytes(&self) -> usize {
-        self.external_bytes.current() as usize
+        self.counters.current(Metric::ExternalBytes) as usize
     }
 
     pub(crate) fn inactive_split_bytes(&self) -> usize {
-        self.inactive_split_bytes.current() as usize
+        self.counters.current(Metric::InactiveSplitBytes) as usize
     }
 
     pub(crate) fn stats(&self) -> Stats {
         Stats {
-            allocation: self.allocation.report(),
-            segment: self.segment.report(),
-            active: self.active.report(),
-            inactive_split: self.inactive_split.report(),
-            allocated_bytes: self.allocated_bytes.report(),
-            reserved_bytes: self.reserved_bytes.report(),
-            active_bytes: self.active_bytes.report(),
-            inactive_split_bytes: self.inactive_split_bytes.report(),
-            requested_bytes: self.requested_bytes.report(),
-            oversize_allocations: self.oversize_allocations.report().all,
-            oversize_segments: self.oversize_segments.report().all,
+            allocation: self.counters.report(Metric::Allocation),
+            segment: self.counters.report(Metric::Segment),
+            active: self.counters.report(Metric::Active),
+            inactive_split: self.counters.report(Metric::InactiveSplit),
+            allocated_bytes: self.counters.report(Metric::AllocatedBytes),
+            reserved_bytes: self.counters.report(Metric::ReservedBytes),
+            active_bytes: self.counters.report(Metric::ActiveBytes),
+            inactive_split_bytes: self.counters.report(Metric::InactiveSplitBytes),
+            requested_bytes: self.counters.report(Metric::RequestedBytes),
+            oversize_allocations: self.counters.report(Metric::OversizeAllocations).all,
+            oversize_segments: self.counters.report(Metric::OversizeSegments).all,
             num_alloc_retries: self.num_alloc_retries,
             num_ooms: self.num_ooms,
             // `usize::MAX` (no limit) shows as -1, as in PyTorch.
@@ -244,36 +223,19 @@ impl Ledger {
             num_device_alloc: self.num_device_alloc,
             num_device_free: self.num_device_free,
             num_oom_rejections: 0,
-            external_bytes: self.external_bytes.report().all,
+            external_bytes: self.counters.report(Metric::ExternalBytes).all,
         }
-    }
-
-    fn counters(&mut self) -> [&mut Counter; 12] {
-        [
-            &mut self.allocation,
-            &mut self.segment,
-            &mut self.active,
-            &mut self.inactive_split,
-            &mut self.allocated_bytes,
-            &mut self.reserved_bytes,
-            &mut self.active_bytes,
-            &mut self.inactive_split_bytes,
-            &mut self.requested_bytes,
-            &mut self.oversize_allocations,
-            &mut self.oversize_segments,
-            &mut self.external_bytes,
-        ]
     }
 
     /// Peaks start again from now; open scopes do not notice.
     pub(crate) fn reset_peaks(&mut self) {
-        self.counters().into_iter().for_each(Counter::reset_peak);
+        self.counters.reset_peaks();
         self.peak_epoch += 1;
     }
 
     /// Totals start again from zero.
     pub(crate) fn reset_totals(&mut self) {
-        self.counters().into_iter().for_each(Counter::reset_totals);
+        self.counters.reset_totals();
         self.num_alloc_retries = 0;
         self.num_ooms = 0;
         self.num_sync_all_streams = 0;
@@ -303,8 +265,8 @@ impl Ledger {
         self.next_scope += 1;
         self.scopes.push(ScopePeaks {
             id: self.next_scope,
-            allocated_bytes: self.allocated_bytes.current(),
-            reserved_bytes: self.reserved_bytes.current(),
+            allocated_bytes: self.counters.current(Metric::AllocatedBytes),
+            reserved_bytes: self.counters.current(Metric::ReservedBytes),
         });
         self.next_scope
     }
@@ -330,19 +292,21 @@ impl Ledger {
 
     /// Current values by name, for the audit.
     pub(crate) fn current(&self) -> LedgerCurrent {
-        let both =
-            |counter: &Counter| [counter.current_in(Pool::Small), counter.current_in(Pool::Large)];
+        let both = |metric| self.counters.current_by_pool(metric);
         LedgerCurrent {
-            allocation: both(&self.allocation),
-            segment: both(&self.segment),
-            active: both(&self.active),
-            inactive_split: both(&self.inactive_split),
-            allocated_bytes: both(&self.allocated_bytes),
-            reserved_bytes: both(&self.reserved_bytes),
-            active_bytes: both(&self.active_bytes),
-            inactive_split_bytes: both(&self.inactive_split_bytes),
-            requested_bytes: both(&self.requested_bytes),
-            oversize: [self.oversize_allocations.current(), self.oversize_segments.current()],
+            allocation: both(Metric::Allocation),
+            segment: both(Metric::Segment),
+            active: both(Metric::Active),
+            inactive_split: both(Metric::InactiveSplit),
+            allocated_bytes: both(Metric::AllocatedBytes),
+            reserved_bytes: both(Metric::ReservedBytes),
+            active_bytes: both(Metric::ActiveBytes),
+            inactive_split_bytes: both(Metric::InactiveSplitBytes),
+            requested_bytes: both(Metric::RequestedBytes),
+            oversize: [
+                self.counters.current(Metric::OversizeAllocations),
+                self.counters.current(Metric::OversizeSegments),
+            ],
         }
     }
 }

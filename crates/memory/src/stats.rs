@@ -27,80 +27,121 @@ pub struct PoolStat {
     pub large_pool: Stat,
 }
 
-/// A counter as the ledger keeps it: `freed` and the figures over both pools follow from the rest, so
-/// that an event writes as little as possible.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counter {
-    current: [i64; 2],
-    peak: [i64; 2],
-    added: [i64; 2],
-    /// `current` when the totals were last reset: added - freed = current - base.
-    base: [i64; 2],
-    peak_all: i64,
+/// What the ledger counts for each pool, as a place in its tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Metric {
+    Allocation = 0,
+    Active = 1,
+    AllocatedBytes = 2,
+    ActiveBytes = 3,
+    RequestedBytes = 4,
+    InactiveSplit = 5,
+    InactiveSplitBytes = 6,
+    ReservedBytes = 7,
+    Segment = 8,
+    OversizeAllocations = 9,
+    OversizeSegments = 10,
+    ExternalBytes = 11,
 }
 
-impl Counter {
+/// How many metrics the tables have room for: two cache lines, of which an allocation and its free touch
+/// only the first.
+const METRICS: usize = 16;
+
+/// One figure for each metric.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Figures([i64; METRICS]);
+
+/// The counters as the ledger keeps them: by figure first and metric second, so that one event writes
+/// few cache lines. Lines that two threads take from each other in turn are most of what contention
+/// costs. `freed` and the figures over both pools follow from the rest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    /// By pool, as are the next two.
+    current: [Figures; 2],
+    peak: [Figures; 2],
+    added: [Figures; 2],
+    /// Over both pools.
+    peak_all: Figures,
+    /// `current` when the totals were last reset: added - freed = current - base.
+    base: [Figures; 2],
+}
+
+impl Counters {
     #[inline]
-    pub(crate) fn add(&mut self, pool: Pool, amount: i64) {
-        let pool = pool as usize;
+    pub(crate) fn add(&mut self, metric: Metric, pool: Pool, amount: i64) {
+        let (pool, at) = (pool as usize, metric as usize);
         // Totals only grow; wrapping beats a panic in a program that runs for years.
-        self.current[pool] = self.current[pool].wrapping_add(amount);
-        self.added[pool] = self.added[pool].wrapping_add(amount);
-        self.peak[pool] = self.peak[pool].max(self.current[pool]);
-        self.peak_all = self.peak_all.max(self.current());
+        let current = self.current[pool].0[at].wrapping_add(amount);
+        self.current[pool].0[at] = current;
+        self.added[pool].0[at] = self.added[pool].0[at].wrapping_add(amount);
+        // Peaks are written only when they rise, so that their lines stay with both threads.
+        if current > self.peak[pool].0[at] {
+            self.peak[pool].0[at] = current;
+        }
+        let all = current.wrapping_add(self.current[1 - pool].0[at]);
+        if all > self.peak_all.0[at] {
+            self.peak_all.0[at] = all;
+        }
     }
 
     #[inline]
-    pub(crate) fn subtract(&mut self, pool: Pool, amount: i64) {
-        let current = &mut self.current[pool as usize];
+    pub(crate) fn subtract(&mut self, metric: Metric, pool: Pool, amount: i64) {
+        let current = &mut self.current[pool as usize].0[metric as usize];
         *current = current.wrapping_sub(amount);
     }
 
     /// Adds a positive amount or subtracts a negative one, as PyTorch books net changes.
     #[inline]
-    pub(crate) fn change(&mut self, pool: Pool, amount: i64) {
+    pub(crate) fn change(&mut self, metric: Metric, pool: Pool, amount: i64) {
         if amount > 0 {
-            self.add(pool, amount);
+            self.add(metric, pool, amount);
         } else {
-            self.subtract(pool, -amount);
+            self.subtract(metric, pool, -amount);
         }
     }
 
     #[inline]
-    pub(crate) fn current(&self) -> i64 {
-        self.current[0].wrapping_add(self.current[1])
-    }
-
-    pub(crate) fn current_in(&self, pool: Pool) -> i64 {
-        self.current[pool as usize]
+    pub(crate) fn current(&self, metric: Metric) -> i64 {
+        let [small, large] = self.current_by_pool(metric);
+        small.wrapping_add(large)
     }
 
     #[inline]
-    pub(crate) fn peak(&self) -> i64 {
-        self.peak_all
+    pub(crate) fn current_by_pool(&self, metric: Metric) -> [i64; 2] {
+        [self.current[0].0[metric as usize], self.current[1].0[metric as usize]]
     }
 
-    pub(crate) fn reset_peak(&mut self) {
+    #[inline]
+    pub(crate) fn peak(&self, metric: Metric) -> i64 {
+        self.peak_all.0[metric as usize]
+    }
+
+    pub(crate) fn reset_peaks(&mut self) {
         self.peak = self.current;
-        self.peak_all = self.current();
+        for at in 0..METRICS {
+            self.peak_all.0[at] = self.current[0].0[at].wrapping_add(self.current[1].0[at]);
+        }
     }
 
     pub(crate) fn reset_totals(&mut self) {
-        self.added = [0; 2];
+        self.added = Default::default();
         self.base = self.current;
     }
 
-    pub(crate) fn report(&self) -> PoolStat {
-        let of = |pool: usize| Stat {
-            current: self.current[pool],
-            peak: self.peak[pool],
-            allocated: self.added[pool],
-            freed: self.base[pool].wrapping_add(self.added[pool]).wrapping_sub(self.current[pool]),
+    pub(crate) fn report(&self, metric: Metric) -> PoolStat {
+        let at = metric as usize;
+        let of = |pool: usize| {
+            let (current, allocated) = (self.current[pool].0[at], self.added[pool].0[at]);
+            let freed = self.base[pool].0[at].wrapping_add(allocated).wrapping_sub(current);
+            Stat { current, peak: self.peak[pool].0[at], allocated, freed }
         };
         let (small_pool, large_pool) = (of(0), of(1));
         let all = Stat {
-            current: self.current(),
-            peak: self.peak_all,
+            current: self.current(metric),
+            peak: self.peak_all.0[at],
             allocated: small_pool.allocated.wrapping_add(large_pool.allocated),
             freed: small_pool.freed.wrapping_add(large_pool.freed),
         };
@@ -231,19 +272,21 @@ mod tests {
 
     #[test]
     fn a_counter_books_like_four_separate_sums() {
-        let mut counter = Counter::default();
-        counter.add(Pool::Small, 10);
-        counter.add(Pool::Large, 5);
-        counter.subtract(Pool::Small, 4);
-        counter.reset_totals();
-        counter.add(Pool::Small, 1);
-        counter.subtract(Pool::Large, 5);
-        let report = counter.report();
+        let mut counters = Counters::default();
+        let metric = Metric::RequestedBytes;
+        counters.add(metric, Pool::Small, 10);
+        counters.add(metric, Pool::Large, 5);
+        counters.subtract(metric, Pool::Small, 4);
+        counters.reset_totals();
+        counters.add(metric, Pool::Small, 1);
+        counters.subtract(metric, Pool::Large, 5);
+        let report = counters.report(metric);
         assert_eq!(report.all, Stat { current: 7, peak: 15, allocated: 1, freed: 5 });
         assert_eq!(report.small_pool, Stat { current: 7, peak: 10, allocated: 1, freed: 0 });
-        counter.reset_peak();
-        assert_eq!(counter.report().all.peak, 7);
-        assert_eq!(counter.report().large_pool.peak, 0);
+        counters.reset_peaks();
+        assert_eq!(counters.report(metric).all.peak, 7);
+        assert_eq!(counters.report(metric).large_pool.peak, 0);
+        assert_eq!(counters.report(Metric::Active), PoolStat::default());
     }
 
     #[test]

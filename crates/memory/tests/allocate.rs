@@ -185,6 +185,33 @@ fn without_caching_every_block_is_its_own_segment() {
 }
 
 #[test]
+fn a_dry_run_reserves_to_the_byte_what_the_host_does() {
+    let host = HostSource::default();
+    let dry = DrySource::imitating(&host);
+    let run = |arena: &'static Arena| {
+        let mut held = Vec::new();
+        let mut size: usize = 1;
+        for round in 0..200 {
+            size = size * 31 % 6_000_017;
+            held.push(arena.allocate(&request(size)).unwrap());
+            if round % 3 == 2 {
+                held.swap_remove(size % held.len());
+            }
+            if round == 120 {
+                arena.empty_cache();
+            }
+        }
+        drop(held);
+        let stats = arena.stats();
+        (stats.reserved_bytes, stats.allocated_bytes, stats.inactive_split_bytes, stats.segment)
+    };
+    let wet = Arena::open(Device::cpu(), Box::new(host), &Configuration::default());
+    let dry = Arena::open(Device::cpu(), Box::new(dry), &Configuration::default());
+    assert_eq!(run(wet), run(dry));
+    wet.empty_cache();
+}
+
+#[test]
 fn external_bytes_are_in_the_book_and_in_no_pool() {
     let arena = dry();
     let origin = OriginId::intern("from_numpy", Site::Unknown);

@@ -5,9 +5,10 @@ mod support;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use plimsoll_core::Device;
 use plimsoll_memory::{
-    Action, Advice, Arena, Block, Configuration, HistoryLevel, Kind, LimitKind, OriginId,
-    OutOfMemory, Phase, Reclaim, Request, Site, StreamId, enter_phase,
+    Action, Advice, Arena, Block, Configuration, DrySource, HistoryLevel, HostSource, Kind,
+    LimitKind, OriginId, OutOfMemory, Phase, Reclaim, Request, Site, Source, StreamId, enter_phase,
 };
 use support::{MIB, arena, on, request};
 
@@ -101,6 +102,29 @@ fn the_memory_fraction_is_a_share_of_the_device_and_setters_return_what_was() {
     assert_eq!(arena.set_soft_limit(Some(1)), None);
     assert_eq!(arena.set_soft_limit(None), Some(1));
     assert!(arena.allocate(&request(100 * MIB)).is_ok());
+}
+
+#[test]
+#[cfg(not(miri))]
+fn host_memory_has_a_default_cap_which_a_limit_of_ones_own_replaces() {
+    // Addresses without memory, with the room and the manners of the host.
+    let host = HostSource::default();
+    let total = host.room().total_bytes.unwrap();
+    let source = Box::new(DrySource::imitating(&host));
+    let arena = Arena::open(Device::cpu(), source, &Configuration::default());
+    let cap = (total as f64 * 0.9) as usize;
+    let out = report(&arena.allocate(&request(total / 20 * 19)).unwrap_err());
+    assert_eq!(out.limit, Some((cap, LimitKind::DefaultCap)));
+    assert!(matches!(out.advice[0], Advice::RaiseLimit { rule: LimitKind::DefaultCap, .. }));
+    assert_eq!(out.room.total_bytes, Some(total));
+    let fits = arena.allocate(&request(total / 20 * 17)).unwrap();
+    drop(fits);
+    arena.set_limit(Some(total));
+    assert!(arena.allocate(&request(total / 20 * 19)).is_ok());
+    // A device that says itself when it is full needs no cap.
+    let device = Box::new(DrySource::new(Some(total)));
+    let arena = Arena::open(Device::cpu(), device, &Configuration::default());
+    assert!(arena.allocate(&request(total / 20 * 19)).is_ok());
 }
 
 #[test]
