@@ -123,7 +123,7 @@ impl Arena {
             return Ok(Block::of(self, &state, index, request));
         }
         let releases = state.releases;
-        if !state.limits.allow(state.ledger.reserved_bytes(), bytes) {
+        if !state.limits.allow(state.ledger.reserved_bytes() + state.leaving_bytes, bytes) {
             return Err(Refusal { source: None, releases });
         }
         let refused = |full| Refusal { source: Some(full), releases };

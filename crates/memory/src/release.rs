@@ -1,10 +1,10 @@
 //! The way back to the source: freeing blocks, and giving cached segments back (all of them, down to a
 //! size, the oversize ones, the ones that lay idle longest).
 //!
-//! A segment leaves in three moves: it is taken out of the books of blocks under the lock, waited for
-//! and released without the lock (returning pages to the system can take milliseconds), and booked as
-//! released under the lock. The lock `releasing` lets one thread at a time do this, so that no thread
-//! gives up while another is about to make room.
+//! A segment leaves in two moves: under the lock it is booked as released and taken out of the records;
+//! without it its stream is waited for and the source takes it (returning pages to the system can take
+//! milliseconds). In between it counts against the limits, not as reserved. The lock `releasing` lets
+//! one thread at a time do this, so that no thread gives up while another is about to make room.
 
 use std::num::NonZeroUsize;
 
@@ -27,7 +27,6 @@ impl Arena {
         state.complete_free(index);
         if !state.rules.caching {
             drop(state);
-            // In turn with snapshots and audits, which must not see a segment that is gone but still counted.
             self.release_uncached();
         }
     }
@@ -146,7 +145,8 @@ impl Arena {
         }
     }
 
-    /// Without caching: gives the segments of deferred frees back that have completed since.
+    /// Without caching: gives the segments back whose blocks were freed, deferred frees that have completed
+    /// since among them.
     pub(crate) fn release_uncached(&self) {
         if !self.rules().caching {
             self.release_where(whole_segments);
@@ -164,7 +164,7 @@ impl Arena {
         if detached.is_empty() { 0 } else { self.give_back(detached) }
     }
 
-    /// Releases detached segments and books it; returns how many bytes.
+    /// Hands detached segments to the source; returns how many bytes.
     fn give_back(&self, detached: Vec<Detached>) -> usize {
         let mut streams: Vec<StreamId> = detached.iter().map(|left| left.segment.stream).collect();
         streams.sort_unstable();
@@ -182,7 +182,7 @@ impl Arena {
             }
         }
         let mut state = self.state();
-        detached.into_iter().for_each(|left| state.released(left));
+        detached.into_iter().for_each(|left| state.left(left));
         bytes
     }
 }

@@ -108,19 +108,7 @@ impl Snapshot {
 impl Arena {
     /// Segments, events and counters, copied under one hold of the lock.
     fn device_snapshot(&self) -> DeviceSnapshot {
-        // While a segment is on its way back to the source it is in the counters but no longer among
-        // the segments. Whoever gives cached segments back holds this lock meanwhile; without caching
-        // every free does it, and a moment between two of them is waited for.
-        let _nothing_leaves = self.releasing();
         let mut state = self.state();
-        for _ in 0..1000 {
-            if state.leaving_bytes == [0; 2] {
-                break;
-            }
-            drop(state);
-            std::thread::yield_now();
-            state = self.state();
-        }
         state.finish_deferred();
         DeviceSnapshot {
             device: self.device().to_string(),

@@ -29,10 +29,9 @@ pub(crate) struct State {
     pub(crate) deferred: Deferred,
     /// The clock by which free blocks age: it ticks with every allocation.
     pub(crate) tick: u64,
-    /// Bytes of segments that were taken out of the books of blocks and are on their way back to the
-    /// source, which happens without the lock. They count as reserved until they are back.
-    pub(crate) leaving_bytes: [i64; 2],
-    pub(crate) leaving_segments: [i64; 2],
+    /// Bytes of segments that are booked as released and not yet back at the source, which takes them
+    /// without the lock. They count against the limits until it has them.
+    pub(crate) leaving_bytes: usize,
     /// The tick of the last call of `trim_idle`.
     pub(crate) idle_mark: u64,
     /// Segments that went back to the source so far.
@@ -59,8 +58,7 @@ impl State {
             limits,
             deferred: Deferred::default(),
             tick: 0,
-            leaving_bytes: [0; 2],
-            leaving_segments: [0; 2],
+            leaving_bytes: 0,
             idle_mark: 0,
             releases: 0,
             next_birth: 0,
@@ -180,9 +178,8 @@ impl State {
     }
 
     /// Puts a block that nothing uses any more back into its pool, merged with free neighbours.
-    /// Returns the number of the merged block.
     #[inline]
-    pub(crate) fn complete_free(&mut self, index: u32) -> u32 {
+    pub(crate) fn complete_free(&mut self, index: u32) {
         let mut event = self.event(index, Action::FreeCompleted);
         let lane = self.blocks[index].lane as usize;
         let mut split = SplitChange::default();
@@ -216,7 +213,6 @@ impl State {
         if self.rules.caching {
             self.lanes[lane].insert(&mut self.blocks, merged);
         }
-        merged
     }
 
     /// Joins `gone` to its neighbour `kept`, which lies right before it; both are in no pool.
@@ -278,8 +274,11 @@ impl State {
         block
     }
 
-    /// Takes a segment whose one block is free out of the books of blocks. It stays reserved until
-    /// [`State::released`].
+    /// Books a segment whose one block is free as released and takes it out of the records. What is left
+    /// is to hand it to the source, without the lock, and to say so by [`State::left`].
+    ///
+    /// It is booked before the source has it, not after: the source may give the same address to another
+    /// thread at once, and in the log that thread's segment must come second.
     pub(crate) fn detach(&mut self, block: u32) -> Detached {
         let record = self.blocks[block];
         debug_assert!(
@@ -291,18 +290,15 @@ impl State {
         }
         self.blocks.remove(block);
         let segment = self.segments.remove(record.segment);
-        self.leaving_bytes[segment.pool as usize] += segment.bytes as i64;
-        self.leaving_segments[segment.pool as usize] += 1;
+        self.leaving_bytes += segment.bytes;
+        self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
         Detached { segment }
     }
 
-    /// Books that a detached segment is back at the source.
-    pub(crate) fn released(&mut self, detached: Detached) {
-        let segment = detached.segment;
-        self.leaving_bytes[segment.pool as usize] -= segment.bytes as i64;
-        self.leaving_segments[segment.pool as usize] -= 1;
+    /// A detached segment is back at the source.
+    pub(crate) fn left(&mut self, detached: Detached) {
+        self.leaving_bytes -= detached.segment.bytes;
         self.releases += 1;
-        self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
     }
 }
 
