@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use model::Model;
+use plimsoll_core::Device;
 use plimsoll_memory::{
-    Arena, Block, Configuration, HistoryLevel, Kind, OriginId, Request, Site, StreamId,
+    Arena, Block, Configuration, HistoryLevel, HostSource, Kind, OriginId, Request, Site, StreamId,
 };
 use support::{Helm, MIB, arena};
 
@@ -112,4 +113,29 @@ fn a_million_steps_of_four_threads_replay_to_every_counter() {
     model.agree(arena);
     assert_eq!(arena.stats().reserved_bytes.all.current, 0);
     assert!(model.events >= ROUNDS * STEPS * THREADS, "most steps are events");
+}
+
+/// The system hands an address out again as soon as it has it back, to whichever thread asks first.
+#[test]
+fn a_segment_leaves_the_log_before_its_address_comes_back() {
+    let source = Box::new(HostSource::default());
+    let arena = Arena::open(Device::cpu(), source, &Configuration::default());
+    arena.record_history(HistoryLevel::All, usize::MAX);
+    let origin = OriginId::intern("program", Site::Foreign(0));
+    let rounds = if cfg!(miri) { 3 } else { 500 };
+    let large = Request { bytes: 11 * MIB, origin, kind: Kind::Unknown, stream: StreamId::DEFAULT };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    drop(arena.allocate(&large).unwrap());
+                    arena.empty_cache();
+                }
+            });
+        }
+    });
+    let mut model = Model::default();
+    arena.history().iter().for_each(|entry| model.replay(entry));
+    model.agree(arena);
+    assert_eq!(arena.stats().reserved_bytes.all.current, 0);
 }
