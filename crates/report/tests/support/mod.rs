@@ -1,0 +1,30 @@
+//! Where the sample files are, and what PyTorch says about each.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_report::{Snapshot, open};
+use serde_json::Value;
+
+/// The file of a sample.
+pub(crate) fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.pickle"))
+}
+
+/// Every sample, in order of names.
+pub(crate) fn samples() -> Vec<(PathBuf, Snapshot)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pickle"))
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 3, "samples are missing");
+    paths.into_iter().map(|path| (path.clone(), open(path).unwrap())).collect()
+}
+
+/// What `make_golden.py` wrote about a sample.
+pub(crate) fn golden(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path.with_extension("golden.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
