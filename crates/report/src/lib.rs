@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod events;
 mod kind;
 mod read;
@@ -17,6 +18,10 @@ mod snapshot;
 mod stacks;
 mod strings;
 
+pub use analysis::{
+    ALIVE, Amount, DeviceAnalysis, Lines, LiveSet, Lives, Peak, Phase, Phases, Reserved, SiteId,
+    Sites, Steps, ToldBy, reserved_changes,
+};
 pub use events::{Action, Event, Events, Extras};
 pub use kind::Kind;
 pub use read::{Limits, open, read, read_with};
