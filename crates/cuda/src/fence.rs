@@ -47,26 +47,6 @@ impl EventPool {
         unsafe { result::event::record(event.0, stream) }.told("cuEventRecord")?;
         Ok(Fence::new(Arc::new(Recorded { event, context })))
     }
-
-    /// Makes `waiting` wait for everything queued on `leading` so far.
-    pub(crate) fn order(
-        &self,
-        _context: &'static Context,
-        leading: sys::CUstream,
-        waiting: sys::CUstream,
-    ) -> Result<()> {
-        let event = self.take()?;
-        // SAFETY: the handles are alive. The wait refers to this recording even if the event is recorded again later, so it can
-        // go back to the pool at once.
-        let ordered = unsafe {
-            result::event::record(event.0, leading).and_then(|()| {
-                let flags = sys::CUevent_wait_flags_enum::CU_EVENT_WAIT_DEFAULT;
-                result::stream::wait_event(waiting, event.0, flags)
-            })
-        };
-        self.give_back(event);
-        ordered.told("cuStreamWaitEvent")
-    }
 }
 
 /// An event recorded in a stream.

@@ -69,13 +69,6 @@ impl Context {
         self.events.record(self, handle)
     }
 
-    /// Makes `stream` wait for what was queued on `other` so far, without stopping the host.
-    pub fn wait_for(&'static self, stream: StreamId, other: StreamId) -> Result<()> {
-        self.bind()?;
-        let (waiting, leading) = (self.handle(stream)?, self.handle(other)?);
-        self.events.order(self, leading, waiting)
-    }
-
     /// Makes later work on `stream` wait for `fence`: by itself where the fence is CUDA's, else by stopping the host.
     pub fn wait_for_fence(&self, stream: StreamId, fence: &Fence) -> Result<()> {
         self.bind()?;

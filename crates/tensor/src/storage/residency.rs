@@ -75,11 +75,7 @@ impl Storage {
         while let Some(top) = stack.last().cloned() {
             let missing = top.absent_ingredients();
             if missing.is_empty() {
-                // Pinned while its recipe runs: a link of the chain has no pin of the caller's.
-                top.pins.fetch_add(1, Ordering::Acquire);
-                let restored = top.restore();
-                top.unpin();
-                restored?;
+                top.restore()?;
                 stack.pop();
             } else {
                 stack.extend(missing);
@@ -99,7 +95,8 @@ impl Storage {
         }
     }
 
-    /// Brings this one home; its ingredients were there a moment ago. Pinned meanwhile, as kernels want their operands.
+    /// Brings this one home; its ingredients were there a moment ago. Pinned while its recipe runs, as kernels want
+    /// their operands: a link of a chain has no pin of the caller's.
     fn restore(self: &Arc<Storage>) -> Result<()> {
         self.pins.fetch_add(1, Ordering::Acquire);
         let outcome = self.restore_pinned();
