@@ -17,9 +17,10 @@ out="${OUT:-$here/results}"
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
 status=0
+# One at a time: the tests count the bytes of the one GPU.
 for test in "$here"/test-*; do
     echo "== $(basename "$test")"
-    PLIMSOLL_REQUIRE_CUDA=1 "$test" --nocapture 2>&1 | tee -a "$out/tests.txt"
+    PLIMSOLL_REQUIRE_CUDA=1 "$test" --nocapture --test-threads=1 2>&1 | tee -a "$out/tests.txt"
     [ "${PIPESTATUS[0]}" -eq 0 ] || status=1
 done
 for bench in "$here"/bench-*; do

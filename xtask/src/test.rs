@@ -42,6 +42,10 @@ const STEPS: &[Step] = &[
     },
     Step::new("cuda", cuda),
     Step::new("python", python),
+    Step {
+        only_named: Some("it installs PyTorch, several GB; run `cargo xtask test viewer`"),
+        ..Step::new("viewer", viewer)
+    },
 ];
 
 /// Runs the named steps, or all of them.
@@ -176,4 +180,27 @@ fn python() -> Outcome {
     let mut tests = python_env::program(&folder, "python");
     tests.args(["-m", "pytest", "-q", "crates/python/tests"]);
     Outcome::Ran(run::counted(tests))
+}
+
+/// What Plimsoll writes, opened with the viewer that PyTorch ships.
+fn viewer() -> Outcome {
+    let folder = run::target().join("viewer");
+    let written = std::fs::create_dir_all(&folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))
+        .and_then(|()| {
+            let mut write = cargo(&["run", "--quiet", "--package", "plimsoll-memory"]);
+            run::plain(write.args(["--example", "write_snapshot", "--"]).arg(&folder))
+        })
+        .and_then(|()| python_env::prepare(Purpose::Bench));
+    match written {
+        Ok(environment) => {
+            let mut open = python_env::program(&environment, "python");
+            open.arg("crates/memory/tests/viz.py").arg(&folder);
+            Outcome::Ran(run::counted(open))
+        }
+        Err(message) => {
+            println!("{message}");
+            Outcome::Ran(Counts::FAILED)
+        }
+    }
 }

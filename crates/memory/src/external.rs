@@ -39,6 +39,15 @@ impl External {
         self.bytes
     }
 
+    /// Counts them as another kind from now on.
+    pub fn set_kind(&mut self, kind: Kind) {
+        if kind != self.kind {
+            self.book(Action::ExternalRemoved);
+            self.kind = kind;
+            self.book(Action::ExternalAdded);
+        }
+    }
+
     fn book(&self, action: Action) {
         self.arena.state().ledger.apply(&Event {
             action,

@@ -3,7 +3,7 @@
 //! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its autograd. And it can always say where
 //! memory is, on the CPU too: how much is in use, what the peak was, which line asked for it, what it is for, and why an allocation
 //! failed. This crate is all that a program needs; the parts it is made of are the crates `plimsoll-core`, `plimsoll-memory`,
-//! `plimsoll-kernels` and `plimsoll-tensor`.
+//! `plimsoll-kernels` and `plimsoll-tensor`. The [`guide`] has a page for each task.
 //!
 //! # Tensors
 //!
@@ -86,10 +86,12 @@
 //! # }
 //! ```
 
+pub mod guide;
+
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
-    DType, Device, DeviceKind, Draws, Element, Error, ErrorKind, Other, Result, Scalar, Tensor,
-    TensorOptions, To, Truth, WeakTensor, manual_seed, manual_seed_on, ops, result_type,
+    DType, Device, DeviceKind, Draws, Element, Error, ErrorKind, Lent, Other, Result, Scalar,
+    Tensor, TensorOptions, To, Truth, WeakTensor, manual_seed, manual_seed_on, ops, result_type,
 };
 
 pub use plimsoll_tensor::device;

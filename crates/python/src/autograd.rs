@@ -1,11 +1,12 @@
-//! Recording on and off, and gradients of chosen tensors. The modes are guards of the calling thread; the package's context
+//! Recording on and off, hooks, and gradients of chosen tensors. The modes are guards of the calling thread; the package's context
 //! managers hold them.
 
 use plimsoll_tensor::{self as rust, GradOptions};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::call::call;
+use crate::error::to_python;
 use crate::tensor::PyTensor;
 
 /// A mode that is in force until `leave`.
@@ -79,8 +80,51 @@ fn grad(
     Ok(grads.into_iter().map(|grad| grad.map(|inner| PyTensor { inner })).collect())
 }
 
+/// What `register_hook` gives back.
+#[pyclass(name = "_Hook", module = "plimsoll")]
+pub(crate) struct PyHook(Option<rust::HookHandle>);
+
+#[pymethods]
+impl PyHook {
+    /// The hook is not called any more. Once is enough; twice does no harm.
+    fn remove(&mut self) {
+        if let Some(handle) = self.0.take() {
+            handle.remove();
+        }
+    }
+}
+
+pub(crate) fn register_hook(
+    py: Python<'_>,
+    tensor: &rust::Tensor,
+    hook: Py<PyAny>,
+) -> PyResult<PyHook> {
+    let run = move |grad: &rust::Tensor| {
+        Python::attach(|py| {
+            let answer = hook.call1(py, (PyTensor { inner: grad.clone() },));
+            answer.and_then(|answer| replacement(py, &answer)).map_err(|error| {
+                let why = "the hook raised an exception";
+                rust::Error::autograd("hook", why).because(error)
+            })
+        })
+    };
+    let handle = tensor.register_hook(run).map_err(|error| to_python(py, error))?;
+    Ok(PyHook(Some(handle)))
+}
+
+fn replacement(py: Python<'_>, answer: &Py<PyAny>) -> PyResult<Option<rust::Tensor>> {
+    if answer.is_none(py) {
+        return Ok(None);
+    }
+    match answer.bind(py).cast::<PyTensor>() {
+        Ok(tensor) => Ok(Some(tensor.get().inner.clone())),
+        Err(_) => Err(PyTypeError::new_err("a hook returns a tensor, or None to change nothing")),
+    }
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Mode>()?;
+    module.add_class::<PyHook>()?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(is_inference_mode_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)

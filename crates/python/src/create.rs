@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::arguments::{Number, Operand, sizes};
 use crate::call::{call, fresh};
 use crate::device::DeviceArg;
+use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
 use crate::tensor::PyTensor;
@@ -164,7 +165,7 @@ fn tensor<'py>(
         let other = other.get().inner.detach();
         call(py, || other.clone_tensor()?.to(place))?
     } else if data.hasattr("__array_interface__")? {
-        numpy::from_array(py, data, place)?
+        numpy::copy_array(py, data, place)?
     } else {
         from_lists(py, data, dtype, place)?
     };
@@ -177,10 +178,16 @@ fn tensor<'py>(
     })
 }
 
-/// A tensor with the elements of a NumPy array; a copy, so that every byte is in the ledger.
+/// A tensor over the memory of a NumPy array, which is counted as external bytes. Writing to one writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: numpy::from_array(py, array, Device::cpu())? })
+    Bound::new(py, PyTensor { inner: numpy::from_array(py, array)? })
+}
+
+/// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
+#[pyfunction]
+fn from_dlpack<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
+    Bound::new(py, PyTensor { inner: dlpack::from_object(py, object)? })
 }
 
 fn from_lists(
@@ -274,5 +281,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)
 }

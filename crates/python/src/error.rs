@@ -18,6 +18,10 @@ pyo3::create_exception!(
 
 /// The exception for an error. `NotImplementedError` and `OutOfMemoryError` are `RuntimeError`s too.
 pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
+    // An exception that a hook raised comes back as it was.
+    if let Some(raised) = error.detail::<PyErr>() {
+        return raised.clone_ref(py);
+    }
     let message = error.to_string();
     match error.kind() {
         ErrorKind::InvalidArgument | ErrorKind::Configuration => PyValueError::new_err(message),

@@ -9,6 +9,7 @@ mod autograd;
 mod call;
 mod create;
 mod device;
+mod dlpack;
 mod dtype;
 mod error;
 mod frames;

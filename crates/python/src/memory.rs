@@ -36,6 +36,7 @@ figures!(
     max_memory_allocated: "The highest `memory_allocated` since the start or the last reset.",
     memory_reserved: "Bytes held from the system, in use or cached.",
     max_memory_reserved: "The highest `memory_reserved` since the start or the last reset.",
+    memory_external: "Bytes that tensors use and that somebody else owns, as with `from_numpy`; in no other figure.",
     empty_cache: "Gives cached memory back to the system; returns how many bytes."
 );
 
@@ -233,6 +234,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(max_memory_allocated, module)?)?;
     module.add_function(wrap_pyfunction!(memory_reserved, module)?)?;
     module.add_function(wrap_pyfunction!(max_memory_reserved, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_external, module)?)?;
     module.add_function(wrap_pyfunction!(empty_cache, module)?)?;
     module.add_function(wrap_pyfunction!(memory_stats, module)?)?;
     module.add_function(wrap_pyfunction!(memory_summary, module)?)?;

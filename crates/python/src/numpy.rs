@@ -1,89 +1,129 @@
-//! To and from NumPy, by a copy. NumPy is found at run time, through Python: the limited interface of Python 3.10 has no
-//! buffers, and its arrays tell their address themselves.
+//! NumPy arrays and tensors over the same memory, without a copy. NumPy is found at run time, through Python: the limited
+//! interface of Python 3.10 has no buffers, and arrays tell their address themselves (`__array_interface__`).
 
-use half::f16;
 use plimsoll_core::{DType, Device};
-use plimsoll_kernels::{Element, Truth};
-use plimsoll_tensor::Tensor;
-use pyo3::exceptions::PyTypeError;
+use plimsoll_tensor::{Lent, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::call::call;
 
-/// A new array with the tensor's elements.
-pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let name = match tensor.dtype() {
-        DType::BF16 => {
-            return Err(PyTypeError::new_err("numpy: NumPy has no bfloat16; use float() first"));
-        }
-        dtype => dtype.name(),
-    };
-    let numpy = py.import("numpy")?;
-    let array = numpy.call_method1("empty", (tensor.shape().to_vec(), name))?;
-    let address = address(&array)?;
-    match tensor.dtype() {
-        DType::Bool => fill::<Truth>(py, tensor, address)?,
-        DType::U8 => fill::<u8>(py, tensor, address)?,
-        DType::I32 => fill::<i32>(py, tensor, address)?,
-        DType::I64 => fill::<i64>(py, tensor, address)?,
-        DType::F16 => fill::<f16>(py, tensor, address)?,
-        DType::F64 => fill::<f64>(py, tensor, address)?,
-        _ => fill::<f32>(py, tensor, address)?,
+/// A tensor's memory as NumPy wants to see it. The array keeps this object, and with it the memory.
+#[pyclass(name = "_LentMemory", module = "plimsoll", frozen)]
+struct LentMemory {
+    lent: Lent,
+    dtype: &'static str,
+}
+
+#[pymethods]
+impl LentMemory {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tensor = self.lent.tensor();
+        let bytes = tensor.element_size();
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", self.dtype)?;
+        interface.set_item("data", (self.lent.address(), false))?;
+        interface.set_item("shape", PyTuple::new(py, tensor.shape())?)?;
+        let strides = tensor.strides().iter().map(|stride| stride * bytes);
+        interface.set_item("strides", PyTuple::new(py, strides.collect::<Vec<_>>())?)?;
+        Ok(interface)
     }
-    Ok(array)
 }
 
-fn fill<T: Element>(py: Python<'_>, tensor: &Tensor, address: usize) -> PyResult<()> {
-    let values = call(py, || tensor.to_vec::<T>())?;
-    // SAFETY: `address` is the start of a fresh contiguous array of `numel` elements of this type, which nobody else has seen.
-    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), address as *mut T, values.len()) };
-    Ok(())
+/// An array over the memory of a tensor of the CPU.
+pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let refuse = |why: &str| Err(PyTypeError::new_err(format!("numpy: {why}")));
+    let dtype = match tensor.dtype() {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::BF16 => return refuse("NumPy has no bfloat16; use float() first"),
+    };
+    if !tensor.device().is_cpu() {
+        let device = tensor.device();
+        return refuse(&format!(
+            "the memory is on {device}, where NumPy cannot go; use cpu() first"
+        ));
+    }
+    let lent = call(py, || tensor.lend())?;
+    let numpy = py.import("numpy")?;
+    if tensor.numel() == 0 {
+        // An array without elements has no memory to share, and NumPy wants an address.
+        return numpy.call_method1("empty", (tensor.shape().to_vec(), dtype));
+    }
+    numpy.call_method1("asarray", (Bound::new(py, LentMemory { lent, dtype })?,))
 }
 
-/// A new tensor with the array's elements.
-pub(crate) fn from_array(
+/// A tensor over the memory of a NumPy array.
+pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let refuse = |why: String| Err(PyValueError::new_err(format!("from_numpy: {why}")));
+    let (dtype, name) = dtype_of(array)?;
+    let bytes = dtype.size_bytes() as i64;
+    let interface = array.getattr("__array_interface__")?;
+    let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
+    if read_only {
+        return refuse(
+            "the array is read-only, and a tensor can be written to; use tensor() for a copy"
+                .into(),
+        );
+    }
+    let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
+    let strides: Vec<i64> = array.getattr("strides")?.extract()?;
+    if let Some(stride) = strides.iter().find(|stride| **stride < 0 || **stride % bytes != 0) {
+        return refuse(format!(
+            "a stride of {stride} bytes between elements of {name} fits no tensor; use array.copy()"
+        ));
+    }
+    let strides: Vec<i64> = strides.iter().map(|stride| stride / bytes).collect();
+    let owner = array.clone().unbind();
+    // SAFETY: the array, which the tensor keeps alive, has these elements of this dtype at these strides from `address`, of which NumPy
+    // has initialized every one (its bools are 0 or 1), and they are writable. That Python programs do not write to an array while
+    // an operation on another thread uses it is their part, as it is between threads that share one array.
+    call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) })
+}
+
+/// A new tensor on `device` with a copy of the array's elements.
+pub(crate) fn copy_array(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
     device: Device,
 ) -> PyResult<Tensor> {
+    // A fresh array is writable and row-major, whatever the given one is.
     let numpy = py.import("numpy")?;
-    let array = numpy.call_method1("ascontiguousarray", (array,))?;
-    // `ascontiguousarray` gives a zero-dimensional array one dimension; the shape that counts is the original's.
-    let shape: Vec<i64> = array.getattr("shape")?.extract()?;
-    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
-    let address = address(&array)?;
-    match name.as_str() {
-        "bool" => read::<Truth>(py, address, &shape, device),
-        "uint8" => read::<u8>(py, address, &shape, device),
-        "int32" => read::<i32>(py, address, &shape, device),
-        "int64" => read::<i64>(py, address, &shape, device),
-        "float16" => read::<f16>(py, address, &shape, device),
-        "float32" => read::<f32>(py, address, &shape, device),
-        "float64" => read::<f64>(py, address, &shape, device),
-        _ => Err(PyTypeError::new_err(format!(
+    let order = [("order", "C")].into_py_dict(py)?;
+    let fresh = numpy.call_method("array", (array,), Some(&order))?;
+    let shared = from_array(py, &fresh)?;
+    call(py, || if device.is_cpu() { shared.clone_tensor() } else { shared.to(device) })
+}
+
+fn dtype_of(array: &Bound<'_, PyAny>) -> PyResult<(DType, String)> {
+    let dtype = array.getattr("dtype")?;
+    let name: String = dtype.getattr("name")?.extract()?;
+    let native: bool = dtype.getattr("isnative")?.extract()?;
+    let known = match name.as_str() {
+        "bool" => Some(DType::Bool),
+        "uint8" => Some(DType::U8),
+        "int32" => Some(DType::I32),
+        "int64" => Some(DType::I64),
+        "float16" => Some(DType::F16),
+        "float32" => Some(DType::F32),
+        "float64" => Some(DType::F64),
+        _ => None,
+    };
+    match known {
+        Some(dtype) if native => Ok((dtype, name)),
+        Some(_) => Err(PyTypeError::new_err(format!(
+            "from_numpy: the bytes of these {name} elements are in foreign order; use astype(\"{name}\") first"
+        ))),
+        None => Err(PyTypeError::new_err(format!(
             "from_numpy: {name} is not a dtype that Plimsoll has; use astype() first"
         ))),
     }
-}
-
-fn read<T: Element>(
-    py: Python<'_>,
-    address: usize,
-    shape: &[i64],
-    device: Device,
-) -> PyResult<Tensor> {
-    let count = shape.iter().product::<i64>() as usize;
-    if count == 0 {
-        return call(py, || Tensor::from_slice::<T>(&[], shape, device));
-    }
-    // SAFETY: the caller holds the contiguous array of `count` elements of this type at `address`, and NumPy's bools are 0 or 1.
-    let values = unsafe { std::slice::from_raw_parts(address as *const T, count) };
-    // Copied before the interpreter is released: other threads may write to the array then.
-    let values = values.to_vec();
-    call(py, || Tensor::from_slice(&values, shape, device))
-}
-
-fn address(array: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let interface = array.getattr("__array_interface__")?;
-    interface.get_item("data")?.get_item(0)?.extract()
 }

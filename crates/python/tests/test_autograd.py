@@ -87,3 +87,38 @@ def test_a_step_of_training():
             weight.sub_(weight.grad, alpha=0.1)
         weight.grad = None
     assert loss.item() < 1e-6
+
+
+def test_hooks_see_and_replace_gradients():
+    x = pm.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    seen = []
+    watching = y.register_hook(lambda grad: seen.append(grad.tolist()))
+    doubling = x.register_hook(lambda grad: grad * 2)
+    y.sum().backward()
+    assert (seen, x.grad.tolist()) == ([[1.0, 1.0]], [6.0, 6.0])
+    watching.remove()
+    doubling.remove()
+    doubling.remove()
+    x.grad = None
+    (x * 3).sum().backward()
+    assert (len(seen), x.grad.tolist()) == (1, [3.0, 3.0])
+
+
+def test_an_exception_of_a_hook_comes_back_as_it_was():
+    def refuse(grad):
+        raise KeyError("not this one")
+
+    x = pm.ones(2, requires_grad=True)
+    handle = x.register_hook(refuse)
+    with pytest.raises(KeyError, match="not this one"):
+        (x * 2).sum().backward()
+    handle.remove()
+    wrong = x.register_hook(lambda grad: 3)
+    with pytest.raises(TypeError, match="a hook returns a tensor"):
+        (x * 2).sum().backward()
+    wrong.remove()
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        pm.ones(1).register_hook(refuse)

@@ -19,6 +19,7 @@ mod tensor;
 mod transfer;
 
 pub use api::copy::To;
+pub use api::foreign::Lent;
 pub use api::options::{Other, TensorOptions};
 pub use api::promotion::result_type;
 pub use autograd::{

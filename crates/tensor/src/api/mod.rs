@@ -5,6 +5,7 @@ mod binary;
 mod compare;
 pub(crate) mod copy;
 mod create;
+pub(crate) mod foreign;
 mod index;
 mod join;
 mod linalg;

@@ -57,6 +57,11 @@ pub fn max_memory_reserved(device: Device) -> usize {
     bytes(memory_stats(device).reserved_bytes.all.peak)
 }
 
+/// Bytes that tensors use and that somebody else owns (NumPy's, another framework's, a mapped file's). They are in no other figure.
+pub fn memory_external(device: Device) -> usize {
+    bytes(memory_stats(device).external_bytes.current)
+}
+
 fn bytes(count: i64) -> usize {
     usize::try_from(count).unwrap_or(0)
 }

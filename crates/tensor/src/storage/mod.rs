@@ -6,6 +6,7 @@
 
 pub(crate) mod chaos;
 pub(crate) mod claim;
+mod foreign;
 pub(crate) mod pin;
 pub(crate) mod place;
 pub(crate) mod recipe;
@@ -83,12 +84,29 @@ impl Storage {
         kind: Kind,
         home: StreamId,
     ) -> Arc<Storage> {
-        let storage = Arc::new(Storage {
+        let address = block.address();
+        let place = Place::Resident(block);
+        let storage = Arc::new(Storage::at(entry, place, address, bytes, kind, home));
+        if entry.tracked().is_on() {
+            entry.tracked().add(&storage);
+        }
+        storage
+    }
+
+    fn at(
+        entry: &'static Entry,
+        place: Place,
+        address: usize,
+        bytes: usize,
+        kind: Kind,
+        home: StreamId,
+    ) -> Storage {
+        Storage {
             entry,
             bytes,
             pins: AtomicU32::new(0),
-            address: AtomicUsize::new(block.address()),
-            place: Mutex::new(Place::Resident(block)),
+            address: AtomicUsize::new(address),
+            place: Mutex::new(place),
             access: Access::new(),
             version: AtomicU32::new(0),
             last_writer: AtomicU32::new(OriginId::UNKNOWN.number() as u32),
@@ -96,11 +114,7 @@ impl Storage {
             home,
             uses: StreamUses::new(home),
             provenance: Provenance::default(),
-        });
-        if entry.tracked().is_on() {
-            entry.tracked().add(&storage);
         }
-        storage
     }
 
     /// The device whose memory this is.
@@ -152,7 +166,7 @@ impl Drop for Storage {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
             Place::Resident(block) => self.hand_to_streams(&block),
             Place::Dropped(recipe) => release::recipe(*recipe),
-            Place::Spilled(_) | Place::Moving => {}
+            Place::Spilled(_) | Place::Foreign(_) | Place::Moving => {}
         }
     }
 }

@@ -107,7 +107,7 @@ impl Storage {
     fn restore_pinned(self: &Arc<Storage>) -> Result<()> {
         let mut place = self.place.lock();
         let (origin, kind) = match &*place {
-            Place::Resident(_) | Place::Moving => return Ok(()),
+            Place::Resident(_) | Place::Foreign(_) | Place::Moving => return Ok(()),
             Place::Spilled(spilled) => (spilled.origin(), self.kind()),
             Place::Dropped(recipe) => (recipe.origin(), self.kind()),
         };
@@ -119,7 +119,7 @@ impl Storage {
                 self.move_bytes(spilled.address(), block.address())?;
             }
             Place::Dropped(recipe) => recipe.cook(self)?,
-            Place::Resident(_) | Place::Moving => {}
+            Place::Resident(_) | Place::Foreign(_) | Place::Moving => {}
         }
         // The old place is dropped after the lock: a recipe can hold a long chain of storages.
         let old = std::mem::replace(&mut *place, Place::Resident(block));

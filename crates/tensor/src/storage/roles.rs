@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plimsoll_memory::Kind;
 
 use super::Storage;
+use super::place::Place;
 
 /// What a storage can be to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +91,10 @@ impl Storage {
 
     fn tell_kind(&self) {
         // Under the lock the roles are read again, so that of two racing changes the later one is told last.
-        let place = self.place.lock();
-        if let Some(block) = place.block() {
+        let mut place = self.place.lock();
+        if let Place::Foreign(foreign) = &mut *place {
+            foreign.external.set_kind(self.kind());
+        } else if let Some(block) = place.block() {
             block.set_kind(self.kind());
         }
     }

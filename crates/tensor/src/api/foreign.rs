@@ -1,0 +1,102 @@
+//! Sharing memory with others without a copy: tensors over memory that somebody else owns, and tensors whose memory
+//! somebody else uses. Python's NumPy and DLPack stand on these two.
+
+use std::any::Any;
+
+use plimsoll_core::{DType, Device, Error, Layout, Result};
+use plimsoll_memory::{OriginId, Site};
+
+use crate::Tensor;
+use crate::device;
+use crate::storage::Storage;
+use plimsoll_kernels::Meta;
+
+const OP: &str = "from_foreign";
+
+impl Tensor {
+    /// A tensor over host memory of somebody else, which is counted as external bytes. `owner` is dropped when the last tensor
+    /// on the memory is; strides are in elements.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor, memory};
+    /// let owner: Box<[f32; 4]> = Box::new([1.0, 2.0, 3.0, 4.0]);
+    /// let address = owner.as_ptr() as usize;
+    /// // SAFETY: the box holds four floats at `address` for as long as it lives, and nobody else uses them.
+    /// let x = unsafe { Tensor::from_foreign(owner, address, &[2, 2], &[1, 2], DType::F32)? };
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// assert_eq!(memory::arena(x.device()).stats().external_bytes.current, 16);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As long as `owner` lives, the elements that sizes and strides reach from `address` are initialized memory of this process that may
+    /// be read and written; bools are 0 or 1. While an operation on the tensor runs, nobody else writes to them, and
+    /// nobody else reads them while one writes.
+    #[track_caller]
+    pub unsafe fn from_foreign(
+        owner: impl Any + Send + Sync,
+        address: usize,
+        sizes: &[i64],
+        strides: &[i64],
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let layout = Layout::as_strided(sizes, strides, 0, usize::MAX)
+            .map_err(|error| error.in_operation(OP))?;
+        let meta = Meta { layout, dtype };
+        let bytes = meta.span_bytes();
+        if bytes > 0 && (address == 0 || !address.is_multiple_of(dtype.size_bytes())) {
+            return Err(Error::invalid_argument(format!(
+                "the address {address:#x} is not a multiple of the {} bytes of a {dtype}; copy the elements instead",
+                dtype.size_bytes()
+            ))
+            .in_operation(OP));
+        }
+        let origin = OriginId::intern(OP, Site::caller());
+        let entry = device::entry(Device::CPU);
+        let storage = Storage::over_foreign(entry, address, bytes, Box::new(owner), origin);
+        Ok(Tensor::new(storage, meta))
+    }
+
+    /// Keeps this tensor's memory where it is for as long as the guard lives, for others to use.
+    pub fn lend(&self) -> Result<Lent> {
+        if self.device().is_dry() {
+            let why = format!("{} only accounts for memory; there is none to lend", self.device());
+            return Err(Error::device("lend", why));
+        }
+        self.storage().pin()?;
+        Ok(Lent { tensor: self.clone() })
+    }
+}
+
+/// A tensor whose memory stays in place and alive while this lives.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor};
+/// let x = Tensor::arange(0, 4, 1, DType::I64)?;
+/// let lent = x.narrow(0, 1, 2)?.lend()?;
+/// assert_eq!(lent.address(), x.data_ptr()? + 8);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Lent {
+    tensor: Tensor,
+}
+
+impl Lent {
+    /// The tensor.
+    pub fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+
+    /// The address of its first element.
+    pub fn address(&self) -> usize {
+        let offset = self.tensor.storage_offset() * self.tensor.element_size();
+        self.tensor.storage().pointer().addr() + offset
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.tensor.storage().unpin();
+    }
+}
