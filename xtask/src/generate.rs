@@ -87,9 +87,15 @@ impl Operation {
         &self.signature.parameters[usize::from(self.is_method())..]
     }
 
-    /// Whether it has an `out=` form; two results have one in Rust only.
-    fn has_out(&self) -> bool {
-        self.info.out && self.signature.results == 1
+    /// Whether it has two results: two new tensors, or a pair as `out=`.
+    fn is_pair(&self) -> bool {
+        self.signature.results == 2
+    }
+
+    /// The Rust method that writes into `out`; with an `alpha` it has a name of its own.
+    fn rust_out_name(&self) -> String {
+        let alpha = self.parameters().iter().any(|parameter| parameter.name == "alpha");
+        format!("{}{}_out", self.name(), if alpha { "_alpha" } else { "" })
     }
 
     /// Sizes may be given one by one (`x.view(2, 3)`) where nothing follows them.
@@ -114,7 +120,7 @@ fn bindings(operations: &[Operation]) -> String {
          operation, with the interpreter released\n//! and the caller's Python line noted; see `call.rs`.\n\n\
          use pyo3::prelude::*;\nuse pyo3::types::PyTuple;\nuse plimsoll_tensor::Tensor;\n\n\
          use crate::arguments::{{Dims, Number, Operand, sizes}};\n\
-         use crate::call::{{fresh, fresh_pair, into, write}};\nuse crate::tensor::PyTensor;\n\n\
+         use crate::call::{{fresh, fresh_pair, into, into_pair, write}};\nuse crate::tensor::PyTensor;\n\n\
          #[pymethods]\nimpl PyTensor {{\n"
     );
     for operation in operations.iter().filter(|operation| operation.is_method()) {
@@ -166,9 +172,17 @@ fn formatted(text: String) -> String {
     }
 }
 
+/// What a form gives back, and what its `out=` is.
+fn result_type(operation: &Operation) -> &'static str {
+    match operation.is_pair() {
+        true => "(Bound<'py, PyTensor>, Bound<'py, PyTensor>)",
+        false => "Bound<'py, PyTensor>",
+    }
+}
+
 /// A form that makes new tensors, as a method or as a function; with `out=` where there is one.
 fn new_form(text: &mut String, operation: &Operation, as_method: bool) {
-    let has_out = operation.has_out();
+    let has_out = operation.info.out;
     let one_by_one = as_method && operation.takes_sizes_one_by_one();
     let _ = writeln!(text, "\n    /// {}.", operation.info.summary);
     if !as_method {
@@ -188,10 +202,9 @@ fn new_form(text: &mut String, operation: &Operation, as_method: bool) {
     }
     text.push_str(&rust_parameters(operation, one_by_one));
     if has_out {
-        text.push_str("out: Option<Bound<'py, PyTensor>>");
+        let _ = write!(text, "out: Option<{}>", result_type(operation));
     }
-    let pair = operation.signature.results == 2;
-    let result = if pair { "(PyTensor, PyTensor)" } else { "Bound<'py, PyTensor>" };
+    let result = result_type(operation);
     let _ = writeln!(text, ") -> PyResult<{result}> {{");
     if operation.is_method() {
         let this = if as_method { "&self.inner" } else { "&input.get().inner" };
@@ -199,19 +212,18 @@ fn new_form(text: &mut String, operation: &Operation, as_method: bool) {
     }
     text.push_str(&conversions(operation, one_by_one));
     let target = if operation.is_method() { "this." } else { "Tensor::" };
-    let arguments = arguments(operation, true);
+    let arguments = arguments(operation);
     let new = format!("{target}{}({arguments})", rust_name(operation.name()));
+    let pair = operation.is_pair();
     let maker = if pair { "fresh_pair" } else { "fresh" };
     if has_out {
-        let plain = self::arguments(operation, false);
-        let separator = if plain.is_empty() { "" } else { ", " };
-        let out = format!("{target}{}_out({plain}{separator}out)", operation.name());
-        if let Some(alpha) = operation.parameters().iter().find(|p| p.name == "alpha") {
-            let _ = writeln!(text, "if out.is_some() {{ {}.refuse_with_out()?; }}", alpha.name);
-        }
+        let (writer, outs) = if pair { ("into_pair", "first, second") } else { ("into", "out") };
+        let separator = if arguments.is_empty() { "" } else { ", " };
+        let name = operation.rust_out_name();
+        let call = format!("{target}{name}({arguments}{separator}{outs})");
         let _ = writeln!(
             text,
-            "match out {{ Some(out) => into(out, |out| {out}), None => {maker}(py, || {new}) }}"
+            "match out {{ Some(out) => {writer}(out, |{outs}| {call}), None => {maker}(py, || {new}) }}"
         );
     } else {
         let _ = writeln!(text, "{maker}(py, || {new})");
@@ -231,7 +243,7 @@ fn in_place(text: &mut String, operation: &Operation, name: &str) {
         rust_parameters(operation, false)
     );
     text.push_str(&conversions(operation, false));
-    let arguments = arguments(operation, true);
+    let arguments = arguments(operation);
     let _ =
         writeln!(text, "write(slf, |this| this.{}({arguments}).map(drop))\n}}", rust_name(name));
 }
@@ -323,9 +335,10 @@ fn conversions(operation: &Operation, one_by_one: bool) -> String {
 }
 
 /// What is passed to the Rust method, in the signature's order.
-fn arguments(operation: &Operation, with_alpha: bool) -> String {
-    let parts = operation.parameters().iter().filter(|p| with_alpha || p.name != "alpha");
-    let parts: Vec<String> = parts
+fn arguments(operation: &Operation) -> String {
+    let parts: Vec<String> = operation
+        .parameters()
+        .iter()
         .map(|parameter| {
             let name = python_name(&parameter.name);
             match parameter.kind {
@@ -350,7 +363,7 @@ fn stubs(operations: &[Operation], template: &str) -> String {
         if operation.is_method() {
             let varied = operation.takes_sizes_one_by_one();
             let list =
-                stub_parameters(operation, varied, operation.has_out() && !operation.writes());
+                stub_parameters(operation, varied, operation.info.out && !operation.writes());
             let _ = writeln!(methods, "    def {name}(self{list}) -> {results}: ...");
             if operation.info.in_place && !operation.writes() {
                 let list = stub_parameters(operation, false, false);
@@ -358,7 +371,7 @@ fn stubs(operations: &[Operation], template: &str) -> String {
             }
         }
         if !operation.writes() {
-            let list = stub_parameters(operation, false, operation.has_out());
+            let list = stub_parameters(operation, false, operation.info.out);
             let first = if operation.is_method() { "input: Tensor" } else { "" };
             let list = if first.is_empty() { list.trim_start_matches(", ") } else { &list };
             let _ = writeln!(functions, "def {name}({first}{list}) -> {results}: ...");
@@ -403,7 +416,8 @@ fn stub_parameters(operation: &Operation, one_by_one: bool, has_out: bool) -> St
     }
     if has_out {
         text.push_str(if starred { "" } else { ", *" });
-        text.push_str(", out: Tensor | None = None");
+        let out = if operation.is_pair() { "tuple[Tensor, Tensor]" } else { "Tensor" };
+        let _ = write!(text, ", out: {out} | None = None");
     }
     text
 }

@@ -21,16 +21,6 @@ impl Number {
     pub(crate) const fn scalar(self) -> Scalar {
         self.0
     }
-
-    /// An `alpha` other than 1 has no `out=` form.
-    pub(crate) fn refuse_with_out(self) -> PyResult<()> {
-        match self.0 {
-            Scalar::Int(1) => Ok(()),
-            _ => Err(PyValueError::new_err(
-                "`alpha` together with `out` is not supported: multiply `other` by alpha first",
-            )),
-        }
-    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Number {

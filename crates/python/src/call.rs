@@ -28,12 +28,12 @@ pub(crate) fn fresh<'py>(
 }
 
 /// Two new tensors.
-pub(crate) fn fresh_pair(
-    py: Python<'_>,
+pub(crate) fn fresh_pair<'py>(
+    py: Python<'py>,
     work: impl FnOnce() -> Result<(Tensor, Tensor)> + Send,
-) -> PyResult<(PyTensor, PyTensor)> {
+) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
     let (first, second) = call(py, work)?;
-    Ok((PyTensor { inner: first }, PyTensor { inner: second }))
+    Ok((Bound::new(py, PyTensor { inner: first })?, Bound::new(py, PyTensor { inner: second })?))
 }
 
 /// Writes into the tensor itself, and gives the same object back.
@@ -52,4 +52,14 @@ pub(crate) fn into<'py>(
     work: impl FnOnce(&Tensor) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
     write(out, work)
+}
+
+/// Writes into both tensors of `out`, and gives the same objects back.
+pub(crate) fn into_pair<'py>(
+    out: (Bound<'py, PyTensor>, Bound<'py, PyTensor>),
+    work: impl FnOnce(&Tensor, &Tensor) -> Result<()> + Send,
+) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
+    let (first, second) = (&out.0.get().inner, &out.1.get().inner);
+    call(out.0.py(), || work(first, second))?;
+    Ok(out)
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arguments::{Dims, Number, Operand, sizes};
-use crate::call::{fresh, fresh_pair, into, write};
+use crate::call::{fresh, fresh_pair, into, into_pair, write};
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -23,11 +23,8 @@ impl PyTensor {
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        if out.is_some() {
-            alpha.refuse_with_out()?;
-        }
         match out {
-            Some(out) => into(out, |out| this.add_out(other.other(), out)),
+            Some(out) => into(out, |out| this.add_alpha_out(other.other(), alpha.scalar(), out)),
             None => fresh(py, || this.add_alpha(other.other(), alpha.scalar())),
         }
     }
@@ -52,11 +49,8 @@ impl PyTensor {
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        if out.is_some() {
-            alpha.refuse_with_out()?;
-        }
         match out {
-            Some(out) => into(out, |out| this.sub_out(other.other(), out)),
+            Some(out) => into(out, |out| this.sub_alpha_out(other.other(), alpha.scalar(), out)),
             None => fresh(py, || this.sub_alpha(other.other(), alpha.scalar())),
         }
     }
@@ -338,17 +332,33 @@ impl PyTensor {
     }
 
     /// exp(x) over its sum along a dimension.
-    #[pyo3(signature = (dim))]
-    fn softmax<'py>(&self, py: Python<'py>, dim: i64) -> PyResult<Bound<'py, PyTensor>> {
+    #[pyo3(signature = (dim, *, out=None))]
+    fn softmax<'py>(
+        &self,
+        py: Python<'py>,
+        dim: i64,
+        out: Option<Bound<'py, PyTensor>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.softmax(dim))
+        match out {
+            Some(out) => into(out, |out| this.softmax_out(dim, out)),
+            None => fresh(py, || this.softmax(dim)),
+        }
     }
 
     /// The logarithm of the softmax along a dimension.
-    #[pyo3(signature = (dim))]
-    fn log_softmax<'py>(&self, py: Python<'py>, dim: i64) -> PyResult<Bound<'py, PyTensor>> {
+    #[pyo3(signature = (dim, *, out=None))]
+    fn log_softmax<'py>(
+        &self,
+        py: Python<'py>,
+        dim: i64,
+        out: Option<Bound<'py, PyTensor>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.log_softmax(dim))
+        match out {
+            Some(out) => into(out, |out| this.log_softmax_out(dim, out)),
+            None => fresh(py, || this.log_softmax(dim)),
+        }
     }
 
     /// Mean 0 and variance 1 over the last dimensions, scaled and shifted.
@@ -431,77 +441,101 @@ impl PyTensor {
     }
 
     /// The sum over some or all dimensions; integers add up in int64.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, out=None))]
     fn sum<'py>(
         &self,
         py: Python<'py>,
         dim: Option<Dims>,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
         let dim = dim.unwrap_or(Dims::ALL);
-        fresh(py, || this.sum_dim(dim.as_slice(), keepdim))
+        match out {
+            Some(out) => into(out, |out| this.sum_out(dim.as_slice(), keepdim, out)),
+            None => fresh(py, || this.sum_dim(dim.as_slice(), keepdim)),
+        }
     }
 
     /// The mean over some or all dimensions.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, out=None))]
     fn mean<'py>(
         &self,
         py: Python<'py>,
         dim: Option<Dims>,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
         let dim = dim.unwrap_or(Dims::ALL);
-        fresh(py, || this.mean_dim(dim.as_slice(), keepdim))
+        match out {
+            Some(out) => into(out, |out| this.mean_out(dim.as_slice(), keepdim, out)),
+            None => fresh(py, || this.mean_dim(dim.as_slice(), keepdim)),
+        }
     }
 
     /// The largest element over some or all dimensions; NaN wins.
-    #[pyo3(signature = (dim=Dims::ALL, keepdim=false))]
+    #[pyo3(signature = (dim=Dims::ALL, keepdim=false, *, out=None))]
     fn amax<'py>(
         &self,
         py: Python<'py>,
         dim: Dims,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.amax(dim.as_slice(), keepdim))
+        match out {
+            Some(out) => into(out, |out| this.amax_out(dim.as_slice(), keepdim, out)),
+            None => fresh(py, || this.amax(dim.as_slice(), keepdim)),
+        }
     }
 
     /// The smallest element over some or all dimensions; NaN wins.
-    #[pyo3(signature = (dim=Dims::ALL, keepdim=false))]
+    #[pyo3(signature = (dim=Dims::ALL, keepdim=false, *, out=None))]
     fn amin<'py>(
         &self,
         py: Python<'py>,
         dim: Dims,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.amin(dim.as_slice(), keepdim))
+        match out {
+            Some(out) => into(out, |out| this.amin_out(dim.as_slice(), keepdim, out)),
+            None => fresh(py, || this.amin(dim.as_slice(), keepdim)),
+        }
     }
 
     /// The index of the first largest element.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, out=None))]
     fn argmax<'py>(
         &self,
         py: Python<'py>,
         dim: Option<i64>,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.argmax(dim, keepdim))
+        match out {
+            Some(out) => into(out, |out| this.argmax_out(dim, keepdim, out)),
+            None => fresh(py, || this.argmax(dim, keepdim)),
+        }
     }
 
     /// The index of the first smallest element.
-    #[pyo3(signature = (dim=None, keepdim=false))]
+    #[pyo3(signature = (dim=None, keepdim=false, *, out=None))]
     fn argmin<'py>(
         &self,
         py: Python<'py>,
         dim: Option<i64>,
         keepdim: bool,
+        out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let this = &self.inner;
-        fresh(py, || this.argmin(dim, keepdim))
+        match out {
+            Some(out) => into(out, |out| this.argmin_out(dim, keepdim, out)),
+            None => fresh(py, || this.argmin(dim, keepdim)),
+        }
     }
 
     /// Whether any element is not zero.
@@ -519,15 +553,21 @@ impl PyTensor {
     }
 
     /// The elements in order along a dimension, and where each came from.
-    #[pyo3(signature = (dim=-1, descending=false))]
+    #[pyo3(signature = (dim=-1, descending=false, *, out=None))]
     fn sort<'py>(
         &self,
         py: Python<'py>,
         dim: i64,
         descending: bool,
-    ) -> PyResult<(PyTensor, PyTensor)> {
+        out: Option<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)>,
+    ) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
         let this = &self.inner;
-        fresh_pair(py, || this.sort(dim, descending))
+        match out {
+            Some(out) => {
+                into_pair(out, |first, second| this.sort_out(dim, descending, first, second))
+            }
+            None => fresh_pair(py, || this.sort(dim, descending)),
+        }
     }
 
     /// Each element without its sign.
@@ -951,11 +991,8 @@ fn add<'py>(
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    if out.is_some() {
-        alpha.refuse_with_out()?;
-    }
     match out {
-        Some(out) => into(out, |out| this.add_out(other.other(), out)),
+        Some(out) => into(out, |out| this.add_alpha_out(other.other(), alpha.scalar(), out)),
         None => fresh(py, || this.add_alpha(other.other(), alpha.scalar())),
     }
 }
@@ -971,11 +1008,8 @@ fn sub<'py>(
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    if out.is_some() {
-        alpha.refuse_with_out()?;
-    }
     match out {
-        Some(out) => into(out, |out| this.sub_out(other.other(), out)),
+        Some(out) => into(out, |out| this.sub_alpha_out(other.other(), alpha.scalar(), out)),
         None => fresh(py, || this.sub_alpha(other.other(), alpha.scalar())),
     }
 }
@@ -1232,14 +1266,18 @@ fn cat<'py>(
 
 /// Tensors of one shape side by side along a new dimension.
 #[pyfunction]
-#[pyo3(signature = (tensors, dim=0))]
+#[pyo3(signature = (tensors, dim=0, *, out=None))]
 fn stack<'py>(
     py: Python<'py>,
     tensors: Vec<Bound<'py, PyTensor>>,
     dim: i64,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let tensors = tensors.iter().map(|tensor| &tensor.get().inner).collect::<Vec<&Tensor>>();
-    fresh(py, || Tensor::stack(&tensors, dim))
+    match out {
+        Some(out) => into(out, |out| Tensor::stack_out(&tensors, dim, out)),
+        None => fresh(py, || Tensor::stack(&tensors, dim)),
+    }
 }
 
 /// The matrix product; leading dimensions broadcast.
@@ -1261,26 +1299,34 @@ fn matmul<'py>(
 
 /// exp(x) over its sum along a dimension.
 #[pyfunction]
-#[pyo3(signature = (input, dim))]
+#[pyo3(signature = (input, dim, *, out=None))]
 fn softmax<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: i64,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.softmax(dim))
+    match out {
+        Some(out) => into(out, |out| this.softmax_out(dim, out)),
+        None => fresh(py, || this.softmax(dim)),
+    }
 }
 
 /// The logarithm of the softmax along a dimension.
 #[pyfunction]
-#[pyo3(signature = (input, dim))]
+#[pyo3(signature = (input, dim, *, out=None))]
 fn log_softmax<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: i64,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.log_softmax(dim))
+    match out {
+        Some(out) => into(out, |out| this.log_softmax_out(dim, out)),
+        None => fresh(py, || this.log_softmax(dim)),
+    }
 }
 
 /// Mean 0 and variance 1 over the last dimensions, scaled and shifted.
@@ -1331,82 +1377,106 @@ fn pow<'py>(
 
 /// The sum over some or all dimensions; integers add up in int64.
 #[pyfunction]
-#[pyo3(signature = (input, dim=None, keepdim=false))]
+#[pyo3(signature = (input, dim=None, keepdim=false, *, out=None))]
 fn sum<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Option<Dims>,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
     let dim = dim.unwrap_or(Dims::ALL);
-    fresh(py, || this.sum_dim(dim.as_slice(), keepdim))
+    match out {
+        Some(out) => into(out, |out| this.sum_out(dim.as_slice(), keepdim, out)),
+        None => fresh(py, || this.sum_dim(dim.as_slice(), keepdim)),
+    }
 }
 
 /// The mean over some or all dimensions.
 #[pyfunction]
-#[pyo3(signature = (input, dim=None, keepdim=false))]
+#[pyo3(signature = (input, dim=None, keepdim=false, *, out=None))]
 fn mean<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Option<Dims>,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
     let dim = dim.unwrap_or(Dims::ALL);
-    fresh(py, || this.mean_dim(dim.as_slice(), keepdim))
+    match out {
+        Some(out) => into(out, |out| this.mean_out(dim.as_slice(), keepdim, out)),
+        None => fresh(py, || this.mean_dim(dim.as_slice(), keepdim)),
+    }
 }
 
 /// The largest element over some or all dimensions; NaN wins.
 #[pyfunction]
-#[pyo3(signature = (input, dim=Dims::ALL, keepdim=false))]
+#[pyo3(signature = (input, dim=Dims::ALL, keepdim=false, *, out=None))]
 fn amax<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Dims,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.amax(dim.as_slice(), keepdim))
+    match out {
+        Some(out) => into(out, |out| this.amax_out(dim.as_slice(), keepdim, out)),
+        None => fresh(py, || this.amax(dim.as_slice(), keepdim)),
+    }
 }
 
 /// The smallest element over some or all dimensions; NaN wins.
 #[pyfunction]
-#[pyo3(signature = (input, dim=Dims::ALL, keepdim=false))]
+#[pyo3(signature = (input, dim=Dims::ALL, keepdim=false, *, out=None))]
 fn amin<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Dims,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.amin(dim.as_slice(), keepdim))
+    match out {
+        Some(out) => into(out, |out| this.amin_out(dim.as_slice(), keepdim, out)),
+        None => fresh(py, || this.amin(dim.as_slice(), keepdim)),
+    }
 }
 
 /// The index of the first largest element.
 #[pyfunction]
-#[pyo3(signature = (input, dim=None, keepdim=false))]
+#[pyo3(signature = (input, dim=None, keepdim=false, *, out=None))]
 fn argmax<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Option<i64>,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.argmax(dim, keepdim))
+    match out {
+        Some(out) => into(out, |out| this.argmax_out(dim, keepdim, out)),
+        None => fresh(py, || this.argmax(dim, keepdim)),
+    }
 }
 
 /// The index of the first smallest element.
 #[pyfunction]
-#[pyo3(signature = (input, dim=None, keepdim=false))]
+#[pyo3(signature = (input, dim=None, keepdim=false, *, out=None))]
 fn argmin<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: Option<i64>,
     keepdim: bool,
+    out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = &input.get().inner;
-    fresh(py, || this.argmin(dim, keepdim))
+    match out {
+        Some(out) => into(out, |out| this.argmin_out(dim, keepdim, out)),
+        None => fresh(py, || this.argmin(dim, keepdim)),
+    }
 }
 
 /// Whether any element is not zero.
@@ -1427,15 +1497,19 @@ fn all<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py
 
 /// The elements in order along a dimension, and where each came from.
 #[pyfunction]
-#[pyo3(signature = (input, dim=-1, descending=false))]
+#[pyo3(signature = (input, dim=-1, descending=false, *, out=None))]
 fn sort<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyTensor>,
     dim: i64,
     descending: bool,
-) -> PyResult<(PyTensor, PyTensor)> {
+    out: Option<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)>,
+) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
     let this = &input.get().inner;
-    fresh_pair(py, || this.sort(dim, descending))
+    match out {
+        Some(out) => into_pair(out, |first, second| this.sort_out(dim, descending, first, second)),
+        None => fresh_pair(py, || this.sort(dim, descending)),
+    }
 }
 
 /// Each element without its sign.

@@ -82,6 +82,29 @@ def test_reductions():
     check(a.argmax(dim=1), A.argmax(1))
 
 
+def test_into_given_tensors():
+    a, b = pm.from_numpy(A), pm.from_numpy(B)
+    out = pm.empty(4, 5)
+    assert pm.add(a, b, alpha=2, out=out) is out
+    check(out, A + 2 * B)
+    pm.sub(a, b, alpha=0.5, out=out)
+    check(out, A - 0.5 * B)
+    row = pm.empty(5)
+    assert pm.sum(a, 0, out=row) is row
+    check(row, A.sum(0))
+    check(pm.mean(a, [0], out=row), A.mean(0))
+    check(a.amax(0, out=row), A.max(0))
+    check(pm.argmin(a, 0, out=pm.empty(5, dtype=pm.int64)), A.argmin(0))
+    check(pm.stack([a, b], out=pm.empty(2, 4, 5)), np.stack([A, B]))
+    values, indices = pm.empty(4, 5), pm.empty(4, 5, dtype=pm.int64)
+    both = pm.sort(a, 1, out=(values, indices))
+    assert both[0] is values and both[1] is indices
+    check(values, np.sort(A, 1))
+    check(indices, np.argsort(A, 1, kind="stable"))
+    with pytest.raises(RuntimeError, match="cannot be written to a tensor of shape"):
+        pm.sum(a, 0, out=pm.empty(4))
+
+
 def test_joins_indices_and_sorting():
     a, b = pm.from_numpy(A), pm.from_numpy(B)
     check(pm.cat([a, b], dim=1), np.concatenate([A, B], 1))

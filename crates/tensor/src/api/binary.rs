@@ -69,7 +69,18 @@ impl Tensor {
     /// [`Tensor::add`] into `out`.
     #[track_caller]
     pub fn add_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Add, self, other.into(), out, Site::caller())
+        into(Arithmetic::Add, self, other.into(), Scalar::Int(1), out, Site::caller())
+    }
+
+    /// [`Tensor::add_alpha`] into `out`.
+    #[track_caller]
+    pub fn add_alpha_out<'a>(
+        &self,
+        other: impl Into<Other<'a>>,
+        alpha: impl Into<Scalar>,
+        out: &Tensor,
+    ) -> Result<()> {
+        into(Arithmetic::Add, self, other.into(), alpha.into(), out, Site::caller())
     }
 
     /// The difference of both operands.
@@ -127,7 +138,18 @@ impl Tensor {
     /// [`Tensor::sub`] into `out`.
     #[track_caller]
     pub fn sub_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Sub, self, other.into(), out, Site::caller())
+        into(Arithmetic::Sub, self, other.into(), Scalar::Int(1), out, Site::caller())
+    }
+
+    /// [`Tensor::sub_alpha`] into `out`.
+    #[track_caller]
+    pub fn sub_alpha_out<'a>(
+        &self,
+        other: impl Into<Other<'a>>,
+        alpha: impl Into<Scalar>,
+        out: &Tensor,
+    ) -> Result<()> {
+        into(Arithmetic::Sub, self, other.into(), alpha.into(), out, Site::caller())
     }
 
     /// The product of both operands, element by element.
@@ -152,7 +174,7 @@ impl Tensor {
     /// [`Tensor::mul`] into `out`.
     #[track_caller]
     pub fn mul_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Mul, self, other.into(), out, Site::caller())
+        into(Arithmetic::Mul, self, other.into(), Scalar::Int(1), out, Site::caller())
     }
 
     /// The true quotient of both operands; integers give float32.
@@ -183,7 +205,7 @@ impl Tensor {
     /// [`Tensor::div`] into `out`.
     #[track_caller]
     pub fn div_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Div, self, other.into(), out, Site::caller())
+        into(Arithmetic::Div, self, other.into(), Scalar::Int(1), out, Site::caller())
     }
 
     /// The larger of both operands, element by element; NaN wins.
@@ -202,7 +224,7 @@ impl Tensor {
     /// [`Tensor::maximum`] into `out`.
     #[track_caller]
     pub fn maximum_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Maximum, self, other.into(), out, Site::caller())
+        into(Arithmetic::Maximum, self, other.into(), Scalar::Int(1), out, Site::caller())
     }
 
     /// The smaller of both operands, element by element; NaN wins.
@@ -214,7 +236,7 @@ impl Tensor {
     /// [`Tensor::minimum`] into `out`.
     #[track_caller]
     pub fn minimum_out<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
-        into(Arithmetic::Minimum, self, other.into(), out, Site::caller())
+        into(Arithmetic::Minimum, self, other.into(), Scalar::Int(1), out, Site::caller())
     }
 }
 
@@ -349,9 +371,16 @@ fn in_place<'a>(
     Ok(a)
 }
 
-fn into(arithmetic: Arithmetic, a: &Tensor, b: Other<'_>, out: &Tensor, site: Site) -> Result<()> {
+fn into(
+    arithmetic: Arithmetic,
+    a: &Tensor,
+    b: Other<'_>,
+    alpha: Scalar,
+    out: &Tensor,
+    site: Site,
+) -> Result<()> {
     let dtype = compute_dtype(arithmetic, a, b)?;
-    let (op, a, b) = prepare(arithmetic, dtype, a, b, Scalar::Int(1), site)?;
+    let (op, a, b) = prepare(arithmetic, dtype, a, b, alpha, site)?;
     match b {
         Some(b) => apply(&op, &[&a, &b], Dest::Out(&[out]), site),
         None => apply(&op, &[&a], Dest::Out(&[out]), site),

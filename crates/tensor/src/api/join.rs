@@ -43,25 +43,39 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
-        const OP: &str = "stack";
         let site = Site::caller();
-        let Some(first) = tensors.first() else { return Err(nothing(OP)) };
-        if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
-            return Err(Error::shape(
-                OP,
-                format!(
-                    "all tensors must have one shape, and these have {:?} and {:?}; `cat` joins different sizes",
-                    first.shape(),
-                    other.shape()
-                ),
-            ));
-        }
-        let dim = normalize_dim(OP, dim, first.rank() + 1)? as i64;
-        let wide: SmallVec<[Tensor; 4]> =
-            tensors.iter().map(|tensor| tensor.unsqueeze(dim)).collect::<Result<_>>()?;
+        let (wide, dim) = widened(tensors, dim)?;
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply_one(&operation(&wide, dim)?, &wide, site)
     }
+
+    /// [`Tensor::stack`] into `out`.
+    #[track_caller]
+    pub fn stack_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
+        let site = Site::caller();
+        check_separate("stack", out, tensors)?;
+        let (wide, dim) = widened(tensors, dim)?;
+        let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
+        apply(&operation(&wide, dim)?, &wide, Dest::Out(&[out]), site).map(drop)
+    }
+}
+
+/// Tensors of one shape with a dimension of size 1 more, and which dimension that is.
+fn widened(tensors: &[&Tensor], dim: i64) -> Result<(SmallVec<[Tensor; 4]>, i64)> {
+    const OP: &str = "stack";
+    let Some(first) = tensors.first() else { return Err(nothing(OP)) };
+    if let Some(other) = tensors.iter().find(|tensor| tensor.shape() != first.shape()) {
+        return Err(Error::shape(
+            OP,
+            format!(
+                "all tensors must have one shape, and these have {:?} and {:?}; `cat` joins different sizes",
+                first.shape(),
+                other.shape()
+            ),
+        ));
+    }
+    let dim = normalize_dim(OP, dim, first.rank() + 1)? as i64;
+    Ok((tensors.iter().map(|tensor| tensor.unsqueeze(dim)).collect::<Result<_>>()?, dim))
 }
 
 fn operation(tensors: &[&Tensor], dim: i64) -> Result<Cat> {

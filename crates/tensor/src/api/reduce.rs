@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Error, Result, normalize_dims};
 use plimsoll_memory::Site;
 
+use super::overlap::check_separate;
 use crate::Tensor;
-use crate::dispatch::apply_one;
+use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::reduce::{Reduce, Reduction};
 
 impl Tensor {
@@ -34,6 +35,21 @@ impl Tensor {
         reduce(Reduction::Sum, self, dims, keepdim, Site::caller())
     }
 
+    /// [`Tensor::sum_dim`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2, 3], DType::F32)?;
+    /// let out = Tensor::zeros(&[2], DType::F32)?;
+    /// x.sum_out(&[1], false, &out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Sum, self, dims, keepdim, out, Site::caller())
+    }
+
     /// The mean of all elements.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
@@ -53,6 +69,12 @@ impl Tensor {
         reduce(Reduction::Mean, self, dims, keepdim, Site::caller())
     }
 
+    /// [`Tensor::mean_dim`] into `out`.
+    #[track_caller]
+    pub fn mean_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Mean, self, dims, keepdim, out, Site::caller())
+    }
+
     /// The largest element over `dims`; none named means all. NaN wins.
     ///
     /// ```
@@ -66,10 +88,22 @@ impl Tensor {
         reduce(Reduction::Amax, self, dims, keepdim, Site::caller())
     }
 
+    /// [`Tensor::amax`] into `out`.
+    #[track_caller]
+    pub fn amax_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Amax, self, dims, keepdim, out, Site::caller())
+    }
+
     /// The smallest element over `dims`; none named means all. NaN wins.
     #[track_caller]
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         reduce(Reduction::Amin, self, dims, keepdim, Site::caller())
+    }
+
+    /// [`Tensor::amin`] into `out`.
+    #[track_caller]
+    pub fn amin_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Amin, self, dims, keepdim, out, Site::caller())
     }
 
     /// The index of the first largest element: along `dim`, or among all elements in row-major order.
@@ -86,10 +120,22 @@ impl Tensor {
         reduce(Reduction::Argmax, self, dim.as_slice(), keepdim, Site::caller())
     }
 
+    /// [`Tensor::argmax`] into `out`.
+    #[track_caller]
+    pub fn argmax_out(&self, dim: Option<i64>, keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Argmax, self, dim.as_slice(), keepdim, out, Site::caller())
+    }
+
     /// The index of the first smallest element; see [`Tensor::argmax`].
     #[track_caller]
     pub fn argmin(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
         reduce(Reduction::Argmin, self, dim.as_slice(), keepdim, Site::caller())
+    }
+
+    /// [`Tensor::argmin`] into `out`.
+    #[track_caller]
+    pub fn argmin_out(&self, dim: Option<i64>, keepdim: bool, out: &Tensor) -> Result<()> {
+        reduce_into(Reduction::Argmin, self, dim.as_slice(), keepdim, out, Site::caller())
     }
 
     /// Whether any element is not zero.
@@ -112,6 +158,30 @@ fn reduce(
     keepdim: bool,
     site: Site,
 ) -> Result<Tensor> {
+    let result = apply_one(&operation(reduction, x, dims, keepdim)?, &[x], site)?;
+    // PyTorch answers any and all of uint8, its bool of old, in uint8.
+    match reduction {
+        Reduction::Any | Reduction::All if x.dtype() == DType::U8 => {
+            result.to_dtype(DType::U8, site)
+        }
+        _ => Ok(result),
+    }
+}
+
+fn reduce_into(
+    reduction: Reduction,
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    out: &Tensor,
+    site: Site,
+) -> Result<()> {
+    let op = operation(reduction, x, dims, keepdim)?;
+    check_separate(op.name(), out, &[x])?;
+    apply(&op, &[x], Dest::Out(&[out]), site).map(drop)
+}
+
+fn operation(reduction: Reduction, x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Reduce> {
     let dtype = match reduction {
         Reduction::Sum if !x.dtype().is_float() => DType::I64,
         Reduction::Argmax | Reduction::Argmin if x.dtype() != DType::Bool => DType::I64,
@@ -136,12 +206,5 @@ fn reduce(
     };
     let mut op = Reduce { reduction, dims: Default::default(), keepdim, dtype };
     op.dims = normalize_dims(op.name(), dims, x.rank())?;
-    let result = apply_one(&op, &[x], site)?;
-    // PyTorch answers any and all of uint8, its bool of old, in uint8.
-    match reduction {
-        Reduction::Any | Reduction::All if x.dtype() == DType::U8 => {
-            result.to_dtype(DType::U8, site)
-        }
-        _ => Ok(result),
-    }
+    Ok(op)
 }

@@ -98,7 +98,6 @@ static STACK: OpInfo = OpInfo {
     name: "stack",
     signature: "stack(Tensor[] tensors, int dim=0) -> Tensor",
     summary: "Tensors of one shape side by side along a new dimension",
-    out: false,
     ..CAT
 };
 

@@ -155,16 +155,22 @@ pub(super) const fn info(
     }
 }
 
-static SOFTMAX: OpInfo = info(
-    "softmax",
-    "softmax(Tensor self, int dim) -> Tensor",
-    "exp(x) over its sum along a dimension",
-);
-static LOG_SOFTMAX: OpInfo = info(
-    "log_softmax",
-    "log_softmax(Tensor self, int dim) -> Tensor",
-    "The logarithm of the softmax along a dimension",
-);
+static SOFTMAX: OpInfo = OpInfo {
+    out: true,
+    ..info(
+        "softmax",
+        "softmax(Tensor self, int dim) -> Tensor",
+        "exp(x) over its sum along a dimension",
+    )
+};
+static LOG_SOFTMAX: OpInfo = OpInfo {
+    out: true,
+    ..info(
+        "log_softmax",
+        "log_softmax(Tensor self, int dim) -> Tensor",
+        "The logarithm of the softmax along a dimension",
+    )
+};
 /// Internal: reached only through the derivatives.
 static SOFTMAX_BACKWARD: OpInfo =
     OpInfo { differentiable: false, ..info("softmax_backward", "", "") };

@@ -174,7 +174,7 @@ const fn info(name: &'static str, signature: &'static str, summary: &'static str
         summary,
         differentiable: true,
         in_place: false,
-        out: false,
+        out: true,
         cuda: true,
         dtypes: dtypes::ALL,
     }
@@ -225,11 +225,13 @@ static ARGMIN: OpInfo = OpInfo {
 };
 static ANY: OpInfo = OpInfo {
     differentiable: false,
+    out: false,
     cuda: false,
     ..info("any", "any(Tensor self) -> Tensor", "Whether any element is not zero")
 };
 static ALL: OpInfo = OpInfo {
     differentiable: false,
+    out: false,
     cuda: false,
     ..info("all", "all(Tensor self) -> Tensor", "Whether all elements are not zero")
 };

@@ -283,6 +283,27 @@ fn alpha() -> Vec<Case> {
             .dtypes(&NOT_BOOL)
             .gradient(&[0, 1])
             .tolerance(4.0, 6.0),
+        Case::new(
+            "add",
+            "torch.add(a, b, alpha=3, out=c)",
+            [any(&[2, 3]), any(&[3]), any(&[2, 3])],
+        )
+        .writes(2, |t| t[0].add_alpha_out(&t[1], 3, &t[2]))
+        .oracle(|x| binary::add(&x[0], &x[1], 3.0))
+        .dtypes(&NOT_BOOL)
+        .taking_only_these()
+        .tolerance(4.0, 9.0)
+        .brief(),
+        Case::new(
+            "sub",
+            "torch.sub(a, b, alpha=2, out=c)",
+            [any(&[2, 3]), any(&[3]), any(&[2, 3])],
+        )
+        .writes(2, |t| t[0].sub_alpha_out(&t[1], 2, &t[2]))
+        .oracle(|x| binary::sub(&x[0], &x[1], 2.0))
+        .dtypes(&NOT_BOOL)
+        .tolerance(4.0, 6.0)
+        .brief(),
     ]
 }
 

@@ -51,5 +51,13 @@ pub(super) fn cases() -> Vec<Case> {
         stack(&[2, 3], -1).gradient(&[0, 1]),
         stack(&[], 0).gradient(&[0, 1]),
         stack(&[0, 2], 0).plain(),
+        Case::new(
+            "stack",
+            "torch.stack([a, b], 1, out=c)",
+            [any(&[2, 3]), any(&[2, 3]), any(&[2, 2, 3])],
+        )
+        .writes(2, |t| Tensor::stack_out(&[&t[0], &t[1]], 1, &t[2]))
+        .oracle(|x| join::stack(&[&x[0], &x[1]], 1))
+        .only(&[Contiguous, Transposed, Stepped]),
     ]
 }

@@ -5,7 +5,7 @@ use plimsoll_tensor::Tensor;
 
 use super::Case;
 use super::input::{Input, any, distinct, nonzero, special};
-use crate::layouts::Arrangement::{Contiguous, Offset};
+use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, reduce};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
@@ -19,6 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(extremes());
     cases.extend(positions());
     cases.extend(truth());
+    cases.extend(into_given());
     cases
 }
 
@@ -161,6 +162,43 @@ fn truth() -> Vec<Case> {
             row(any(&[0, 3])).plain(),
             row(any(&[])).only(&[Contiguous, Offset]),
         ]);
+    }
+    rows
+}
+
+/// The `out=` forms.
+fn into_given() -> Vec<Case> {
+    type Into = fn(&Tensor, &[i64], bool, &Tensor) -> Result<()>;
+    // A sum of smaller integers is int64 here; PyTorch lets `out` choose.
+    const SAME: [DType; 5] = [DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+    let each: [(&'static str, &'static [DType], Into, OracleOverDims); 4] = [
+        ("sum", &SAME, Tensor::sum_out, reduce::sum),
+        ("mean", &FLOATS, Tensor::mean_out, reduce::mean),
+        ("amax", &DType::ALL, Tensor::amax_out, reduce::amax),
+        ("amin", &DType::ALL, Tensor::amin_out, reduce::amin),
+    ];
+    let mut rows = Vec::new();
+    for (op, dtypes, run, oracle) in each {
+        let call = format!("torch.{op}(a, [1], keepdim=False, out=b)");
+        let row = Case::new(op, call, [distinct(&[2, 3, 4]), any(&[2, 4])])
+            .writes(1, move |t| run(&t[0], &[1], false, &t[1]))
+            .oracle(move |x| oracle(&x[0], &[1], false));
+        let row = if op == "sum" { row.taking_only_these() } else { row };
+        rows.push(row.dtypes(dtypes).tolerance(8.0, 3.0).only(&[Contiguous, Transposed, Stepped]));
+    }
+    type IntoPosition = fn(&Tensor, Option<i64>, bool, &Tensor) -> Result<()>;
+    type OraclePosition = fn(&Array, Option<i64>, bool) -> Array;
+    let each: [(&'static str, IntoPosition, OraclePosition); 2] = [
+        ("argmax", Tensor::argmax_out, reduce::argmax),
+        ("argmin", Tensor::argmin_out, reduce::argmin),
+    ];
+    for (op, run, oracle) in each {
+        let call = format!("torch.{op}(a, 1, keepdim=True, out=b)");
+        let inputs = [distinct(&[2, 3, 4]), any(&[2, 1, 4]).of(DType::I64)];
+        let row = Case::new(op, call, inputs)
+            .writes(1, move |t| run(&t[0], Some(1), true, &t[1]))
+            .oracle(move |x| oracle(&x[0], Some(1), true));
+        rows.push(row.dtypes(&NOT_BOOL).only(&[Contiguous, Transposed, Stepped]));
     }
     rows
 }
