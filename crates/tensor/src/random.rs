@@ -59,6 +59,16 @@ pub fn manual_seed(seed: u64) {
 }
 
 /// Restarts the random numbers of one device from `seed`.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// manual_seed_on(own, 5);
+/// let first = Tensor::rand(&[4], (DType::F32, own))?.to_vec::<f32>()?;
+/// manual_seed_on(own, 5);
+/// assert_eq!(Tensor::rand(&[4], (DType::F32, own))?.to_vec::<f32>()?, first);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn manual_seed_on(device: Device, seed: u64) {
     *device::entry(device).generator().lock() = Generator::new(seed);
 }

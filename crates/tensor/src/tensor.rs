@@ -108,26 +108,56 @@ impl Tensor {
     }
 
     /// Sizes, strides and offset in elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 3], DType::F32)?.layout().span(), 6);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         &self.inner.meta.layout
     }
 
     /// The sizes.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 3], DType::F32)?.shape(), [2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         self.inner.meta.layout.shape()
     }
 
     /// The strides, in elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 3], DType::F32)?.t()?.strides(), [1, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn strides(&self) -> &[usize] {
         self.inner.meta.layout.strides()
     }
 
     /// Where the first element lies in the storage, in elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.narrow(0, 3, 1)?.storage_offset(), 3);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn storage_offset(&self) -> usize {
         self.inner.meta.layout.offset()
     }
 
     /// The size of one dimension; a negative one counts from the end.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 3], DType::F32)?.size(-1)?, 3);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn size(&self, dim: i64) -> Result<i64> {
         if self.rank() == 0 {
             return Err(Error::shape("size", "a zero-dimensional tensor has no sizes"));
@@ -156,16 +186,36 @@ impl Tensor {
     }
 
     /// Bytes of the elements: `numel * element_size`. A view counts its own elements, not its storage.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.narrow(0, 0, 1)?.nbytes(), 4);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.numel() * self.element_size()
     }
 
     /// Bytes of the whole storage, which any tensor on it keeps alive.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let row = Tensor::zeros(&[1000], DType::F32)?.narrow(0, 0, 1)?;
+    /// assert_eq!((row.nbytes(), row.storage_nbytes()), (4, 4000)); // a slice keeps it all
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn storage_nbytes(&self) -> usize {
         self.inner.storage.nbytes()
     }
 
     /// Whether two tensors lie in the same storage.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert!(x.view(&[2, 2])?.shares_storage_with(&x) && !x.clone_tensor()?.shares_storage_with(&x));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn shares_storage_with(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.inner.storage, &other.inner.storage)
     }
@@ -176,16 +226,40 @@ impl Tensor {
     }
 
     /// Row-major without holes.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert!(!Tensor::zeros(&[2, 3], DType::F32)?.t()?.is_contiguous());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         self.inner.meta.layout.is_contiguous()
     }
 
     /// How many in-place writes its storage has seen; shared by all tensors on it.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// x.add_(1)?;
+    /// assert_eq!(x.view(&[1, 2])?.version(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn version(&self) -> u32 {
         self.inner.storage.version()
     }
 
     /// A handle that does not keep the tensor alive.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// let weak = x.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(x);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn downgrade(&self) -> WeakTensor {
         WeakTensor { inner: Arc::downgrade(&self.inner) }
     }

@@ -60,6 +60,14 @@ impl Tensor {
     }
 
     /// This tensor if it is row-major without holes, else a copy that is.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
+    /// assert!(x.contiguous()?.shares_storage_with(&x)); // nothing to do
+    /// assert_eq!(x.t()?.contiguous()?.strides(), [2, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() {
@@ -92,42 +100,84 @@ impl Tensor {
     }
 
     /// On the CPU.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert!(Tensor::ones(&[2], DType::F32)?.cpu()?.device().is_cpu());
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn cpu(&self) -> Result<Tensor> {
         self.to_device(Device::CPU, Site::caller())
     }
 
     /// As float32.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 2, 1, DType::I64)?.float()?.to_vec::<f32>()?, [0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn float(&self) -> Result<Tensor> {
         self.to_dtype(DType::F32, Site::caller())
     }
 
     /// As float64.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.double()?.dtype(), DType::F64);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn double(&self) -> Result<Tensor> {
         self.to_dtype(DType::F64, Site::caller())
     }
 
     /// As float16.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.half()?.nbytes(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn half(&self) -> Result<Tensor> {
         self.to_dtype(DType::F16, Site::caller())
     }
 
     /// As bfloat16.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.bfloat16()?.nbytes(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn bfloat16(&self) -> Result<Tensor> {
         self.to_dtype(DType::BF16, Site::caller())
     }
 
     /// As int64.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::full(&[1], 2.9, DType::F32)?.long()?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn long(&self) -> Result<Tensor> {
         self.to_dtype(DType::I64, Site::caller())
     }
 
     /// As bool: whether each element is not zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 3, 1, DType::I64)?.bool()?.to_bools()?, [false, true, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn bool(&self) -> Result<Tensor> {
         self.to_dtype(DType::Bool, Site::caller())

@@ -15,6 +15,13 @@ use plimsoll_kernels::Meta;
 
 impl Tensor {
     /// Memory as it comes, with whatever it held before.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::empty(&[2, 3], DType::F32)?;
+    /// assert_eq!((x.shape(), x.nbytes()), (&[2, 3][..], 24));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn empty(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
@@ -25,6 +32,13 @@ impl Tensor {
     }
 
     /// As [`Tensor::empty`], with given strides.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::empty_strided(&[2, 3], &[1, 2], DType::F32)?;
+    /// assert_eq!((x.strides(), x.storage_nbytes()), (&[1, 2][..], 24));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn empty_strided(
         sizes: &[i64],
@@ -52,12 +66,24 @@ impl Tensor {
     }
 
     /// Ones.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[2], DType::F32)?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn ones(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         full(sizes, Scalar::Int(1), DType::F32, options.into(), Site::caller())
     }
 
     /// One value everywhere; without a dtype the value's own (bool, int64 or float32).
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::full(&[2], 7, DType::F64)?.to_vec::<f64>()?, [7.0, 7.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn full(
         sizes: &[i64],
@@ -69,6 +95,13 @@ impl Tensor {
     }
 
     /// A zero-dimensional tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::scalar(2.5, DType::F64)?;
+    /// assert_eq!((x.rank(), x.item::<f64>()?), (0, 2.5));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn scalar(value: impl Into<Scalar>, options: impl Into<TensorOptions>) -> Result<Tensor> {
         Tensor::full(&[], value, options)
@@ -103,6 +136,12 @@ impl Tensor {
     }
 
     /// The identity matrix.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::eye(2, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn eye(n: i64, options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
@@ -142,6 +181,13 @@ impl Tensor {
     }
 
     /// As [`Tensor::from_slice`], from bools.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let mask = Tensor::from_bools(&[true, false], &[2], Device::cpu())?;
+    /// assert_eq!(mask.dtype(), DType::Bool);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn from_bools(values: &[bool], sizes: &[i64], device: Device) -> Result<Tensor> {
         let bytes: Vec<crate::Truth> =
@@ -150,30 +196,63 @@ impl Tensor {
     }
 
     /// Memory for a tensor like this one.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2, 3], DType::F64)?;
+    /// assert_eq!(x.empty_like()?.nbytes(), 48);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
         allocate("empty_like", self.entry(), self.dense_meta()?, Site::caller())
     }
 
     /// Zeros in the shape, dtype and place of this tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[2], DType::I64)?.zeros_like()?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
         self.filled_like(Scalar::Int(0), Site::caller())
     }
 
     /// Ones in the shape, dtype and place of this tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2], DType::I64)?.ones_like()?.to_vec::<i64>()?, [1, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
         self.filled_like(Scalar::Int(1), Site::caller())
     }
 
     /// One value in the shape, dtype and place of this tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2], DType::I64)?.full_like(5)?.to_vec::<i64>()?, [5, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         self.filled_like(value.into(), Site::caller())
     }
 
     /// Overwrites every element with `value`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2, 2], DType::F32)?;
+    /// x.select(0, 1)?.fill_(3)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.0, 3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<&Tensor> {
         apply(&Fill(value.into()), &[self], Dest::InPlace, Site::caller())?;
@@ -181,6 +260,13 @@ impl Tensor {
     }
 
     /// Overwrites every element with 0. The memory stays; only dropping the tensor frees it.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?;
+    /// assert_eq!(x.zero_()?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn zero_(&self) -> Result<&Tensor> {
         apply(&Fill(Scalar::Int(0)), &[self], Dest::InPlace, Site::caller())?;

@@ -30,6 +30,16 @@ impl Tensor {
     }
 
     /// [`Tensor::gather`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::F32)?;
+    /// let last = Tensor::full(&[1], 3, DType::I64)?;
+    /// let out = Tensor::zeros(&[1], DType::F32)?;
+    /// x.gather_out(0, &last, &out)?;
+    /// assert_eq!(out.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn gather_out(&self, dim: i64, index: &Tensor, out: &Tensor) -> Result<()> {
         check_separate("gather", out, &[self, index])?;
@@ -54,6 +64,15 @@ impl Tensor {
     }
 
     /// [`Tensor::scatter_add`] in place.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// let index = Tensor::full(&[3], 1, DType::I64)?;
+    /// x.scatter_add_(0, &index, &Tensor::ones(&[3], DType::F32)?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn scatter_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<&Tensor> {
         check_separate("scatter_add", self, &[index, source])?;

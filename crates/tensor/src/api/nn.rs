@@ -27,6 +27,15 @@ impl Tensor {
     }
 
     /// [`Tensor::softmax`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1, 2], DType::F32)?;
+    /// let out = x.empty_like()?;
+    /// x.softmax_out(1, &out)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn softmax_out(&self, dim: i64, out: &Tensor) -> Result<()> {
         check_separate("softmax", out, &[self])?;
@@ -49,6 +58,15 @@ impl Tensor {
     }
 
     /// [`Tensor::log_softmax`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1, 1], DType::F32)?;
+    /// let out = x.empty_like()?;
+    /// x.log_softmax_out(1, &out)?;
+    /// assert_eq!(out.item::<f32>()?, 0.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn log_softmax_out(&self, dim: i64, out: &Tensor) -> Result<()> {
         check_separate("log_softmax", out, &[self])?;
@@ -104,6 +122,14 @@ impl Tensor {
     }
 
     /// [`Tensor::dropout`] in place.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[4], DType::F32)?;
+    /// x.dropout_(0.5, false)?; // not training: nothing happens
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0; 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn dropout_(&self, p: f64, training: bool) -> Result<&Tensor> {
         check_probability(p)?;

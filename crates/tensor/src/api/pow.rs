@@ -29,6 +29,13 @@ impl Tensor {
     }
 
     /// [`Tensor::pow`] in place.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::full(&[1], 3, DType::F32)?;
+    /// assert_eq!(x.pow_(2)?.item::<f32>()?, 9.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn pow_(&self, exponent: impl Into<Scalar>) -> Result<&Tensor> {
         let exponent = exponent.into();
@@ -48,6 +55,15 @@ impl Tensor {
     }
 
     /// [`Tensor::pow`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::full(&[1], 3, DType::F32)?;
+    /// let out = x.empty_like()?;
+    /// x.pow_out(2, &out)?;
+    /// assert_eq!(out.item::<f32>()?, 9.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn pow_out(&self, exponent: impl Into<Scalar>, out: &Tensor) -> Result<()> {
         let (site, exponent) = (Site::caller(), exponent.into());

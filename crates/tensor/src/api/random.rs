@@ -88,6 +88,13 @@ impl Tensor {
     }
 
     /// [`Tensor::randint`] in the shape, dtype and place of this tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[100], DType::I64)?.randint_like(3, 5)?;
+    /// assert!(x.to_vec::<i64>()?.iter().all(|value| (3..5).contains(value)));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
         check_range(low, high, self.dtype())?;

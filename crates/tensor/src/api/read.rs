@@ -43,6 +43,13 @@ impl Tensor {
     }
 
     /// The elements as bools.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 2, 1, DType::I64)?;
+    /// assert_eq!(x.gt(0)?.to_bools()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn to_bools(&self) -> Result<Vec<bool>> {
         Ok(self.to_vec::<Truth>()?.into_iter().map(Truth::get).collect())
@@ -63,6 +70,12 @@ impl Tensor {
     }
 
     /// The one element as a host number, whatever the dtype.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::full(&[], 3, DType::I32)?.to_scalar()?, Scalar::Int(3));
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn to_scalar(&self) -> Result<Scalar> {
         self.check_single("to_scalar")?;
@@ -70,6 +83,12 @@ impl Tensor {
     }
 
     /// The elements as doubles in row-major order, whatever the dtype.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[2], DType::BF16)?.to_f64_vec()?, [1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         match_dtype!(self.dtype(), T => {
@@ -78,6 +97,13 @@ impl Tensor {
     }
 
     /// The address of the first element. The memory stays where it is from now on, as long as the tensor lives.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert_eq!(x.narrow(0, 1, 2)?.data_ptr()?, x.data_ptr()? + 4);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn data_ptr(&self) -> Result<usize> {
         // Never unpinned: whoever has the address may use it at any time.
         self.storage().pin()?;

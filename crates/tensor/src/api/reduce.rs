@@ -51,6 +51,12 @@ impl Tensor {
     }
 
     /// The mean of all elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 4, 1, DType::F32)?.mean()?.item::<f32>()?, 1.5);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
         reduce(Reduction::Mean, self, &[], false, Site::caller())
@@ -95,6 +101,13 @@ impl Tensor {
     }
 
     /// The smallest element over `dims`; none named means all. NaN wins.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
+    /// assert_eq!(x.amin(&[1], false)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         reduce(Reduction::Amin, self, dims, keepdim, Site::caller())
@@ -127,6 +140,13 @@ impl Tensor {
     }
 
     /// The index of the first smallest element; see [`Tensor::argmax`].
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(3, 0, -1, DType::F32)?;
+    /// assert_eq!(x.argmin(None, false)?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn argmin(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
         reduce(Reduction::Argmin, self, dim.as_slice(), keepdim, Site::caller())
@@ -139,12 +159,24 @@ impl Tensor {
     }
 
     /// Whether any element is not zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 2, 1, DType::I64)?.any()?.to_bools()?, [true]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn any(&self) -> Result<Tensor> {
         reduce(Reduction::Any, self, &[], false, Site::caller())
     }
 
     /// Whether all elements are not zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 2, 1, DType::I64)?.all()?.to_bools()?, [false]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn all(&self) -> Result<Tensor> {
         reduce(Reduction::All, self, &[], false, Site::caller())

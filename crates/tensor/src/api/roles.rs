@@ -23,12 +23,30 @@ impl Tensor {
     }
 
     /// Counts this tensor's memory as an input: a batch or its targets.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let own = device::private_cpu(&Default::default())?;
+    /// let batch = Tensor::zeros(&[256], (DType::F32, own))?.mark_input();
+    /// assert_eq!(memory::live_by_kind(own)[0].kind, memory::Kind::Input);
+    /// # drop(batch);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn mark_input(&self) -> Tensor {
         self.storage().take_role(Role::Input);
         self.clone()
     }
 
     /// Counts this tensor's memory as what an optimizer keeps beside a parameter.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let own = device::private_cpu(&Default::default())?;
+    /// let momentum = Tensor::zeros(&[256], (DType::F32, own))?.mark_optimizer_state();
+    /// assert_eq!(memory::live_by_kind(own)[0].kind, memory::Kind::OptimizerState);
+    /// # drop(momentum);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn mark_optimizer_state(&self) -> Tensor {
         self.storage().take_role(Role::OptimizerState);
         self.clone()

@@ -63,6 +63,12 @@ impl Tensor {
     }
 
     /// Whether it lies in pinned host memory.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert!(!Tensor::ones(&[2], DType::F32)?.is_pinned());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn is_pinned(&self) -> bool {
         self.storage().is_page_locked()
     }

@@ -46,6 +46,13 @@ impl Tensor {
     }
 
     /// Dimensions `start` to `end` merged into one.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2, 3, 4], DType::F32)?;
+    /// assert_eq!(x.flatten(1, -1)?.shape(), [2, 12]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let start = normalize_dim("flatten", start, self.rank())?;
@@ -79,6 +86,13 @@ impl Tensor {
     }
 
     /// A matrix with rows and columns swapped; vectors and scalars stay as they are.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
+    /// assert_eq!(x.t()?.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         match self.rank() {
@@ -94,6 +108,13 @@ impl Tensor {
     }
 
     /// Dimensions in another order.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2, 3, 4], DType::F32)?;
+    /// assert_eq!(x.permute(&[2, 0, 1])?.shape(), [4, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         apply_one(&View::Permute(dims.into()), &[self], Site::caller())
@@ -126,6 +147,13 @@ impl Tensor {
     }
 
     /// One index of a dimension, which goes away.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
+    /// assert_eq!(x.select(1, -1)?.to_vec::<i64>()?, [2, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         apply_one(&View::Select { dim, index }, &[self], Site::caller())
@@ -145,24 +173,50 @@ impl Tensor {
     }
 
     /// As [`Tensor::expand`].
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 2, 1, DType::I64)?;
+    /// assert_eq!(x.broadcast_to(&[3, 2])?.strides(), [0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn broadcast_to(&self, sizes: &[i64]) -> Result<Tensor> {
         self.expand(sizes)
     }
 
     /// A dimension of size 1 removed; other sizes are left alone.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 1, 3], DType::F32)?.squeeze(1)?.shape(), [2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
         apply_one(&View::Squeeze(dim), &[self], Site::caller())
     }
 
     /// A dimension of size 1 inserted at `dim`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 3], DType::F32)?.unsqueeze(-1)?.shape(), [2, 3, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         apply_one(&View::Unsqueeze(dim), &[self], Site::caller())
     }
 
     /// Any sizes and strides over the storage, from `offset`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?;
+    /// assert_eq!(x.as_strided(&[2, 2], &[3, 1], 1)?.to_vec::<i64>()?, [1, 2, 4, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Result<Tensor> {
         let storage_numel = self.storage_nbytes() / self.element_size();
@@ -172,6 +226,14 @@ impl Tensor {
     }
 
     /// The same memory outside the graph. Frees nothing; writes through it still count as versions.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(2)?.detach();
+    /// assert!(!y.requires_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn detach(&self) -> Tensor {
         self.alias(self.meta().clone(), None)
     }

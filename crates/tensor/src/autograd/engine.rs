@@ -56,6 +56,16 @@ impl Tensor {
     }
 
     /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or chosen leaves.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(3)?;
+    /// let gradient = Some(Tensor::ones(&[2], DType::F32)?);
+    /// y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
         // Operations of backward count for the forward line that recorded them; what belongs to none of them (the first

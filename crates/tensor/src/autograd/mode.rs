@@ -14,11 +14,23 @@ thread_local! {
 }
 
 /// Whether operations on this thread are recorded.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// assert!(is_grad_enabled() && !no_grad(is_grad_enabled));
+/// # Ok::<(), Error>(())
+/// ```
 pub fn is_grad_enabled() -> bool {
     MODE.get().grad
 }
 
 /// Whether this thread is in inference mode.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// assert!(inference_mode(is_inference_mode_enabled));
+/// # Ok::<(), Error>(())
+/// ```
 pub fn is_inference_mode_enabled() -> bool {
     MODE.get().inference
 }
@@ -92,12 +104,25 @@ pub fn no_grad<R>(body: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `body` with recording on, inside a `no_grad`.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// assert!(no_grad(|| enable_grad(is_grad_enabled)));
+/// # Ok::<(), Error>(())
+/// ```
 pub fn enable_grad<R>(body: impl FnOnce() -> R) -> R {
     let _guard = EnableGrad::enter();
     body()
 }
 
 /// Runs `body` in inference mode: as `no_grad`, and its new tensors can never enter a graph.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let x = inference_mode(|| Tensor::ones(&[2], DType::F32))?;
+/// assert!(x.is_inference());
+/// # Ok::<(), Error>(())
+/// ```
 pub fn inference_mode<R>(body: impl FnOnce() -> R) -> R {
     let _guard = InferenceMode::enter();
     body()

@@ -60,6 +60,13 @@ impl Slot {
 
 impl Tensor {
     /// Whether operations on this tensor are recorded: it is a leaf that wants a gradient, or came from one.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// assert!(x.requires_grad() && x.exp()?.requires_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn requires_grad(&self) -> bool {
         self.slot().is_tracked()
             // In-place writes can pull a base, and with it all its views, into a graph later on.
@@ -67,11 +74,25 @@ impl Tensor {
     }
 
     /// Whether no recorded operation made this tensor.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// assert!(x.is_leaf() && !x.exp()?.is_leaf());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn is_leaf(&self) -> bool {
         self.edge().is_none_or(|edge| matches!(edge, Edge::Leaf(_)))
     }
 
     /// The name of the operation that made it, if one was recorded.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// assert_eq!((x.grad_fn_name(), x.exp()?.grad_fn_name()), (None, Some("exp")));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn grad_fn_name(&self) -> Option<&'static str> {
         match self.edge()? {
             Edge::Node(node, _) => Some(node.name()),
@@ -80,6 +101,14 @@ impl Tensor {
     }
 
     /// Asks for a gradient (or no longer does). Only leaves can be changed; only floats have gradients.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// x.sum()?.backward()?;
+    /// assert!(x.grad().is_some());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
         const OP: &str = "requires_grad_";
         if requires_grad && !self.dtype().is_float() {
@@ -110,11 +139,29 @@ impl Tensor {
     }
 
     /// The gradient that backward left here.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// assert!(x.grad().is_none());
+    /// x.mul(2)?.sum()?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn grad(&self) -> Option<Tensor> {
         self.slot().read(|state| state.grad.clone()).flatten()
     }
 
     /// Replaces the gradient; `None` frees it, as `zero_grad(set_to_none=True)` does.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// x.sum()?.backward()?;
+    /// x.set_grad(None)?; // frees it; the next backward makes it anew
+    /// assert!(x.grad().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn set_grad(&self, grad: Option<&Tensor>) -> Result<()> {
         if let Some(grad) = grad
             && (grad.shape() != self.shape()
@@ -141,6 +188,16 @@ impl Tensor {
     }
 
     /// Keeps the gradient of a tensor that is not a leaf.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(2)?;
+    /// y.retain_grad()?;
+    /// y.mul(5)?.sum()?.backward()?;
+    /// assert_eq!(y.grad().unwrap().item::<f32>()?, 5.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn retain_grad(&self) -> Result<()> {
         match self.edge() {
             None => Err(Error::autograd(

@@ -35,6 +35,12 @@ pub fn cuda(index: usize) -> Result<Device> {
 }
 
 /// How many GPUs this machine has.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// assert_eq!(device::cuda_count() == 0, device::cuda_unavailable().is_some());
+/// # Ok::<(), Error>(())
+/// ```
 pub fn cuda_count() -> usize {
     plimsoll_cuda::count()
 }

@@ -84,6 +84,16 @@ pub fn set_chaos(device: Device, seed: Option<u64>) {
 
 /// For tests: takes the memory of a tensor away now, if nobody uses it; it comes back with the next use. Dropping it, rather
 /// than moving it to host memory, takes a recipe, which exists only on devices that take memory back.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&plimsoll_memory::Configuration::parse("spill:true")?)?;
+/// let x = Tensor::ones(&[256], (DType::F32, own))?;
+/// assert!(device::take_back(&x, false));
+/// assert_eq!(memory::memory_allocated(own), 0);
+/// assert_eq!(x.sum()?.item::<f32>()?, 256.0); // it came home by itself
+/// # Ok::<(), Error>(())
+/// ```
 #[doc(hidden)]
 pub fn take_back(tensor: &Tensor, may_drop: bool) -> bool {
     tensor.storage().try_take_back(may_drop)

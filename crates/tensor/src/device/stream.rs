@@ -31,6 +31,16 @@ pub struct Stream {
 
 impl Stream {
     /// Another stream of `device`. A device has 32 beside its default stream; from then on they are handed out again.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let side = Stream::new(gpu)?;
+    /// let x = with_stream(&side, || Tensor::ones(&[8], (DType::F32, gpu)))?;
+    /// assert_eq!(x.add(1)?.sum()?.item::<f32>()?, 16.0); // ordered after it
+    /// assert_ne!(side, Stream::current(gpu));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn new(device: Device) -> Result<Stream> {
         Ok(Stream { device, id: entry(device).new_stream()? })
     }
@@ -70,6 +80,15 @@ impl Stream {
     }
 
     /// A point after everything queued so far.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let event = Stream::current(gpu).record_event();
+    /// event.synchronize()?;
+    /// assert!(event.query());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn record_event(&self) -> Event {
         Event { device: self.device, fence: self.entry().record(self.id) }
     }

@@ -48,6 +48,14 @@ pub fn max_memory_allocated(device: Device) -> usize {
 }
 
 /// Bytes held from the system, in use or cached.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// drop(Tensor::zeros(&[256], (DType::F32, own))?);
+/// assert_eq!(memory::memory_reserved(own), 2 << 20); // a small segment, cached
+/// # Ok::<(), Error>(())
+/// ```
 pub fn memory_reserved(device: Device) -> usize {
     bytes(memory_stats(device).reserved_bytes.all.current)
 }
@@ -89,6 +97,15 @@ pub fn memory_summary(device: Device, abbreviated: bool) -> String {
 }
 
 /// Makes the present figures the new peaks. Scoped peaks are not disturbed.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// drop(Tensor::zeros(&[256], (DType::F32, own))?);
+/// memory::reset_peak_memory_stats(own);
+/// assert_eq!(memory::max_memory_allocated(own), 0);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn reset_peak_memory_stats(device: Device) {
     arena(device).reset_peak_stats();
 }
@@ -116,6 +133,16 @@ pub fn peak_scope(device: Device) -> PeakScope {
 }
 
 /// Live bytes of each kind (parameter, gradient, activation, ...), largest first.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// let w = Tensor::zeros(&[256], (DType::F32, own))?.mark_parameter();
+/// let rows = memory::live_by_kind(own);
+/// assert_eq!((rows[0].kind, rows[0].bytes), (memory::Kind::Parameter, 1024));
+/// # drop(w);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn live_by_kind(device: Device) -> Vec<Row> {
     sorted(arena(device).live_by_kind())
 }
@@ -140,6 +167,14 @@ pub fn peak_by_kind(device: Device) -> Vec<Row> {
 }
 
 /// Bytes of each origin at the moment of the highest [`memory_allocated`], largest first.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// drop(Tensor::zeros(&[256], (DType::F32, own))?);
+/// assert_eq!(memory::peak_by_origin(own)[0].bytes, 1024);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn peak_by_origin(device: Device) -> Vec<Row> {
     sorted(arena(device).peak_by_origin())
 }
@@ -151,6 +186,14 @@ fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Gives cached memory back to the system; returns how many bytes.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// drop(Tensor::zeros(&[256], (DType::F32, own))?);
+/// assert_eq!(memory::empty_cache(own), 2 << 20);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn empty_cache(device: Device) -> usize {
     arena(device).empty_cache()
 }
@@ -189,6 +232,14 @@ pub fn set_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
 }
 
 /// Bytes above which cached memory is given back before more is reserved; never fails an allocation. Returns the previous one.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// assert_eq!(memory::set_soft_limit(own, Some(1 << 30)), None);
+/// assert_eq!(memory::set_soft_limit(own, None), Some(1 << 30));
+/// # Ok::<(), Error>(())
+/// ```
 pub fn set_soft_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
     arena(device).set_soft_limit(bytes)
 }
