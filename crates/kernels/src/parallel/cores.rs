@@ -5,6 +5,10 @@ use std::fs;
 
 /// Physical cores usable by this process, at least one.
 pub(super) fn usable() -> usize {
+    // An interpreter runs one thread at a time, and reads none of the files below.
+    if cfg!(miri) {
+        return 1;
+    }
     // Logical CPUs after affinity and after the cgroup's quota.
     let allowed = std::thread::available_parallelism().map_or(1, usize::from);
     match physical_in_affinity() {
