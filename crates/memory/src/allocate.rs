@@ -22,6 +22,7 @@ use crate::block::Block;
 use crate::request::Request;
 use crate::size_class::Fit;
 use crate::source::SourceFull;
+use crate::stamp::Stamp;
 
 /// How often the program is asked for memory before an allocation fails. Each round frees something,
 /// but other threads may take it first.
@@ -51,10 +52,12 @@ impl Arena {
             return Err(beyond_any_memory(request));
         };
         {
+            let stamp = Stamp::of_allocation(self.history_level());
             let mut state = self.state();
+            state.ledger.history.prepare();
             state.tick += 1;
             state.finish_deferred();
-            if let Some(index) = state.reuse(&fit, request) {
+            if let Some(index) = state.reuse(&fit, request, stamp) {
                 return Ok(Block::of(self, &state, index, request));
             }
         }
@@ -119,7 +122,7 @@ impl Arena {
     ) -> Result<Block, Refusal> {
         let mut state = self.state();
         state.finish_deferred();
-        if let Some(index) = state.reuse(fit, request) {
+        if let Some(index) = state.reuse(fit, request, Stamp::default()) {
             return Ok(Block::of(self, &state, index, request));
         }
         let releases = state.releases;
@@ -129,7 +132,7 @@ impl Arena {
         let refused = |full| Refusal { source: Some(full), releases };
         let address = self.source().reserve(bytes).map_err(refused)?;
         let index = state.add_segment(address.get(), bytes, fit, request);
-        state.hand_out(index, fit, request);
+        state.hand_out(index, fit, request, Stamp::default());
         Ok(Block::of(self, &state, index, request))
     }
 }

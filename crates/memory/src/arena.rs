@@ -21,6 +21,7 @@ use crate::oom::OutOfMemory;
 use crate::records::NONE;
 use crate::size_class::SizeRules;
 use crate::source::{Source, StreamId};
+use crate::stamp::Stamp;
 use crate::state::State;
 use crate::stats::Stats;
 
@@ -61,6 +62,9 @@ pub struct Arena {
     releasing: Lock<()>,
     reclaimer: Lock<Option<&'static dyn Reclaim>>,
     observers: Lock<Vec<&'static OomObserver>>,
+    /// A copy of the history's level, so that events are stamped before the lock is taken. Written
+    /// under the lock only.
+    history_level: AtomicU8,
 }
 
 /// Every lock of an arena, held.
@@ -90,6 +94,7 @@ impl Arena {
             releasing: Lock::new(()),
             reclaimer: Lock::new(None),
             observers: Lock::new(Vec::new()),
+            history_level: AtomicU8::new(configuration.history_level as u8),
         }));
         crate::fork::register(arena);
         arena
@@ -190,10 +195,8 @@ impl Arena {
             return;
         }
         state.blocks[index].kind = kind;
-        let event = state.event(index, Action::KindChanged { from });
-        let row = state.blocks[index].row;
-        let row = state.ledger.kind_changed(&event, row);
-        state.blocks[index].row = row;
+        let event = state.event(index, Action::KindChanged { from }, Stamp::default());
+        state.ledger.kind_changed(&event, from);
     }
 
     /// Bytes of live blocks, after rounding, and of external memory.
@@ -253,7 +256,15 @@ impl Arena {
 
     /// How much of what happens is recorded, and how many events at most; returns the previous level.
     pub fn record_history(&self, level: HistoryLevel, max_entries: usize) -> HistoryLevel {
-        self.state().ledger.history.set(level, max_entries)
+        let mut state = self.state();
+        self.history_level.store(level as u8, Ordering::Relaxed);
+        state.ledger.history.set(level, max_entries)
+    }
+
+    /// The level in force, or the one that was a moment ago.
+    #[inline]
+    pub(crate) fn history_level(&self) -> HistoryLevel {
+        HistoryLevel::from_number(self.history_level.load(Ordering::Relaxed))
     }
 
     /// The recorded events, oldest first.

@@ -37,8 +37,6 @@ impl State {
                     return Err(format!("{place} does not follow block {previous}"));
                 }
                 if block.segment != number
-                    || block.birth != segment.birth
-                    || block.lane != segment.lane
                     || block.pool != segment.pool
                     || block.state == BlockState::Vacant
                 {
@@ -47,7 +45,7 @@ impl State {
                 if free && previous_free {
                     return Err(format!("{place} and the one before it are free and not merged"));
                 }
-                if !free && block.requested_bytes > block.bytes {
+                if block.requested_bytes() > block.bytes {
                     return Err(format!("{place} is smaller than what was asked for"));
                 }
                 if !seen.insert(at) {
@@ -102,7 +100,7 @@ impl State {
             }
             truth.active[pool] += 1;
             truth.active_bytes[pool] += bytes;
-            truth.requested_bytes[pool] += block.requested_bytes as i64;
+            truth.requested_bytes[pool] += block.requested_bytes() as i64;
         }
         let book = self.ledger.current();
         if book == truth {

@@ -21,7 +21,9 @@ pub struct Row {
     pub count: usize,
 }
 
+/// One cache line, because every allocation and free writes one.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Tally {
     bytes: i64,
     count: i64,
@@ -32,10 +34,6 @@ struct Tally {
     origin: OriginId,
     kind: Kind,
 }
-
-/// Number of a row in one breakdown; blocks keep it, so that a free needs no search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RowId(u32);
 
 /// Which figures of a row are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,23 +52,22 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// The row of this origin and kind.
+    /// The place of this origin and kind among the rows.
     #[inline]
-    pub(crate) fn row(&mut self, origin: OriginId, kind: Kind) -> RowId {
+    fn row(&mut self, origin: OriginId, kind: Kind) -> usize {
         let place = origin.number() * Kind::COUNT + kind as usize;
         match self.numbers.get(place) {
-            Some(&number) if number != 0 => RowId(number - 1),
+            Some(&number) if number != 0 => number as usize - 1,
             _ => self.new_row(place, origin, kind),
         }
     }
 
     #[cold]
-    fn new_row(&mut self, place: usize, origin: OriginId, kind: Kind) -> RowId {
+    fn new_row(&mut self, place: usize, origin: OriginId, kind: Kind) -> usize {
         if self.numbers.len() <= place {
             self.numbers.resize((place + 1).next_power_of_two(), 0);
         }
-        let number = self.rows.len() as u32;
-        self.numbers[place] = number + 1;
+        self.numbers[place] = self.rows.len() as u32 + 1;
         self.rows.push(Tally {
             bytes: 0,
             count: 0,
@@ -80,13 +77,20 @@ impl Breakdown {
             origin,
             kind,
         });
-        RowId(number)
+        self.rows.len() - 1
     }
 
-    /// Adds to a row. `epoch` is the newest peak's. See Note [Peaks by epochs].
+    /// Adds to the row of this origin and kind. `epoch` is the newest peak's. See Note [Peaks by epochs].
     #[inline]
-    pub(crate) fn change(&mut self, row: RowId, bytes: i64, count: i64, epoch: u64) {
-        let tally = &mut self.rows[row.0 as usize];
+    pub(crate) fn change(
+        &mut self,
+        (origin, kind): (OriginId, Kind),
+        bytes: i64,
+        count: i64,
+        epoch: u64,
+    ) {
+        let row = self.row(origin, kind);
+        let tally = &mut self.rows[row];
         if tally.epoch != epoch {
             tally.epoch = epoch;
             tally.peak_bytes = tally.bytes;
@@ -136,8 +140,8 @@ mod tests {
     #[test]
     fn a_row_remembers_the_peak_through_later_changes() {
         let mut breakdown = Breakdown::default();
-        let a = breakdown.row(OriginId::intern("breakdown a", Site::Unknown), Kind::Parameter);
-        let b = breakdown.row(OriginId::intern("breakdown b", Site::Unknown), Kind::Gradient);
+        let a = (OriginId::intern("breakdown a", Site::Unknown), Kind::Parameter);
+        let b = (OriginId::intern("breakdown b", Site::Unknown), Kind::Gradient);
         breakdown.change(a, 100, 1, 1);
         breakdown.change(b, 50, 1, 2);
         // The third peak is here: 150 bytes. Then b goes and a shrinks and grows again.

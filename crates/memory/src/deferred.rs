@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::records::BlockState;
 use crate::source::{Fence, Source, StreamId};
+use crate::stamp::Stamp;
 use crate::state::State;
 
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ impl Deferred {
 impl State {
     /// Remembers that `stream` uses a live block that belongs to another one.
     pub(crate) fn record_use(&mut self, index: u32, stream: StreamId) {
-        let own = self.lanes[self.blocks[index].lane as usize].stream;
+        let own = self.segments[self.blocks[index].segment].stream;
         if stream == own {
             return;
         }
@@ -91,7 +92,7 @@ impl State {
                 if *left == 0 {
                     self.deferred.waiting.remove(&index);
                     debug_assert_eq!(self.blocks[index].state, BlockState::Pending);
-                    self.complete_free(index);
+                    self.complete_free(index, Stamp::default());
                 }
             }
         }

@@ -5,6 +5,7 @@ use crate::kind::Kind;
 use crate::origin::OriginId;
 use crate::size_class::Pool;
 use crate::source::StreamId;
+use crate::stamp::Stamp;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct Event {
     pub step: u64,
     /// How the free parts of split segments changed with it.
     pub(crate) split: SplitChange,
+    /// For the history: when, and where a free happened, if that was found out before the lock.
+    pub(crate) stamp: Stamp,
 }
 
 /// Change in the number and bytes of free blocks that are parts of a split segment: the ones that

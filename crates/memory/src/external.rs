@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::origin::OriginId;
 use crate::size_class::Pool;
 use crate::source::StreamId;
+use crate::stamp::Stamp;
 
 /// A process has no more address space; the bound keeps sums of sizes far from overflow.
 const EXTERNAL_BYTES_MAX: usize = 1 << 47;
@@ -60,6 +61,7 @@ impl External {
             stream: StreamId::DEFAULT,
             step: current_step(),
             split: SplitChange::default(),
+            stamp: Stamp::default(),
         });
     }
 }

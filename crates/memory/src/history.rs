@@ -5,7 +5,8 @@
 //! Rings for each thread, merged by a sequence number, were weighed and refused: an entry written after
 //! the lock is gone can miss the snapshot that its block is in (PyTorch's viewer then fails), and one
 //! written under the lock gains nothing from a ring of its own. What costs time is the clock, not the
-//! ring: see `clock.rs`.
+//! ring: see `clock.rs`. So the moment, and where a free happens, are found out before the lock
+//! (`stamp.rs`), and a free that nothing delays is one write.
 
 use std::fmt;
 
@@ -14,9 +15,10 @@ use crate::clock::Clock;
 use crate::event::{Action, Event, SplitChange};
 use crate::kind::Kind;
 use crate::origin::OriginId;
-use crate::site::Site;
+use crate::prefetch;
 use crate::size_class::Pool;
 use crate::source::StreamId;
+use crate::stamp::{Stamp, free_in_force};
 
 /// How much the history records, in PyTorch's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +33,19 @@ pub enum HistoryLevel {
     Alloc,
     /// Events; frees also say where they happened.
     All,
+}
+
+impl HistoryLevel {
+    /// The level numbered `number`; numbers past the last one are the last.
+    #[inline]
+    pub(crate) const fn from_number(number: u8) -> HistoryLevel {
+        match number {
+            0 => HistoryLevel::Off,
+            1 => HistoryLevel::State,
+            2 => HistoryLevel::Alloc,
+            _ => HistoryLevel::All,
+        }
+    }
 }
 
 impl fmt::Display for HistoryLevel {
@@ -60,6 +75,7 @@ pub struct Entry {
 
 /// An entry as it is kept: one cache line, so that recording touches one.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Stored {
     ticks: u64,
     address: usize,
@@ -72,16 +88,22 @@ struct Stored {
     action: Action,
     pool: Pool,
     kind: Kind,
+    /// A free that nothing delays is two events at one moment, kept as one: this is the request, and the
+    /// completion follows.
+    completed: bool,
 }
 
-const _: () = assert!(size_of::<Stored>() <= 64, "an entry fits a cache line");
+const _: () = assert!(size_of::<Stored>() == 64, "an entry fits a cache line");
 
-/// The recorder of one arena, written by its ledger under the arena's lock.
+/// The recorder of one arena, written by its ledger under the arena's lock. All but the clock is in one
+/// cache line, away from what is read at every allocation and hardly ever written.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct History {
     level: HistoryLevel,
     max_entries: usize,
-    /// Grows up to `max_entries`; from then on `oldest` goes round.
+    /// Grows up to `max_entries`; from then on `oldest` goes round. What is kept as one may be two
+    /// entries, so there may be more entries here than are given out.
     ring: Vec<Stored>,
     oldest: usize,
     /// How many were recorded since the history was last off.
@@ -119,85 +141,99 @@ impl History {
 
     /// The entries kept, oldest first.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        let dropped = self.recorded - self.ring.len() as u64;
         let reading = self.clock.reading();
-        let mut latest_us = 0;
         let (newer, older) = self.ring.split_at(self.oldest);
         let ordered = older.iter().chain(newer);
-        ordered
-            .zip(dropped..)
-            .map(|(stored, sequence)| {
-                // Ticks of two processors may differ by a little; the order is the sequence's.
-                latest_us = reading.time_us(stored.ticks).max(latest_us);
-                stored.entry(sequence, latest_us)
-            })
-            .collect()
+        let kept: usize = ordered.clone().map(|stored| 1 + usize::from(stored.completed)).sum();
+        let excess = kept.saturating_sub(self.max_entries);
+        let mut latest_us = 0;
+        let mut entries = Vec::with_capacity(kept);
+        for stored in ordered {
+            let actions = [Some(stored.action), stored.completed.then_some(Action::FreeCompleted)];
+            // Times are taken before the lock, and ticks of two processors may differ by a little; the
+            // order is the sequence's.
+            latest_us = reading.time_us(stored.ticks).max(latest_us);
+            for action in actions.into_iter().flatten() {
+                let sequence = self.recorded - (kept - entries.len()) as u64;
+                entries.push(stored.entry(action, sequence, latest_us));
+            }
+        }
+        entries.drain(..excess);
+        entries
     }
 
     #[inline]
     pub(crate) fn record(&mut self, event: &Event) {
         if self.level >= HistoryLevel::Alloc {
-            self.push(event);
+            self.push(event, false);
+        }
+    }
+
+    /// Records the request of a free and its completion.
+    #[inline]
+    pub(crate) fn record_freed(&mut self, event: &Event) {
+        if self.level >= HistoryLevel::Alloc {
+            self.push(event, true);
         }
     }
 
     #[inline(never)]
-    fn push(&mut self, event: &Event) {
-        let stored = self.stored(event);
+    fn push(&mut self, event: &Event, completed: bool) {
+        let stored = self.stored(event, completed);
         if self.ring.len() < self.max_entries {
             self.ring.push(stored);
         } else if let Some(place) = self.ring.get_mut(self.oldest) {
             *place = stored;
             self.oldest = if self.oldest + 1 == self.ring.len() { 0 } else { self.oldest + 1 };
         }
-        self.recorded += 1;
+        self.recorded += 1 + u64::from(completed);
+        // The next entry's line was asked for by the one before.
+        if let Some(coming) = self.ring.get(self.oldest + 1) {
+            prefetch::for_write(coming);
+        }
     }
 
-    fn stored(&self, event: &Event) -> Stored {
-        let mut stored = Stored {
-            ticks: 0,
+    /// Asks for the line that the next entry will be written to. Unlocking waits until what was written has
+    /// its line, so that must not be asked for only at the end.
+    #[inline]
+    pub(crate) fn prepare(&self) {
+        if self.level >= HistoryLevel::Alloc
+            && let Some(coming) = self.ring.get(self.oldest)
+        {
+            prefetch::for_write(coming);
+        }
+    }
+
+    #[inline]
+    fn stored(&self, event: &Event, completed: bool) -> Stored {
+        let is_free = matches!(event.action, Action::FreeRequested | Action::FreeCompleted);
+        let freed_by = match event.stamp.freed_by {
+            Some(origin) => origin,
+            None if is_free && self.level == HistoryLevel::All => free_in_force(),
+            None => OriginId::UNKNOWN,
+        };
+        let ticks = if event.stamp.ticks != 0 { event.stamp.ticks } else { Clock::ticks() };
+        Stored {
+            ticks,
             address: event.address,
             requested_bytes: event.requested_bytes,
             allocated_bytes: event.allocated_bytes,
             step: event.step,
             stream: event.stream,
             origin: event.origin,
-            freed_by: OriginId::UNKNOWN,
+            freed_by,
             action: event.action,
             pool: event.pool,
             kind: event.kind,
-        };
-        match (event.action, self.newest()) {
-            // A free that nothing delays is two events at one moment: the clock is read once.
-            (Action::FreeCompleted, Some(newest))
-                if newest.action == Action::FreeRequested && newest.address == event.address =>
-            {
-                stored.ticks = newest.ticks;
-                stored.freed_by = newest.freed_by;
-            }
-            (Action::FreeRequested | Action::FreeCompleted, _)
-                if self.level == HistoryLevel::All =>
-            {
-                stored.ticks = Clock::ticks();
-                stored.freed_by = OriginId::intern("free", Site::in_force());
-            }
-            _ => stored.ticks = Clock::ticks(),
-        }
-        stored
-    }
-
-    fn newest(&self) -> Option<&Stored> {
-        match self.oldest {
-            0 => self.ring.last(),
-            oldest => self.ring.get(oldest - 1),
+            completed,
         }
     }
 }
 
 impl Stored {
-    fn entry(&self, sequence: u64, time_us: u64) -> Entry {
+    fn entry(&self, action: Action, sequence: u64, time_us: u64) -> Entry {
         let event = Event {
-            action: self.action,
+            action,
             pool: self.pool,
             kind: self.kind,
             origin: self.origin,
@@ -207,6 +243,7 @@ impl Stored {
             stream: self.stream,
             step: self.step,
             split: SplitChange::default(),
+            stamp: Stamp::default(),
         };
         let known = self.freed_by != OriginId::UNKNOWN;
         Entry { sequence, time_us, event, freed_by: known.then_some(self.freed_by) }
@@ -216,6 +253,7 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::site::Site;
 
     fn event(action: Action, address: usize) -> Event {
         Event {
@@ -229,6 +267,7 @@ mod tests {
             stream: StreamId::DEFAULT,
             step: 3,
             split: SplitChange::default(),
+            stamp: Stamp::default(),
         }
     }
 
@@ -272,6 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn a_free_at_once_is_two_entries_and_counts_as_two() {
+        let mut history = History::default();
+        history.set(HistoryLevel::Alloc, 5);
+        for n in 1..=4 {
+            history.record(&event(Action::Allocated, n));
+            history.record_freed(&event(Action::FreeRequested, n));
+        }
+        let entries = history.entries();
+        // Twelve events, the last five of them: the one cut through is given by its second half.
+        let seen: Vec<_> =
+            entries.iter().map(|e| (e.sequence, e.event.address, e.event.action)).collect();
+        assert_eq!(
+            seen,
+            [
+                (7, 3, Action::FreeRequested),
+                (8, 3, Action::FreeCompleted),
+                (9, 4, Action::Allocated),
+                (10, 4, Action::FreeRequested),
+                (11, 4, Action::FreeCompleted),
+            ]
+        );
+        history.set(HistoryLevel::Alloc, 1);
+        assert_eq!(addresses(&history), [4]);
+        assert_eq!(history.entries()[0].event.action, Action::FreeCompleted);
+    }
+
+    #[test]
     fn no_entries_at_most_is_no_entries() {
         let mut history = History::default();
         history.set(HistoryLevel::All, 0);
@@ -286,8 +352,10 @@ mod tests {
             history.set(level, 10);
             history.record(&event(Action::Allocated, 1));
             crate::site::with_site(Site::Foreign(4), || {
-                history.record(&event(Action::FreeRequested, 1));
-                history.record(&event(Action::FreeCompleted, 1));
+                let stamp = Stamp::of_free(level);
+                history.record(&Event { stamp, ..event(Action::FreeRequested, 1) });
+                history.record(&Event { stamp, ..event(Action::FreeCompleted, 1) });
+                history.record_freed(&event(Action::FreeRequested, 2));
             });
             let entries = history.entries();
             assert_eq!(entries[0].freed_by, None);
@@ -298,6 +366,7 @@ mod tests {
                 );
             }
             assert_eq!(entries[1].time_us, entries[2].time_us);
+            assert_eq!(entries[3].time_us, entries[4].time_us);
         }
     }
 }

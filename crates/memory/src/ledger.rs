@@ -3,7 +3,7 @@
 //!
 //! What the counters mean is in `stats.rs`, how the breakdown remembers the peak in `breakdown.rs`.
 
-use crate::breakdown::{Breakdown, Moment, Row, RowId};
+use crate::breakdown::{Breakdown, Moment, Row};
 use crate::event::{Action, Event};
 use crate::history::History;
 use crate::kind::Kind;
@@ -57,12 +57,11 @@ impl Ledger {
         }
     }
 
-    /// Books a block handed out; returns its row, which the block keeps for its free.
+    /// Books a block handed out.
     #[inline]
-    pub(crate) fn allocated(&mut self, event: &Event) -> RowId {
+    pub(crate) fn allocated(&mut self, event: &Event) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
-        let row = self.blocks.row(event.origin, event.kind);
-        self.blocks.change(row, bytes, 1, self.peak_epoch);
+        self.blocks.change((event.origin, event.kind), bytes, 1, self.peak_epoch);
         self.counters.add(Metric::Allocation, pool, 1);
         self.counters.add(Metric::Active, pool, 1);
         self.counters.add(Metric::RequestedBytes, pool, event.requested_bytes as i64);
@@ -81,41 +80,54 @@ impl Ledger {
                 scope.allocated_bytes.max(self.counters.current(Metric::AllocatedBytes));
         }
         self.history.record(event);
-        row
+    }
+
+    /// Books that a block's owner let go of it and that nothing else uses it: both events below at once.
+    #[inline]
+    pub(crate) fn freed(&mut self, event: &Event) {
+        self.let_go(event);
+        self.unused(event);
+        self.history.record_freed(event);
     }
 
     /// Books that a block's owner let go of it.
+    pub(crate) fn free_requested(&mut self, event: &Event) {
+        self.let_go(event);
+        self.history.record(event);
+    }
+
+    /// Books that nothing uses a block any more.
+    pub(crate) fn free_completed(&mut self, event: &Event) {
+        self.unused(event);
+        self.history.record(event);
+    }
+
     #[inline]
-    pub(crate) fn free_requested(&mut self, event: &Event, row: RowId) {
+    fn let_go(&mut self, event: &Event) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
-        self.blocks.change(row, -bytes, -1, self.peak_epoch);
+        self.blocks.change((event.origin, event.kind), -bytes, -1, self.peak_epoch);
         self.counters.subtract(Metric::Allocation, pool, 1);
         self.counters.subtract(Metric::AllocatedBytes, pool, bytes);
         if event.allocated_bytes >= self.max_split_bytes {
             self.counters.subtract(Metric::OversizeAllocations, Pool::Large, 1);
         }
-        self.history.record(event);
     }
 
-    /// Books that nothing uses a block any more.
     #[inline]
-    pub(crate) fn free_completed(&mut self, event: &Event) {
+    fn unused(&mut self, event: &Event) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
         self.counters.subtract(Metric::Active, pool, 1);
         self.counters.subtract(Metric::ActiveBytes, pool, bytes);
         self.counters.subtract(Metric::RequestedBytes, pool, event.requested_bytes as i64);
         self.split_changed(event);
-        self.history.record(event);
     }
 
-    /// Books a live block's change of kind; returns its new row.
-    pub(crate) fn kind_changed(&mut self, event: &Event, row: RowId) -> RowId {
+    /// Books a live block's change of kind.
+    pub(crate) fn kind_changed(&mut self, event: &Event, from: Kind) {
         let bytes = event.allocated_bytes as i64;
-        let new_row = self.blocks.row(event.origin, event.kind);
-        self.blocks.change(row, -bytes, -1, self.peak_epoch);
-        self.blocks.change(new_row, bytes, 1, self.peak_epoch);
+        self.blocks.change((event.origin, from), -bytes, -1, self.peak_epoch);
+        self.blocks.change((event.origin, event.kind), bytes, 1, self.peak_epoch);
         self.history.record(event);
-        new_row
     }
 
     /// Books whatever concerns no single block of ours.
@@ -145,18 +157,18 @@ impl Ledger {
             }
             Action::ExternalAdded | Action::ExternalRemoved => {
                 let added = event.action == Action::ExternalAdded;
-                let row = self.external.row(event.origin, event.kind);
                 let (bytes, count) = if added { (bytes, 1) } else { (-bytes, -1) };
+                let row = (event.origin, event.kind);
                 self.external.change(row, bytes, count, self.peak_epoch);
                 self.counters.change(Metric::ExternalBytes, Pool::Large, bytes);
             }
             Action::OutOfMemory => self.num_ooms += 1,
-            // These have functions of their own, above, because they take or give a row.
+            // These have functions of their own, above: they happen all the time.
             Action::Allocated
             | Action::FreeRequested
             | Action::FreeCompleted
             | Action::KindChanged { .. } => {
-                debug_assert!(false, "{:?} must come with its row", event.action);
+                debug_assert!(false, "{:?} has a function of its own", event.action);
             }
         }
         self.history.record(event);

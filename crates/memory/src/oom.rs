@@ -18,6 +18,7 @@ use crate::records::BlockState;
 use crate::request::Request;
 use crate::size_class::Fit;
 use crate::source::{Room, StreamId};
+use crate::stamp::Stamp;
 use crate::state::State;
 
 /// How many origins a report names.
@@ -105,6 +106,7 @@ impl Arena {
                 stream: request.stream,
                 step: current_step(),
                 split: SplitChange::default(),
+                stamp: Stamp::default(),
             });
             self.report(&state, fit, request, room, source_reason)
         };
@@ -128,7 +130,7 @@ impl Arena {
         let own = state.lanes.iter().find(|lane| lane.stream == request.stream);
         let free_elsewhere = state.blocks.iter().filter(|(_, block)| {
             block.state == BlockState::Free
-                && state.lanes[block.lane as usize].stream != request.stream
+                && state.segments[block.segment].stream != request.stream
         });
         let mut top_origins = ledger.by_origin(Moment::Now);
         let origins = top_origins.len();

@@ -7,7 +7,6 @@
 //!           `- previous/next link neighbours in address order; two free neighbours never touch
 //! ```
 
-use crate::breakdown::RowId;
 use crate::kind::Kind;
 use crate::origin::OriginId;
 use crate::size_class::Pool;
@@ -27,24 +26,22 @@ pub(crate) enum BlockState {
     Pending,
 }
 
+/// One cache line: threads that free and allocate in turn take each other's records, line by line. What
+/// all blocks of a segment share (stream, birth) is in the segment's record, which hardly changes.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct BlockRecord {
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    pub(crate) requested_bytes: usize,
-    /// Birth number of its segment: decides between free blocks of equal size.
-    pub(crate) birth: u64,
+    /// What was asked for while it has an owner or is pending; while it is free, when it became so. Read it by
+    /// [`BlockRecord::requested_bytes`] and [`BlockRecord::freed_at`].
+    pub(crate) requested_or_freed_at: u64,
     /// The training step of its allocation.
     pub(crate) step: u64,
-    /// The arena's tick when it became free.
-    pub(crate) freed_at: u64,
     pub(crate) segment: u32,
     pub(crate) previous: u32,
     pub(crate) next: u32,
-    /// Number of the pools of its stream.
-    pub(crate) lane: u32,
     pub(crate) origin: OriginId,
-    pub(crate) row: RowId,
     pub(crate) links: HeapLinks,
     pub(crate) state: BlockState,
     pub(crate) pool: Pool,
@@ -53,7 +50,9 @@ pub(crate) struct BlockRecord {
     pub(crate) shared: bool,
 }
 
-/// Links of a free small block within its bin; see `bin_heap.rs`.
+const _: () = assert!(size_of::<BlockRecord>() == 64, "a record is a cache line");
+
+/// Links of a free block among those of its size; see `bin_heap.rs`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeapLinks {
     pub(crate) child: u32,
@@ -72,16 +71,35 @@ impl BlockRecord {
     pub(crate) fn is_split(&self) -> bool {
         self.previous != NONE || self.next != NONE
     }
+
+    /// Bytes that its owner asked for; 0 where it has none.
+    #[inline]
+    pub(crate) fn requested_bytes(&self) -> usize {
+        match self.state {
+            BlockState::Allocated | BlockState::Pending => self.requested_or_freed_at as usize,
+            BlockState::Free | BlockState::Vacant => 0,
+        }
+    }
+
+    /// The arena's tick when this free block became free.
+    #[inline]
+    pub(crate) fn freed_at(&self) -> u64 {
+        debug_assert_eq!(self.state, BlockState::Free, "only a free block has been freed");
+        self.requested_or_freed_at
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct SegmentRecord {
     pub(crate) address: usize,
     /// 0 marks a vacant record.
     pub(crate) bytes: usize,
     pub(crate) stream: StreamId,
+    /// Number of the pools of its stream.
     pub(crate) lane: u32,
     pub(crate) pool: Pool,
+    /// Its number in the order of reservation: decides between free blocks of equal size.
     pub(crate) birth: u64,
     pub(crate) first_block: u32,
     pub(crate) origin: OriginId,
@@ -104,7 +122,7 @@ impl BlockSlab {
     pub(crate) fn insert(&mut self, record: BlockRecord) -> u32 {
         if self.vacant == NONE {
             self.records.push(record);
-            // 2^32 records are 350 GiB of them: memory ends first.
+            // 2^32 records are 256 GiB of them: memory ends first.
             return (self.records.len() - 1) as u32;
         }
         let index = self.vacant;
@@ -182,12 +200,14 @@ impl SegmentSlab {
 impl std::ops::Index<u32> for SegmentSlab {
     type Output = SegmentRecord;
 
+    #[inline]
     fn index(&self, index: u32) -> &SegmentRecord {
         &self.records[index as usize]
     }
 }
 
 impl std::ops::IndexMut<u32> for SegmentSlab {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut SegmentRecord {
         &mut self.records[index as usize]
     }

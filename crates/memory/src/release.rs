@@ -12,19 +12,25 @@ use crate::arena::Arena;
 use crate::records::BlockState;
 use crate::size_class::{Fit, Pool};
 use crate::source::StreamId;
+use crate::stamp::Stamp;
 use crate::state::{Detached, State};
 
 impl Arena {
     /// Takes a block back from its owner; called by `Block`'s drop only.
     #[inline]
     pub(crate) fn free(&self, index: u32) {
+        let stamp = Stamp::of_free(self.history_level());
         let mut state = self.state();
-        let shared = state.blocks[index].shared;
-        state.request_free(index);
-        if shared && state.defer(index, self.source()) {
-            return;
+        state.ledger.history.prepare();
+        if state.blocks[index].shared {
+            state.request_free(index, stamp);
+            if state.defer(index, self.source()) {
+                return;
+            }
+            state.complete_free(index, stamp);
+        } else {
+            state.free(index, stamp);
         }
-        state.complete_free(index);
         if !state.rules.caching {
             drop(state);
             self.release_uncached();
@@ -67,7 +73,7 @@ impl Arena {
         };
         self.release_where(|state| {
             let mut whole = whole_segments(state);
-            whole.retain(|&index| state.blocks[index].freed_at < since);
+            whole.retain(|&index| state.blocks[index].freed_at() < since);
             whole
         })
     }
@@ -96,11 +102,12 @@ impl Arena {
                 return Vec::new();
             };
             let whole = |index: &u32| !state.blocks[*index].is_split();
-            if let Some(index) = lane.large_from(wanted).find(whole) {
+            let from = |bytes| lane.large_from(&state.blocks, &state.segments, bytes).into_iter();
+            if let Some(index) = from(wanted).find(whole) {
                 return vec![index];
             }
             let mut freed = 0;
-            let oversize = lane.large_from(self.rules().max_split_bytes).rev().filter(whole);
+            let oversize = from(self.rules().max_split_bytes).rev().filter(whole);
             oversize
                 .take_while(|&index| {
                     let goes = freed < wanted;
@@ -128,7 +135,8 @@ impl Arena {
             let mut whole = whole_segments(state);
             whole.retain(|&index| state.blocks[index].pool == Pool::Large);
             whole.sort_unstable_by_key(|&index| {
-                (state.blocks[index].freed_at, state.blocks[index].birth)
+                let block = &state.blocks[index];
+                (block.freed_at(), state.segments[block.segment].birth)
             });
             let mut freed = 0;
             whole.retain(|&index| {
@@ -174,10 +182,10 @@ impl Arena {
         for left in &detached {
             bytes += left.segment.bytes;
             if let Some(address) = NonZeroUsize::new(left.segment.address) {
-                // SAFETY: the segment came from this source with this size (`Arena::reserve`), and it
-                // is detached (a `Detached` is made once and cannot be copied), so it is released once and no block lies in it: its blocks were
-                // all free, which means that other streams have passed their use of them, and its
-                // own stream was waited for just now.
+                // SAFETY: the segment came from this source with this size (`Arena::reserve`). It is
+                // detached (a `Detached` is made once and cannot be copied), so it is released once
+                // and no block lies in it: its blocks were all free, which means that other streams
+                // have passed their use of them, and its own stream was waited for just now.
                 unsafe { self.source().release(address, left.segment.bytes) };
             }
         }

@@ -16,6 +16,7 @@ use crate::records::{
 use crate::request::Request;
 use crate::size_class::{Fit, SizeRules};
 use crate::source::StreamId;
+use crate::stamp::Stamp;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -79,36 +80,37 @@ impl State {
 
     /// Hands out a free block, if one fits: a hit, or a split of a larger one.
     #[inline]
-    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request) -> Option<u32> {
+    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request, stamp: Stamp) -> Option<u32> {
         if !self.rules.caching {
             return None;
         }
         let lane = self.lane(request.stream);
         let index = self.lanes[lane as usize].best(fit, &self.rules)?;
-        self.lanes[lane as usize].remove(&mut self.blocks, index);
-        self.hand_out(index, fit, request);
+        self.lanes[lane as usize].remove(&mut self.blocks, &self.segments, index);
+        self.hand_out(index, fit, request, stamp);
         Some(index)
     }
 
     /// Marks a free block, already out of its pool, as allocated, and puts what is left over back.
     #[inline]
-    pub(crate) fn hand_out(&mut self, index: u32, fit: &Fit, request: &Request) {
-        let free = self.blocks[index];
-        let split = if self.rules.splits(free.pool, free.bytes, fit.block_bytes) {
+    pub(crate) fn hand_out(&mut self, index: u32, fit: &Fit, request: &Request, stamp: Stamp) {
+        let free = &self.blocks[index];
+        let (was_split, free_bytes) = (free.is_split(), free.bytes);
+        let split = if self.rules.splits(free.pool, free_bytes, fit.block_bytes) {
             self.split(index, fit.block_bytes);
-            match free.is_split() {
+            match was_split {
                 true => SplitChange { blocks: 0, bytes: -(fit.block_bytes as i64) },
-                false => SplitChange { blocks: 1, bytes: (free.bytes - fit.block_bytes) as i64 },
+                false => SplitChange { blocks: 1, bytes: (free_bytes - fit.block_bytes) as i64 },
             }
-        } else if free.is_split() {
-            SplitChange { blocks: -1, bytes: -(free.bytes as i64) }
+        } else if was_split {
+            SplitChange { blocks: -1, bytes: -(free_bytes as i64) }
         } else {
             SplitChange::default()
         };
         let step = current_step();
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
-        block.requested_bytes = request.bytes;
+        block.requested_or_freed_at = request.bytes as u64;
         block.origin = request.origin;
         block.kind = request.kind;
         block.step = step;
@@ -124,8 +126,9 @@ impl State {
             stream: request.stream,
             step,
             split,
+            stamp,
         };
-        block.row = self.ledger.allocated(&event);
+        self.ledger.allocated(&event);
     }
 
     /// Cuts a block, which is in no pool, to `bytes`; the rest becomes a free block.
@@ -146,13 +149,13 @@ impl State {
         let block = &mut self.blocks[index];
         block.bytes = bytes;
         block.next = rest;
-        let lane = block.lane as usize;
-        self.lanes[lane].insert(&mut self.blocks, rest);
+        let lane = self.segments[block.segment].lane as usize;
+        self.lanes[lane].insert(&mut self.blocks, &self.segments, rest);
     }
 
     /// An event about a block as it is now.
     #[inline]
-    pub(crate) fn event(&self, index: u32, action: Action) -> Event {
+    pub(crate) fn event(&self, index: u32, action: Action, stamp: Stamp) -> Event {
         let block = &self.blocks[index];
         Event {
             action,
@@ -160,33 +163,47 @@ impl State {
             kind: block.kind,
             origin: block.origin,
             address: block.address,
-            requested_bytes: block.requested_bytes,
+            requested_bytes: block.requested_bytes(),
             allocated_bytes: block.bytes,
-            stream: self.lanes[block.lane as usize].stream,
+            stream: self.segments[block.segment].stream,
             step: current_step(),
             split: SplitChange::default(),
+            stamp,
         }
     }
 
     /// Books that the owner of a block let go of it.
-    #[inline]
-    pub(crate) fn request_free(&mut self, index: u32) {
-        let event = self.event(index, Action::FreeRequested);
-        let row = self.blocks[index].row;
-        self.ledger.free_requested(&event, row);
+    pub(crate) fn request_free(&mut self, index: u32, stamp: Stamp) {
+        let event = self.event(index, Action::FreeRequested, stamp);
+        self.ledger.free_requested(&event);
         self.blocks[index].state = BlockState::Pending;
     }
 
-    /// Puts a block that nothing uses any more back into its pool, merged with free neighbours.
+    /// Books that nothing uses a block any more, and puts it back.
+    pub(crate) fn complete_free(&mut self, index: u32, stamp: Stamp) {
+        let mut event = self.event(index, Action::FreeCompleted, stamp);
+        event.split = self.put_back(index);
+        self.ledger.free_completed(&event);
+    }
+
+    /// Both at once, for a block that no other stream uses.
     #[inline]
-    pub(crate) fn complete_free(&mut self, index: u32) {
-        let mut event = self.event(index, Action::FreeCompleted);
-        let lane = self.blocks[index].lane as usize;
+    pub(crate) fn free(&mut self, index: u32, stamp: Stamp) {
+        let mut event = self.event(index, Action::FreeRequested, stamp);
+        event.split = self.put_back(index);
+        self.ledger.freed(&event);
+    }
+
+    /// Puts a block into its pool, merged with free neighbours; returns how that changed the free parts
+    /// of split segments.
+    #[inline]
+    fn put_back(&mut self, index: u32) -> SplitChange {
+        let lane = self.segments[self.blocks[index].segment].lane as usize;
         let mut split = SplitChange::default();
         let mut merged = index;
         let previous = self.blocks[index].previous;
         if previous != NONE && self.blocks[previous].state == BlockState::Free {
-            self.lanes[lane].remove(&mut self.blocks, previous);
+            self.lanes[lane].remove(&mut self.blocks, &self.segments, previous);
             split.blocks -= 1;
             split.bytes -= self.blocks[previous].bytes as i64;
             self.absorb(previous, index);
@@ -194,7 +211,7 @@ impl State {
         }
         let next = self.blocks[merged].next;
         if next != NONE && self.blocks[next].state == BlockState::Free {
-            self.lanes[lane].remove(&mut self.blocks, next);
+            self.lanes[lane].remove(&mut self.blocks, &self.segments, next);
             split.blocks -= 1;
             split.bytes -= self.blocks[next].bytes as i64;
             self.absorb(merged, next);
@@ -202,17 +219,16 @@ impl State {
         let tick = self.tick;
         let block = &mut self.blocks[merged];
         block.state = BlockState::Free;
-        block.freed_at = tick;
+        block.requested_or_freed_at = tick;
         block.shared = false;
         if block.is_split() {
             split.blocks += 1;
             split.bytes += block.bytes as i64;
         }
-        event.split = split;
-        self.ledger.free_completed(&event);
         if self.rules.caching {
-            self.lanes[lane].insert(&mut self.blocks, merged);
+            self.lanes[lane].insert(&mut self.blocks, &self.segments, merged);
         }
+        split
     }
 
     /// Joins `gone` to its neighbour `kept`, which lies right before it; both are in no pool.
@@ -253,16 +269,12 @@ impl State {
         let block = self.blocks.insert(BlockRecord {
             address,
             bytes,
-            requested_bytes: 0,
-            birth,
+            requested_or_freed_at: self.tick,
             step,
-            freed_at: self.tick,
             segment,
             previous: NONE,
             next: NONE,
-            lane,
             origin: request.origin,
-            row: Default::default(),
             links: HeapLinks::NONE,
             state: BlockState::Free,
             pool: fit.pool,
@@ -286,7 +298,8 @@ impl State {
             "only a wholly free segment can leave"
         );
         if self.rules.caching {
-            self.lanes[record.lane as usize].remove(&mut self.blocks, block);
+            let lane = self.segments[record.segment].lane as usize;
+            self.lanes[lane].remove(&mut self.blocks, &self.segments, block);
         }
         self.blocks.remove(block);
         let segment = self.segments.remove(record.segment);
@@ -314,5 +327,6 @@ fn segment_event(action: Action, segment: &SegmentRecord) -> Event {
         stream: segment.stream,
         step: current_step(),
         split: SplitChange::default(),
+        stamp: Stamp::default(),
     }
 }

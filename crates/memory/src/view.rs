@@ -100,10 +100,7 @@ impl State {
             views.push(BlockView {
                 address: block.address,
                 bytes: block.bytes,
-                requested_bytes: match state {
-                    BlockUse::Inactive => 0,
-                    _ => block.requested_bytes,
-                },
+                requested_bytes: block.requested_bytes(),
                 state,
                 origin: block.origin,
                 kind: block.kind,
