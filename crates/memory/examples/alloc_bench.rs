@@ -90,7 +90,11 @@ fn processor_wait_ns() -> u128 {
 }
 
 fn row(what: &str, ns: f64, at_most: f64) {
-    let verdict = if ns <= at_most { "" } else { "  OVER" };
+    let verdict = match ns {
+        f64::INFINITY => "  NOT MEASURED: other programs took the processors in every round",
+        _ if ns <= at_most => "",
+        _ => "  OVER",
+    };
     println!("{what:<44} {ns:7.1} ns  at most {at_most:5.0}{verdict}");
 }
 
