@@ -1,6 +1,10 @@
 //! What the command line says, as types. Ranges are checked here, so that commands get only what makes sense.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
+use plimsoll_core::ByteSize;
+use plimsoll_report::Moment;
 
 /// A tensor runtime in which every byte is accounted for.
 #[derive(Debug, Parser)]
@@ -12,10 +16,18 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Compare what two memory snapshots hold at their peaks
+    Diff(Diff),
     /// Show what this machine offers and which settings are in force
     Doctor,
+    /// Draw what a memory snapshot holds as a flame graph (SVG)
+    Flame(Flame),
     /// List the operations and what each of them supports
     Ops(Ops),
+    /// Say where the memory went in a snapshot of PyTorch or Plimsoll
+    Report(Report),
+    /// Turn a memory snapshot into a trace for Perfetto
+    Trace(Trace),
     /// Train a small network on two spirals and report its memory
     Train(Train),
 }
@@ -33,6 +45,63 @@ pub(crate) enum Format {
     Text,
     /// An array of objects for programs
     Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    /// The snapshot: a pickle or JSON, as it is or through gzip
+    pub(crate) file: PathBuf,
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// 80 columns for people
+    Text,
+    /// One object for programs
+    Json,
+    /// One page that needs nothing else
+    Html,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    /// The snapshot from before
+    pub(crate) before: PathBuf,
+    /// The snapshot from after
+    pub(crate) after: PathBuf,
+    /// How to write the changes
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Exit with 1 if the peak grew by more than this, as in 50MiB
+    #[arg(long, value_parser = ByteSize::parse)]
+    pub(crate) fail_above: Option<ByteSize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Flame {
+    /// The snapshot
+    pub(crate) file: PathBuf,
+    /// The moment: `50%`, or a time from the trace's start, as in `1.5s`, `20ms` or `700us`; the peak if not given
+    #[arg(long)]
+    pub(crate) at: Option<Moment>,
+    /// The device's index; the one with the highest peak if not given
+    #[arg(long)]
+    pub(crate) device: Option<i32>,
+    /// Where to write; the screen if not given
+    #[arg(short, long)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trace {
+    /// The snapshot
+    pub(crate) file: PathBuf,
+    /// Where to write; the screen if not given
+    #[arg(short, long)]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -77,6 +146,10 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
+        let wrong_moment = ["plimsoll", "flame", "x.pickle", "--at", "noon"];
+        assert!(Args::try_parse_from(wrong_moment).is_err());
+        let wrong_size = ["plimsoll", "diff", "a", "b", "--fail-above", "much"];
+        assert!(Args::try_parse_from(wrong_size).is_err());
         for wrong in [["--steps", "0"], ["--hidden", "-1"], ["--device", "tpu"]] {
             let line = ["plimsoll", "train"].into_iter().chain(wrong);
             assert!(Args::try_parse_from(line).is_err(), "{wrong:?}");

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod network;
+mod output;
 mod spirals;
 
 use std::process::ExitCode;
@@ -15,8 +16,12 @@ use args::{Args, Command};
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
+        Command::Diff(options) => commands::diff::run(&options),
         Command::Doctor => commands::doctor::run(),
+        Command::Flame(options) => commands::flame::run(&options),
         Command::Ops(options) => commands::ops::run(&options),
+        Command::Report(options) => commands::report::run(&options),
+        Command::Trace(options) => commands::trace::run(&options),
         Command::Train(options) => commands::train::run(&options),
     };
     match outcome {

@@ -10,22 +10,42 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod diff;
 mod events;
+mod findings;
 mod kind;
+mod moment;
 mod read;
+mod render;
+mod report;
 mod segments;
 mod snapshot;
 mod stacks;
 mod strings;
 
 pub use analysis::{
-    ALIVE, Amount, DeviceAnalysis, Lines, LiveSet, Lives, Peak, Phase, Phases, Reserved, SiteId,
-    Sites, Steps, ToldBy, reserved_changes,
+    ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Lines, LiveSet, Lives, Peak, Phase,
+    Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, ToldBy, changes, growth,
+    highest_by_bucket, placement, reserved_changes,
 };
+pub use diff::{Diff, KindChange, SiteChange};
 pub use events::{Action, Event, Events, Extras};
+pub use findings::{Finding, FindingKind, findings};
 pub use kind::Kind;
+pub use moment::Moment;
 pub use read::{Limits, open, read, read_with};
+pub use render::{flame::flame, html::html, json::json, text::text, trace::trace};
+pub use report::Report;
 pub use segments::{Block, BlockState, Segment};
 pub use snapshot::{Annotation, Snapshot, Trace, Writer};
 pub use stacks::{Frame, FrameId, StackId, Stacks};
 pub use strings::{Strings, TextId};
+
+/// The end of a path, enough to know the file by: its folder and its name.
+pub(crate) fn short_path(path: &str) -> &str {
+    let mut parts = path.rmatch_indices('/').map(|(at, _)| at + 1);
+    match (parts.next(), parts.next()) {
+        (Some(_), Some(folder)) => &path[folder..],
+        _ => path,
+    }
+}

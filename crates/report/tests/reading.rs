@@ -54,9 +54,11 @@ fn bytes_by_stack_are_those_of_memory_viz() {
     }
 }
 
-/// As `_memory_viz.py` writes a stack's last frame.
+/// As `_memory_viz.py` writes a stack's last frame; it leaves out those of the recorder itself.
 fn innermost(snapshot: &Snapshot, stack: plimsoll_report::StackId) -> String {
-    match snapshot.frames_of(stack).next() {
+    const LEFT_OUT: [&str; 3] = ["unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp"];
+    let shown = |function: &str| !LEFT_OUT.iter().any(|name| function.contains(name));
+    match snapshot.frames_of(stack).find(|(function, ..)| shown(function)) {
         Some((function, file, line)) => {
             format!("{}:{line}:{function}", file.rsplit('/').next().unwrap_or(file))
         }

@@ -1,5 +1,9 @@
 //! One file a command.
 
+pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod flame;
 pub(crate) mod ops;
+pub(crate) mod report;
+pub(crate) mod trace;
 pub(crate) mod train;

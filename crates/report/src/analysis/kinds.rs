@@ -22,6 +22,10 @@ use crate::kind::Kind;
 use crate::snapshot::Snapshot;
 use crate::stacks::StackId;
 
+/// What PyTorch gives its matrix library to work in, by default and on newer devices. Where no steps tell a workspace from an
+/// activation, its size does.
+const WORKSPACE_BYTES: [u64; 2] = [8_519_680, 33_554_432];
+
 /// Fills in the kinds that the file does not say. Returns whether any was inferred.
 pub(super) fn infer(
     snapshot: &Snapshot,
@@ -37,6 +41,7 @@ pub(super) fn infer(
             continue;
         }
         let kind = match lives.born[life] {
+            0 if WORKSPACE_BYTES.contains(&lives.bytes[life]) => Kind::Unknown,
             0 => before_the_trace(phases.get(lives.stack[life]), lives.stack[life]),
             _ => in_the_trace(lives, life, phases, steps, &moments, &once),
         };
@@ -89,7 +94,7 @@ fn in_the_trace(
             // Without a backward to wait for, what outlives its step was kept.
             let until = next.or_else(|| {
                 let steps = steps?;
-                steps.of_position(born).map(|step| steps.bounds[step + 1])
+                steps.of_position(born - 1).map(|step| steps.bounds[step + 1])
             });
             match kind {
                 // An input serves a whole step even if nothing of it is saved.
@@ -106,7 +111,7 @@ fn in_the_trace(
 struct Once {
     counts: HashMap<(StackId, u64), u32>,
     parameter_bytes: HashSet<u64>,
-    second_step: u32,
+    second_step: Option<u32>,
 }
 
 impl Once {
@@ -114,7 +119,7 @@ impl Once {
         let mut once = Once {
             counts: HashMap::new(),
             parameter_bytes: HashSet::new(),
-            second_step: steps.and_then(|steps| steps.bounds.get(1)).copied().unwrap_or(0),
+            second_step: steps.and_then(|steps| steps.bounds.get(1)).copied(),
         };
         for life in 0..lives.len() {
             match (lives.born[life], phases.get(lives.stack[life])) {
@@ -131,8 +136,12 @@ impl Once {
     }
 
     fn is_workspace(&self, lives: &Lives, life: usize) -> bool {
-        lives.died[life] == ALIVE
-            && lives.born[life] < self.second_step
+        let early = match self.second_step {
+            Some(second) => lives.born[life] < second,
+            None => WORKSPACE_BYTES.contains(&lives.bytes[life]),
+        };
+        early
+            && lives.died[life] == ALIVE
             && !self.parameter_bytes.contains(&lives.bytes[life])
             && self.counts.get(&(lives.stack[life], lives.bytes[life])) == Some(&1)
     }

@@ -1,9 +1,10 @@
 //! Loops told from lines. Stacks are read from the outside in: as long as all allocations go through one line of a function,
 //! the loop is further in. In the first function in which several lines take turns, lines of a loop run again and again, and
-//! the first of those that run most often begins a step.
+//! the first of those that run most often begins a step. Inside a model it ends: loops there go over layers, not over steps.
 
 use std::collections::HashMap;
 
+use super::code::{Code, CodeOf};
 use super::lives::Lives;
 use crate::snapshot::Snapshot;
 use crate::stacks::{FrameId, StackId};
@@ -22,6 +23,7 @@ struct Runs {
 
 /// Positions at which the loop's first line starts to run, or nothing if no lines take turns.
 pub(super) fn line_loop(snapshot: &Snapshot, lives: &Lives) -> Option<Vec<u32>> {
+    let code = CodeOf::new(snapshot);
     // Stacks from the outside in; those of threads without Python frames say nothing.
     let mut inside: Vec<usize> =
         (0..lives.in_trace).filter(|life| lives.stack[*life] != StackId::EMPTY).collect();
@@ -31,9 +33,12 @@ pub(super) fn line_loop(snapshot: &Snapshot, lives: &Lives) -> Option<Vec<u32>> 
             frames.len().checked_sub(depth + 1).map(|at| frames[at])
         };
         let mut lines: HashMap<FrameId, Runs> = HashMap::new();
+        let outside = |frame: FrameId| {
+            !matches!(code.of(snapshot.stacks.frame(frame).file), Code::Module | Code::Optimizer)
+        };
         let mut last = None;
         for life in &inside {
-            let Some(frame) = frame_at(*life) else { continue };
+            let Some(frame) = frame_at(*life).filter(|frame| outside(*frame)) else { continue };
             let runs = lines.entry(frame).or_default();
             runs.allocations += 1;
             if last != Some(frame) {

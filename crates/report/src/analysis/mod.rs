@@ -2,22 +2,28 @@
 //! in `findings/`.
 
 pub(crate) mod code;
+mod growth;
 mod kinds;
 mod line_loops;
 mod live_set;
 mod lives;
 mod periods;
 mod phases;
+mod placement;
 mod reserved;
 mod sites;
 mod steps;
+mod timeline;
 
+pub use growth::{Grown, Growth, growth};
 pub use live_set::{Amount, LiveSet};
 pub use lives::{ALIVE, Lives, Peak};
 pub use phases::{Phase, Phases};
+pub use placement::{PlacedSegment, placement};
 pub use reserved::{Reserved, changes as reserved_changes};
 pub use sites::{SiteId, Sites};
 pub use steps::{Steps, ToldBy};
+pub use timeline::{Change, changes, highest_by_bucket};
 
 use crate::snapshot::Snapshot;
 

@@ -62,9 +62,20 @@ pub(super) fn find(snapshot: &Snapshot, device: i32, lives: &Lives, phases: &Pha
     }
     let lines = line_loop(snapshot, lives);
     found.extend(lines.and_then(|bounds| Steps::new(bounds, ToldBy::Lines)));
-    let pattern = period(lives);
+    let pattern = period(lives).filter(|bounds| !is_layers(snapshot, lives, phases, bounds));
     found.extend(pattern.and_then(|bounds| Steps::new(bounds, ToldBy::Pattern)));
     found
+}
+
+/// Whether a pattern is that of a model's layers and not of steps: all of it is asked for inside the model, and then backward
+/// comes, or memory runs out on the way.
+fn is_layers(snapshot: &Snapshot, lives: &Lives, phases: &Phases, bounds: &[u32]) -> bool {
+    let (first, last) = (bounds[0], bounds[bounds.len() - 1]);
+    let mut inside = (0..lives.in_trace).filter(|l| (first + 1..=last).contains(&lives.born[*l]));
+    let in_model = inside.all(|life| phases.get(lives.stack[life]) == Phase::Model);
+    let ends = snapshot.events.action[lives.rows.clone()].contains(&Action::Oom)
+        || lives.stack[..lives.in_trace].iter().any(|s| phases.get(*s) == Phase::Backward);
+    in_model && ends
 }
 
 /// Spans named after steps, or an optimizer's steps, which PyTorch marks by itself.

@@ -1,13 +1,19 @@
-"""Pinned segments: a small result that outlives its large neighbours keeps each segment from going back."""
+"""Pinned segments: small results that outlive large neighbours keep nearly empty segments, long after those are gone."""
 import torch
 
 
+def prepare():
+    scratch, results = [], []
+    for _ in range(10):
+        scratch.append(torch.empty(8 << 20, dtype=torch.uint8, device="cuda"))
+        results.append(torch.empty(3 << 19, dtype=torch.uint8, device="cuda"))
+        scratch.append(torch.empty(8 << 20, dtype=torch.uint8, device="cuda"))
+    return results
+
+
 def main():
-    small = []
-    for _ in range(12):
-        work = [torch.empty(6 << 20, dtype=torch.uint8, device="cuda") for _ in range(3)]
-        small.append(torch.empty(3 << 19, dtype=torch.uint8, device="cuda"))
-        extra = torch.empty(17 << 20, dtype=torch.uint8, device="cuda")
-        small.append(work)
-        del extra
-    return [kept for kept in small if isinstance(kept, torch.Tensor)]
+    results = prepare()
+    for _ in range(20):
+        x = torch.randn(1 << 16, device="cuda")
+        y = x.exp()
+    return results, y

@@ -11,6 +11,7 @@ pub(crate) fn sample(name: &str) -> PathBuf {
 }
 
 /// Every sample, in order of names.
+#[allow(dead_code, reason = "each test file takes what it needs of this")]
 pub(crate) fn samples() -> Vec<(PathBuf, Snapshot)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -23,6 +24,7 @@ pub(crate) fn samples() -> Vec<(PathBuf, Snapshot)> {
     paths.into_iter().map(|path| (path.clone(), open(path).unwrap())).collect()
 }
 
+#[allow(dead_code, reason = "each test file takes what it needs of this")]
 /// What `make_golden.py` wrote about a sample.
 pub(crate) fn golden(path: &Path) -> Value {
     let text = std::fs::read_to_string(path.with_extension("golden.json")).unwrap();

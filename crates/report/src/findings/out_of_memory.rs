@@ -1,0 +1,212 @@
+//! Out of memory: what filled the device when an allocation failed, and what would have made it fit.
+
+use super::words::{counted, percent, size};
+use super::{Case, Finding, FindingKind};
+use crate::analysis::{Amount, LiveSet, Phase, PlacedSegment, Sites, placement};
+use crate::events::Action;
+use crate::kind::Kind;
+
+/// Failures beyond this many are repetitions of the same.
+const MOST: usize = 3;
+
+/// Explains the failures of a trace, the last ones if there are many.
+pub(super) fn find(case: &Case<'_>, leaks: &[Finding]) -> Vec<Finding> {
+    let lives = &case.device.lives;
+    let actions = &case.snapshot.events.action[lives.rows.clone()];
+    let failed: Vec<usize> =
+        (0..actions.len()).filter(|index| actions[*index] == Action::Oom).collect();
+    let skipped = failed.len().saturating_sub(MOST);
+    failed[skipped..].iter().map(|index| explain(case, *index as u32, leaks)).collect()
+}
+
+/// What is known about one failure.
+struct Failure {
+    asked: u64,
+    device_free: u64,
+    reserved: u64,
+    live: LiveSet,
+    free_in_pieces: u64,
+    largest_hole: u64,
+}
+
+fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
+    let (device, lives) = (case.device.device, &case.device.lives);
+    let event = case.snapshot.events.get(lives.rows.start + position as usize);
+    let placed = placement(case.snapshot, device, lives, position);
+    let used: Vec<&PlacedSegment> = placed.iter().filter(|segment| !segment.is_empty()).collect();
+    let failure = Failure {
+        asked: event.size,
+        device_free: event.addr,
+        reserved: case.device.reserved.at(case.snapshot, device, position),
+        live: LiveSet::at(lives, &case.lines.sites, position),
+        free_in_pieces: used.iter().map(|segment| segment.free_bytes()).sum(),
+        largest_hole: used.iter().map(|s| s.largest_hole_bytes).max().unwrap_or(0),
+    };
+    let by_kind = |wanted: Kind| {
+        let found = failure.live.by_kind.iter().find(|(kind, _)| *kind == wanted);
+        found.map_or(Amount::default(), |(_, amount)| *amount)
+    };
+    let most =
+        failure.live.by_kind.iter().max_by_key(|(kind, amount)| (amount.bytes, kind.index()));
+    let most = most.copied().unwrap_or_default();
+    // What a phase that keeps what it makes asks for is what does not fit, even if another kind holds more.
+    let (kind, amount) = match case.lines.phases.get(event.stack) {
+        Phase::Optimizer => (Kind::OptimizerState, by_kind(Kind::OptimizerState)),
+        Phase::Build => (Kind::Parameter, by_kind(Kind::Parameter)),
+        _ => most,
+    };
+    let asked_at = case.line(case.lines.sites.of_stack(event.stack));
+    let mut message = format!(
+        "{} were asked for at {asked_at} when {} were live and {} reserved; {}. ",
+        size(failure.asked),
+        size(failure.live.total.bytes),
+        size(failure.reserved),
+        limit(&failure),
+    );
+    message.push_str(&fillers(case, &failure));
+    let pieces = failure.free_in_pieces >= failure.asked && failure.largest_hole < failure.asked;
+    if pieces {
+        message.push_str(&format!(
+            " {} were free inside segments in use, but the largest hole had {}.",
+            size(failure.free_in_pieces),
+            size(failure.largest_hole)
+        ));
+    }
+    let leak = leaks.iter().find(|leak| leak.bytes * 4 > failure.live.total.bytes);
+    if let Some(leak) = leak {
+        message.push_str(&format!(
+            " Of this, {} are left behind by earlier steps ({}).",
+            size(leak.bytes),
+            case.line(leak.site)
+        ));
+    }
+    let (cause, advice) = match leak {
+        _ if pieces => ("fragmentation".to_string(), fragmentation_advice(case)),
+        Some(leak) => {
+            let cause =
+                format!("{kind} memory fills the device, left by earlier steps: {}", leak.cause);
+            (cause, leak.advice.clone())
+        }
+        None if kind != most.0 => {
+            (format!("{kind} does not fit beside the rest"), remedy(kind, &failure, amount))
+        }
+        None => (format!("{kind} memory fills the device"), remedy(kind, &failure, amount)),
+    };
+    let fills = match leak {
+        Some(leak) if !pieces => leak.site,
+        _ => top_site(&failure.live),
+    };
+    let (bytes, count) = match pieces {
+        true => (failure.free_in_pieces, used.len() as u64),
+        false => (amount.bytes, amount.count),
+    };
+    Finding {
+        kind: FindingKind::OutOfMemory,
+        cause,
+        device,
+        bytes,
+        count,
+        bytes_per_step: None,
+        site: fills,
+        message,
+        advice,
+        position,
+    }
+}
+
+/// What set the limit.
+fn limit(failure: &Failure) -> String {
+    match failure.device_free >= failure.asked {
+        true => format!(
+            "the device itself had {} free, so a limit set for this process was reached",
+            size(failure.device_free)
+        ),
+        false => format!("the device had {} free", size(failure.device_free)),
+    }
+}
+
+/// Kinds and lines that hold the most.
+fn fillers(case: &Case<'_>, failure: &Failure) -> String {
+    let total = failure.live.total.bytes;
+    let mut kinds = failure.live.by_kind.clone();
+    kinds.sort_by_key(|(kind, amount)| (std::cmp::Reverse(amount.bytes), kind.index()));
+    let kinds: Vec<String> = kinds
+        .iter()
+        .take(3)
+        .map(|(kind, amount)| {
+            format!("{kind} {} ({} %)", size(amount.bytes), percent(amount.bytes, total))
+        })
+        .collect();
+    let sites: Vec<String> = failure
+        .live
+        .by_site
+        .iter()
+        .take(3)
+        .map(|(site, amount)| {
+            let count = counted(amount.count, "allocation");
+            format!("{} with {} in {count}", case.line(*site), size(amount.bytes))
+        })
+        .collect();
+    let inferred = if case.device.kinds_inferred { " (kinds are inferred)" } else { "" };
+    format!(
+        "The device was filled by {}{inferred}; the most by {}.",
+        kinds.join(", "),
+        sites.join("; ")
+    )
+}
+
+fn top_site(live: &LiveSet) -> crate::analysis::SiteId {
+    let known = live.by_site.iter().find(|(site, _)| *site != Sites::NOWHERE);
+    known.or(live.by_site.first()).map_or(Sites::NOWHERE, |(site, _)| *site)
+}
+
+fn fragmentation_advice(case: &Case<'_>) -> String {
+    let on = ("expandable_segments".to_string(), "true".to_string());
+    if case.snapshot.settings.contains(&on) {
+        return "Expandable segments are on already: make sizes repeat (pad to a few lengths), or allocate \
+                long-lived tensors before short-lived ones."
+            .to_string();
+    }
+    "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before 2.9); allocate \
+     long-lived tensors before short-lived ones, and make sizes repeat (pad to a few lengths)."
+        .to_string()
+}
+
+/// What would have made it fit, for each kind that can fill a device.
+fn remedy(kind: Kind, failure: &Failure, amount: Amount) -> String {
+    // Without knowing the limit, what is missing is at most what was asked for.
+    let missing = failure.asked.saturating_sub(match failure.device_free >= failure.asked {
+        true => 0,
+        false => failure.device_free,
+    });
+    let about = match amount.bytes {
+        0 => format!("It lacked at most {}. ", size(missing)),
+        all => {
+            let share = percent(missing, all).max(1);
+            format!("It lacked at most {} ({share} % of the {kind} memory). ", size(missing))
+        }
+    };
+    about
+        + match kind {
+            Kind::Activation => {
+                "Take a smaller batch and gather gradients over several, checkpoint the layers \
+                 (`torch.utils.checkpoint`), or run in bfloat16."
+            }
+            Kind::Input => "Take a smaller batch, or bring batches to the device one at a time.",
+            Kind::OptimizerState => {
+                "Use an optimizer with less state (8-bit Adam, Adafactor, SGD), keep its state in lower \
+                 precision or on the host, or shard it (ZeRO, FSDP)."
+            }
+            Kind::Parameter => {
+                "Load the weights in bfloat16 or 8 bits, shard them (FSDP), or take a smaller model."
+            }
+            Kind::Gradient => {
+                "Free gradients early (`zero_grad(set_to_none=True)`, an optimizer step in backward), or \
+                 shard them."
+            }
+            Kind::Temporary | Kind::Unknown => {
+                "Look at the lines above: split the work into smaller parts, or let go of what is no \
+                 longer needed before this line."
+            }
+        }
+}

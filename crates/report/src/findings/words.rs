@@ -1,0 +1,36 @@
+//! Words that findings share: bytes, counts, lines.
+
+use plimsoll_core::ByteSize;
+
+use super::Case;
+use crate::analysis::{SiteId, Sites};
+
+/// Bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    ByteSize(usize::try_from(bytes).unwrap_or(usize::MAX)).to_string()
+}
+
+/// `1 allocation`, `3 allocations`.
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// Whole percent of a part.
+pub(super) fn percent(part: u64, whole: u64) -> u64 {
+    (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
+}
+
+impl Case<'_> {
+    /// `train.py:17`, with enough of the path to find it.
+    pub(super) fn line(&self, site: SiteId) -> String {
+        if site == Sites::NOWHERE {
+            return "a thread without Python frames (backward, most likely)".to_string();
+        }
+        let frame = self.lines.sites.frame(site);
+        let file = self.snapshot.strings.get(frame.file);
+        format!("{}:{}", crate::short_path(file), frame.line)
+    }
+}
