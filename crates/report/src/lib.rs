@@ -22,6 +22,7 @@ mod segments;
 mod snapshot;
 mod stacks;
 mod strings;
+mod write;
 
 pub use analysis::{
     ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Lines, LiveSet, Lives, Peak, Phase,
@@ -40,6 +41,7 @@ pub use segments::{Block, BlockState, Segment};
 pub use snapshot::{Annotation, Snapshot, Trace, Writer};
 pub use stacks::{Frame, FrameId, StackId, Stacks};
 pub use strings::{Strings, TextId};
+pub use write::{write_json, write_pickle};
 
 /// The end of a path, enough to know the file by: its folder and its name.
 pub(crate) fn short_path(path: &str) -> &str {

@@ -1,0 +1,65 @@
+"""Writes tests/data/layouts: one small snapshot in every form that a reader meets, with CPython's own pickle.
+
+    python crates/report/tests/make_layouts.py
+
+`protocolN.pickle` for each protocol, `plain.json`, `segments_only.pickle` (what `torch.cuda.memory_snapshot()` returns), and
+`history.pickle` (blocks as before 2.1, with a history instead of frames), plus `cpp.pickle` as PyTorch's C++ writer does it:
+protocol 2, every list in one piece, integers of eight bytes.
+"""
+
+import json
+import pickle
+import struct
+from pathlib import Path
+
+HERE = Path(__file__).parent / "data"
+OUT = HERE / "layouts"
+OUT.mkdir(exist_ok=True)
+snapshot = pickle.loads((HERE / "leak_cache.pickle").read_bytes())
+
+for protocol in range(6):
+    (OUT / f"protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot, protocol=protocol))
+(OUT / "plain.json").write_text(json.dumps(snapshot))
+(OUT / "segments_only.pickle").write_bytes(pickle.dumps(snapshot["segments"], protocol=4))
+
+old = pickle.loads(pickle.dumps({"segments": snapshot["segments"], "device_traces": snapshot["device_traces"]}))
+for segment in old["segments"]:
+    for key in ("requested_size", "segment_pool_id", "is_expandable", "frames"):
+        del segment[key]
+    for block in segment["blocks"]:
+        entry = {"addr": block["address"], "frames": block.pop("frames"), "real_size": block.pop("requested_size")}
+        del block["address"]
+        if block["state"] == "active_allocated":
+            block["history"] = [entry]
+for event in old["device_traces"][0]:
+    for key in ("time_us", "compile_context", "user_metadata"):
+        event.pop(key, None)
+(OUT / "history.pickle").write_bytes(pickle.dumps(old, protocol=4))
+
+
+def cpp(value, memo):
+    """As torch/csrc/jit/serialization/pickler.cpp writes values."""
+    if isinstance(value, bool):
+        return b"\x88" if value else b"\x89"
+    if isinstance(value, int):
+        return b"\x8a\x08" + struct.pack("<q", value) if abs(value) >= 2**31 else b"J" + struct.pack("<i", value)
+    if isinstance(value, float):
+        return b"G" + struct.pack(">d", value)
+    if isinstance(value, str):
+        if value in memo:
+            at = memo[value]
+            return b"h" + bytes([at]) if at < 256 else b"j" + struct.pack("<I", at)
+        memo[value] = at = len(memo)
+        text = value.encode()
+        put = b"q" + bytes([at]) if at < 256 else b"r" + struct.pack("<I", at)
+        return b"X" + struct.pack("<I", len(text)) + text + put
+    if isinstance(value, tuple):
+        return b"(" + b"".join(cpp(item, memo) for item in value) + b"t"
+    if isinstance(value, list):
+        return b"](" + b"".join(cpp(item, memo) for item in value) + b"e"
+    items = (cpp(key, memo) + cpp(item, memo) for key, item in value.items())
+    return b"}(" + b"".join(items) + b"u"
+
+
+(OUT / "cpp.pickle").write_bytes(b"\x80\x02" + cpp(snapshot, {}) + b".")
+assert pickle.loads((OUT / "cpp.pickle").read_bytes()) == snapshot
