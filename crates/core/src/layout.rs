@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use crate::shape::ELEMENTS_MAX;
 use crate::{Dims, Error, Result, checked_numel};
 
 /// Sizes, strides and offset in elements.
@@ -41,8 +42,9 @@ impl Layout {
                 "a layout needs as many strides as sizes, but has shape {shape:?} and strides {strides:?}"
             )));
         }
-        let layout = Layout { shape: shape.into(), strides: strides.into(), offset };
-        if checked_numel(shape)? > 0 && layout.checked_span().is_none() {
+        let layout = Layout::inside(shape.into(), strides.into(), offset);
+        let empty = checked_numel(shape)? == 0;
+        if offset > ELEMENTS_MAX || !empty && layout.checked_span().is_none() {
             return Err(Error::invalid_argument(format!(
                 "shape {shape:?} with strides {strides:?} at offset {offset} reaches past the address space"
             )));
@@ -50,9 +52,16 @@ impl Layout {
         Ok(layout)
     }
 
-    /// For view rules whose result is inside a layout that was already checked.
-    pub(crate) fn inside(shape: Dims, strides: Dims, offset: usize) -> Layout {
+    /// For view rules whose result is inside a layout that was already checked. A stride that nothing steps by (of a size of 1, or
+    /// without elements) may come in at any length, and is cut to one that cannot overflow later.
+    pub(crate) fn inside(shape: Dims, mut strides: Dims, offset: usize) -> Layout {
         debug_assert_eq!(shape.len(), strides.len(), "a layout has as many strides as sizes");
+        let empty = shape.contains(&0);
+        for (stride, &size) in strides.iter_mut().zip(&shape) {
+            if empty || size < 2 {
+                *stride = (*stride).min(ELEMENTS_MAX / size.max(1));
+            }
+        }
         Layout { shape, strides, offset }
     }
 
@@ -96,7 +105,7 @@ impl Layout {
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
             last = last.checked_add((size - 1).checked_mul(stride)?)?;
         }
-        (last < isize::MAX as usize / 16).then(|| last + 1)
+        (last < ELEMENTS_MAX).then(|| last + 1)
     }
 
     /// Row-major without holes: iff every dimension of size above 1 has the stride that the sizes

@@ -8,23 +8,22 @@ use crate::{Error, Result};
 /// Sizes or strides, kept inline up to six dimensions.
 pub type Dims = SmallVec<[usize; 6]>;
 
-/// The number of elements, or an error if it does not fit in memory's arithmetic. A single size must
-/// fit an `i64` even where another one is 0, because view rules count in `i64` as users do.
+/// The most elements that a tensor may have, and the most that a dimension may step over: 2^48 bytes are all that an address can
+/// name. Below it neither sizes in bytes nor sums of strides come near an overflow, whatever a kernel multiplies.
+pub(crate) const ELEMENTS_MAX: usize = 1 << 48;
+
+/// The number of elements, or an error if no memory could hold them. Sizes of 0 count as 1 for that bound, so that every product of
+/// sizes is small enough to compute with.
 pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
-    let refuse =
-        || Error::invalid_argument(format!("a tensor of shape {sizes:?} has too many elements"));
-    if sizes.iter().any(|&size| size > isize::MAX as usize) {
-        return Err(refuse());
+    let product = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size.max(1)));
+    match product {
+        Some(product) if product <= ELEMENTS_MAX => {
+            Ok(if sizes.contains(&0) { 0 } else { product })
+        }
+        _ => Err(Error::invalid_argument(format!(
+            "a tensor of shape {sizes:?} has too many elements"
+        ))),
     }
-    // A zero anywhere makes the product zero, however large the others are.
-    if sizes.contains(&0) {
-        return Ok(0);
-    }
-    sizes
-        .iter()
-        .try_fold(1usize, |product, &size| product.checked_mul(size))
-        .filter(|&numel| numel <= isize::MAX as usize)
-        .ok_or_else(refuse)
 }
 
 /// Checks sizes that must all be known: none negative, the product in range.
@@ -81,9 +80,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overflowing_shapes_are_errors_unless_empty() {
+    fn shapes_past_the_address_space_are_errors_even_if_empty() {
         assert!(checked_numel(&[usize::MAX, 2]).unwrap_err().is_invalid_argument());
-        assert_eq!(checked_numel(&[isize::MAX as usize, isize::MAX as usize, 0]).unwrap(), 0);
+        assert_eq!(checked_numel(&[1 << 24, 0, 1 << 24]).unwrap(), 0);
+        assert!(checked_numel(&[1 << 25, 0, 1 << 24]).unwrap_err().is_invalid_argument());
+        assert_eq!(checked_numel(&[ELEMENTS_MAX]).unwrap(), ELEMENTS_MAX);
+        assert!(checked_numel(&[ELEMENTS_MAX + 1]).is_err());
         assert!(checked_numel(&[usize::MAX, 0]).unwrap_err().is_invalid_argument());
         assert!(sizes_from_i64("zeros", &[2, -1]).unwrap_err().is_shape());
     }

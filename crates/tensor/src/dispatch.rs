@@ -65,7 +65,7 @@ pub(crate) fn apply_on(
     entry.between_operations();
     let needs = rules::needs(op.info(), inputs);
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-    match op.infer(&metas, needs)? {
+    match op.infer(&metas, needs).map_err(|e| e.in_operation(op.info().name))? {
         Inferred::View(layout) => {
             let meta = Meta { layout, dtype: inputs[0].dtype() };
             view(op, inputs[0], meta, needs, site).map(|view| smallvec::smallvec![view])

@@ -288,6 +288,11 @@ pub struct WeakTensor {
 }
 
 impl WeakTensor {
+    /// As [`Tensor::id`]; no other tensor has it while this handle lives.
+    pub(crate) fn id(&self) -> usize {
+        self.inner.as_ptr().addr()
+    }
+
     /// The tensor, if someone still holds it.
     pub fn upgrade(&self) -> Option<Tensor> {
         self.inner.upgrade().map(|inner| Tensor { inner })

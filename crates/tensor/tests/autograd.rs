@@ -233,3 +233,35 @@ fn a_graph_holds_exactly_what_its_operations_save() -> Outcome {
     assert_eq!(memory::memory_allocated(own), 2 * 4096, "the leaf and its gradient");
     Ok(())
 }
+
+#[test]
+fn a_tensor_written_by_what_was_computed_from_it_does_not_hold_itself() -> Result<()> {
+    let own = device::private_cpu(&Default::default())?;
+    // The product saves `x`, and `x` then depends on the product.
+    let w = Tensor::ones(&[256], (DType::F32, own))?.requires_grad_(true)?;
+    let x = Tensor::ones(&[256], (DType::F32, own))?;
+    let y = w.mul(&x)?;
+    x.add_(&y)?;
+    drop((w, x, y));
+    assert_eq!(memory::memory_allocated(own), 0);
+    // A leaf that stops being one.
+    let leaf = Tensor::ones(&[256], (DType::F32, own))?.requires_grad_(true)?;
+    let y = leaf.exp()?;
+    leaf.requires_grad_(false)?;
+    leaf.mul_(&y)?;
+    drop((leaf, y));
+    assert_eq!(memory::memory_allocated(own), 0);
+    Ok(())
+}
+
+#[test]
+fn a_graph_does_not_keep_its_leaves() -> Result<()> {
+    let own = device::private_cpu(&Default::default())?;
+    let leaf = Tensor::ones(&[256], (DType::F32, own))?.requires_grad_(true)?;
+    let sum = leaf.add(1.0)?.sum()?; // saves nothing
+    drop(leaf);
+    assert_eq!(memory::memory_allocated(own), 512);
+    sum.backward()?; // the gradient goes nowhere
+    assert_eq!(memory::memory_allocated(own), 512);
+    Ok(())
+}

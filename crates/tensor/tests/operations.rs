@@ -307,6 +307,24 @@ fn indices_out_of_range_name_the_index_and_the_size() -> Outcome {
 }
 
 #[test]
+fn every_index_is_checked_even_the_farthest() -> Outcome {
+    let x = Tensor::zeros(&[3], cpu())?;
+    for far in [i64::MAX, i64::MIN, 3, -1] {
+        let index = Tensor::full(&[2], far, (DType::I64, Device::cpu()))?;
+        let source = Tensor::ones(&[2], cpu())?;
+        assert!(x.gather(0, &index).unwrap_err().is_index(), "{far}");
+        assert!(x.scatter_add(0, &index, &source).unwrap_err().is_index(), "{far}");
+        assert!(x.scatter_add_(0, &index, &source).unwrap_err().is_index(), "{far}");
+        // Negative ones count from the end here, as in PyTorch.
+        let taken = far == -1;
+        assert_eq!(x.index(&[Some(&index)]).is_ok(), taken, "{far}");
+        assert_eq!(x.index_put(&[Some(&index)], &source, true).is_ok(), taken, "{far}");
+    }
+    assert_eq!(x.to_vec::<f32>()?, [0.0; 3]);
+    Ok(())
+}
+
+#[test]
 fn lists_of_indices_that_do_not_fit_are_refused() -> Outcome {
     let x = counting(&[2, 3]);
     let (i, mask) = (whole(&[0], &[1]), Tensor::zeros(&[3], DType::Bool)?);

@@ -26,7 +26,8 @@ impl Tensor {
     pub fn empty(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
         let shape = sizes_from_i64("empty", sizes)?;
-        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))?;
+        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))
+            .map_err(|e| e.in_operation("empty"))?;
         let entry = device::entry(options.device_or_cpu());
         allocate("empty", entry, meta, Site::caller())?.finished(options)
     }
@@ -146,7 +147,8 @@ impl Tensor {
     pub fn eye(n: i64, options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
         let shape = sizes_from_i64("eye", &[n, n])?;
-        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))?;
+        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))
+            .map_err(|e| e.in_operation("eye"))?;
         create(meta, Content::Eye, options, Site::caller())
     }
 
@@ -163,7 +165,7 @@ impl Tensor {
         const OP: &str = "from_slice";
         let site = Site::caller();
         let shape = sizes_from_i64(OP, sizes)?;
-        let meta = Meta::contiguous(&shape, T::DTYPE)?;
+        let meta = Meta::contiguous(&shape, T::DTYPE).map_err(|e| e.in_operation(OP))?;
         if meta.layout.numel() != values.len() {
             return Err(Error::shape(
                 OP,
@@ -318,7 +320,8 @@ fn full(
     site: Site,
 ) -> Result<Tensor> {
     let shape = sizes_from_i64("full", sizes)?;
-    let meta = Meta::contiguous(&shape, options.dtype_or(dtype))?;
+    let meta =
+        Meta::contiguous(&shape, options.dtype_or(dtype)).map_err(|e| e.in_operation("full"))?;
     create(meta, Content::Full(value), options, site)
 }
 

@@ -152,7 +152,8 @@ fn new(
     site: Site,
 ) -> Result<Tensor> {
     let shape = sizes_from_i64(op, sizes)?;
-    let meta = Meta::contiguous(&shape, options.dtype_or(default))?;
+    let meta =
+        Meta::contiguous(&shape, options.dtype_or(default)).map_err(|e| e.in_operation(op))?;
     let entry = device::entry(options.device_or_cpu());
     draw(op, entry, meta, distribution, site)?.finished(options)
 }

@@ -404,7 +404,8 @@ impl Run {
             let create_graph = self.create_graph;
             match edge {
                 Edge::Leaf(leaf) => {
-                    let Some(gradient) = task.grads.into_iter().next().flatten() else { continue };
+                    let gradient = task.grads.into_iter().next().flatten();
+                    let (Some(leaf), Some(gradient)) = (leaf.upgrade(), gradient) else { continue };
                     let place = (leaf.id(), 0);
                     let gradient =
                         mode::with_grad(create_graph, || hooks::run_on_leaf(&leaf, gradient))?;

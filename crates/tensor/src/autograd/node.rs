@@ -11,16 +11,19 @@ use smallvec::SmallVec;
 
 use super::hooks::NodeHooks;
 use super::saved::SavedTensors;
-use crate::Tensor;
+use crate::WeakTensor;
 use crate::device::Entry;
 use crate::operation::{Needs, Operation};
 use plimsoll_kernels::Meta;
 
 /// Where a gradient flows: into an output of another node, or into a leaf.
+///
+/// A graph does not keep its leaves: what nobody else holds, nobody can ask for its gradient. If it did, a leaf that is later written
+/// in place by what was computed from it would hold itself for ever.
 #[derive(Clone)]
 pub(crate) enum Edge {
     Node(Arc<Node>, u32),
-    Leaf(Tensor),
+    Leaf(WeakTensor),
 }
 
 impl Edge {
@@ -28,7 +31,7 @@ impl Edge {
     pub(crate) fn key(&self) -> usize {
         match self {
             Edge::Node(node, _) => Arc::as_ptr(node).addr(),
-            Edge::Leaf(tensor) => tensor.id(),
+            Edge::Leaf(leaf) => leaf.id(),
         }
     }
 }

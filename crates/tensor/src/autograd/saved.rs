@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::node::Node;
+use super::node::{Edge, Node};
 use crate::Tensor;
 use crate::operation::Saves;
 use crate::storage::Storage;
@@ -30,11 +30,13 @@ struct Saved {
     hold: Hold,
 }
 
+/// A saved tensor is never the tensor itself: written in place later, that one can come to lie behind this very node, and both would hold
+/// each other for ever. What is kept is its storage, its layout and its place in the graph as it was.
 enum Value {
-    /// An input, with its own place in the graph.
-    Whole(Tensor),
-    /// An output of the node itself: kept without its node, or node and output would hold each other for ever.
-    Part(Meta),
+    /// An input, and where its gradient goes.
+    Input(Meta, Option<Edge>),
+    /// An output of the node itself.
+    Output(Meta),
 }
 
 /// Counts its storage as saved for backward as long as it lives.
@@ -64,7 +66,8 @@ impl SavedTensors {
         if saves.inputs.any() {
             for (index, &tensor) in inputs.iter().enumerate() {
                 kept.inputs.push(if saves.inputs.has(index) {
-                    Some(Saved::new(name, tensor, Value::Whole(tensor.clone()))?)
+                    let value = Value::Input(tensor.meta().clone(), tensor.edge());
+                    Some(Saved::new(name, tensor, value)?)
                 } else {
                     None
                 });
@@ -83,7 +86,7 @@ impl SavedTensors {
         if saves.outputs.any() {
             for (index, tensor) in outputs.iter().enumerate() {
                 self.outputs.push(if saves.outputs.has(index) {
-                    Some(Saved::new(name, tensor, Value::Part(tensor.meta().clone()))?)
+                    Some(Saved::new(name, tensor, Value::Output(tensor.meta().clone()))?)
                 } else {
                     None
                 });
@@ -165,10 +168,19 @@ impl Saved {
                 ),
             ));
         }
+        let kept = |meta: &Meta| Tensor::new(storage.clone(), meta.clone());
         Ok(match &self.value {
-            Value::Whole(tensor) => tensor.clone(),
-            Value::Part(meta) => {
-                let tensor = Tensor::new(storage.clone(), meta.clone());
+            Value::Input(meta, Some(Edge::Leaf(leaf))) => {
+                leaf.upgrade().unwrap_or_else(|| kept(meta))
+            }
+            Value::Input(meta, None) => kept(meta),
+            Value::Input(meta, Some(Edge::Node(node, output))) => {
+                let tensor = kept(meta);
+                tensor.set_node(node.clone(), *output);
+                tensor
+            }
+            Value::Output(meta) => {
+                let tensor = kept(meta);
                 tensor.set_node(node.clone(), index as u32);
                 tensor
             }

@@ -229,7 +229,7 @@ impl Tensor {
         let node = self.slot().read(|state| state.node.clone()).flatten();
         Some(match node {
             Some((node, output)) => Edge::Node(node, output),
-            None => Edge::Leaf(self.clone()),
+            None => Edge::Leaf(self.downgrade()),
         })
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Negative indices are errors here, as in PyTorch.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use plimsoll_core::{Error, Layout, Result};
 
@@ -63,7 +63,7 @@ pub fn gather(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     // of the input; the operand itself is never read through.
     let base = unsafe { Operand::new(input.first_byte(), &meta) };
     let (size, stride) = extent(&input, dim);
-    let bad = AtomicI64::new(i64::MAX);
+    let bad = BadIndex::default();
     let operands = [out, index, base];
     match input.dtype().size_bytes() {
         1 => iterate::run_addresses(operands, |tile| gather_tile::<u8>(tile, size, stride, &bad)),
@@ -71,13 +71,13 @@ pub fn gather(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
         4 => iterate::run_addresses(operands, |tile| gather_tile::<u32>(tile, size, stride, &bad)),
         _ => iterate::run_addresses(operands, |tile| gather_tile::<u64>(tile, size, stride, &bad)),
     }
-    match bad.into_inner() {
-        i64::MAX => Ok(()),
-        index => Err(out_of_range(launch.operation, index, dim, size)),
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
     }
 }
 
-fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &AtomicI64) {
+fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &BadIndex) {
     for row in 0..tile.rows {
         let [out, index, base] = tile.row(row);
         let [to, step, across] = tile.inner;
@@ -87,13 +87,37 @@ fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &Atomic
             unsafe {
                 let at = *index.byte_add(i * step).cast::<i64>();
                 if at as u64 >= size as u64 {
-                    bad.fetch_min(at, Ordering::Relaxed);
+                    bad.note(at);
                     continue;
                 }
                 let from = base.byte_add(i * across + at as usize * stride).cast::<T>();
                 *out.byte_add(i * to).cast::<T>() = *from;
             }
         }
+    }
+}
+
+/// The lowest index out of range that any thread met. Every `i64` can be one, so none can stand for "none".
+struct BadIndex {
+    lowest: AtomicI64,
+    found: AtomicBool,
+}
+
+impl Default for BadIndex {
+    fn default() -> BadIndex {
+        BadIndex { lowest: AtomicI64::new(i64::MAX), found: AtomicBool::new(false) }
+    }
+}
+
+impl BadIndex {
+    #[cold]
+    fn note(&self, index: i64) {
+        self.lowest.fetch_min(index, Ordering::Relaxed);
+        self.found.store(true, Ordering::Relaxed);
+    }
+
+    fn into_lowest(self) -> Option<i64> {
+        self.found.into_inner().then(|| self.lowest.into_inner())
     }
 }
 
@@ -170,7 +194,7 @@ fn check_indices(
     dim: usize,
     size: usize,
 ) -> Result<()> {
-    let bad = AtomicI64::new(i64::MAX);
+    let bad = BadIndex::default();
     iterate::run([*index], |tile| {
         for row in 0..tile.rows {
             let start = tile.row(row)[0];
@@ -178,13 +202,13 @@ fn check_indices(
                 // SAFETY: the tile covers elements of the index (the engine's promise).
                 let at = unsafe { *start.byte_add(i * tile.inner[0]).cast::<i64>() };
                 if at as u64 >= size as u64 {
-                    bad.fetch_min(at, Ordering::Relaxed);
+                    bad.note(at);
                 }
             }
         }
     });
-    match bad.into_inner() {
-        i64::MAX => Ok(()),
-        index => Err(out_of_range(launch.operation, index, dim, size)),
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
     }
 }
