@@ -28,8 +28,10 @@ use super::{THREADS_HERE, futex, threads};
 pub const MOST_THREADS: usize = 256;
 
 /// How long a thread that ran out of work looks for more before it sleeps: long enough to catch the next
-/// operation of a running program, short enough not to matter to anybody else.
-const SPIN: Duration = Duration::from_micros(20);
+/// operation of a running program, and the next phase of a product whose other threads are late, because
+/// waking up takes tens of microseconds (20 us here cost matrix products a tenth); short enough not to
+/// matter to anybody else.
+const SPIN: Duration = Duration::from_millis(1);
 
 /// What a panic carries.
 type Payload = Box<dyn Any + Send>;

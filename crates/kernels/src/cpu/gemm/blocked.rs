@@ -2,140 +2,33 @@
 //!
 //! ```text
 //! for each panel of C's columns (nc wide), for each slice of k (kc deep):
-//!     pack B[slice, panel] into strips of the tile's width            shared by all threads
-//!     threads take (row block, column group) tasks; each packs its row block of A for itself, then
+//!     pack B[slice, panel] into strips of the tile's width
+//!     for each row block, for each group of the panel's columns: pack the row block of A, then
 //!     for each tile of rows, for each strip: the inner kernel
 //! ```
+//! Where there are columns enough, threads take whole panels and never wait for each other. Otherwise they
+//! pack each panel together and share out its row blocks and column groups.
+//!
 //! The packed panel of B stays in the second-level cache and a tile's rows of A in the first; C passes
 //! through once per slice, along its rows. (Strips outside and tiles inside, with A in the second level,
 //! is the textbook's order: 10 % slower here, because it walks down C across pages.)
-//! Sizes are chosen in [`Blocking::new`], from the shape and the number of threads alone, and the sum of
-//! each element of C is always made in the same order: results do not depend on timing.
+//! `blocking.rs` chooses the sizes. The sum of each element of C is always made in the same order: results do
+//! not depend on timing.
 
-use std::any::TypeId;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::blocking::{Blocking, is_own_sum};
 use super::element::{Accumulator, Element};
 use super::geometry::Geometry;
 use super::micro::{Kernels, MOST_COLUMNS, MOST_ROWS, Micro, Tile, TileFn};
-use super::pack::Pack;
+use super::pack::{Pack, prefetch_strip};
 use super::product::{Product, Shared};
-use crate::cpu::simd::Isa;
 use crate::parallel;
 
-/// How a product is cut. All counts are of elements unless they say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Blocking {
-    isa: Isa,
-    /// Threads at most.
-    parts: usize,
-    /// Depth of a slice of k.
-    kc: usize,
-    /// Slices of k.
-    slices: usize,
-    /// Width of a panel, whole strips.
-    nc: usize,
-    /// Row blocks that m is cut into, evenly.
-    row_blocks: usize,
-    /// Rows of the largest block.
-    mc: usize,
-    /// Column groups that a panel's strips are cut into, evenly.
-    groups: usize,
-    /// Columns of a tile.
-    columns: usize,
-    /// Rows of the tallest tile.
-    rows: usize,
-    /// Whether A and B are packed, or read where they are.
-    pack_a: bool,
-    pack_b: bool,
-    /// Whether sums wait in the workspace between slices, because C cannot hold them unrounded.
-    keeps_sums: bool,
-}
-
-/// Bytes of a slice of k, at most: deep enough that C is seldom revisited. Tuned on Sapphire Rapids, as are
-/// the next two.
-const SLICE_BYTES: usize = 512 * 4;
-/// Bytes of a panel of B, at most: it stays in a second-level cache of 2 MiB.
-const PANEL_BYTES: usize = 1 << 20;
-/// Rows of a block, at most.
-const BLOCK_ROWS: usize = 84;
-/// Where sums wait in the workspace, panels are this narrow, so that they take little of it.
-const NARROW_PANEL: usize = 512;
-
-impl Blocking {
-    pub(super) fn new<E: Element>(g: &Geometry, isa: Isa, parts: usize) -> Blocking
-    where
-        E::Sum: Kernels,
-    {
-        let Micro { rows, columns, .. } = E::Sum::micro(isa);
-        let sum_bytes = size_of::<E::Sum>();
-        let plain = is_own_sum::<E>();
-        let slices = g.k.div_ceil(SLICE_BYTES / sum_bytes);
-        let kc = g.k.div_ceil(slices);
-        let slices = g.k.div_ceil(kc);
-        let keeps_sums = slices > 1 && !plain;
-        let widest = if keeps_sums { NARROW_PANEL } else { PANEL_BYTES / sum_bytes / kc };
-        let panels = g.n.div_ceil(widest.max(columns));
-        let nc = g.n.div_ceil(panels).next_multiple_of(columns);
-        let small = g.k <= 256 && g.m * g.k <= 128 * 256;
-        let pack_a = !(plain && small && g.n <= 4 * columns);
-        let pack_b = !(plain && small && g.b.column == 1 && g.m <= 4 * rows);
-        let blocks = g.m.div_ceil(BLOCK_ROWS);
-        let row_blocks = if parts == 1 {
-            blocks
-        } else {
-            // Several tasks a thread, so that a thread that comes late is made up for.
-            blocks.max((2 * parts).min(g.m.div_ceil(2 * rows))).next_multiple_of(parts).min(g.m)
-        };
-        let strips = nc / columns;
-        let groups = if parts == 1 || row_blocks >= 2 * parts {
-            1
-        } else {
-            (4 * parts).div_ceil(row_blocks).min(strips)
-        };
-        let mc = g.m.div_ceil(row_blocks);
-        Blocking {
-            isa,
-            parts: parts.min(row_blocks * groups),
-            kc,
-            slices,
-            nc,
-            row_blocks,
-            mc,
-            groups,
-            columns,
-            rows,
-            pack_a,
-            pack_b,
-            keeps_sums,
-        }
-    }
-
-    /// Sums in the packed panel of B. Where B is not packed, one strip: the last one, which a kernel that
-    /// reads whole vectors would run over.
-    fn panel_len(&self) -> usize {
-        self.kc * if self.pack_b { self.nc } else { self.columns }
-    }
-
-    /// Sums in one thread's packed row block, a whole number of cache lines.
-    fn block_len(&self) -> usize {
-        if self.pack_a { (self.mc * self.kc).next_multiple_of(16) } else { 0 }
-    }
-
-    fn kept_len(&self, g: &Geometry) -> usize {
-        if self.keeps_sums { g.m * self.nc } else { 0 }
-    }
-
-    pub(super) fn workspace_bytes<E: Element>(&self, g: &Geometry) -> usize {
-        (self.panel_len() + self.parts * self.block_len() + self.kept_len(g)) * size_of::<E::Sum>()
-    }
-}
-
-fn is_own_sum<E: Element>() -> bool {
-    TypeId::of::<E>() == TypeId::of::<E::Sum>()
-}
+/// Rows of B that are packed together.
+const BAND_ROWS: usize = 16;
 
 /// One call's state: the product, its cut, and the three regions of the workspace.
 struct Run<E: Element> {
@@ -168,7 +61,7 @@ where
     let panel = workspace.cast::<E::Sum>();
     // SAFETY: the three regions lie one after another in `workspace_bytes`.
     let (blocks, kept) = unsafe {
-        let blocks = panel.add(blocking.panel_len());
+        let blocks = panel.add(blocking.panels_at_once() * blocking.panel_len());
         (blocks, blocks.add(blocking.parts * blocking.block_len()))
     };
     let run = Run {
@@ -179,23 +72,36 @@ where
         blocks: Shared(blocks),
         kept: Shared(kept),
     };
-    let Geometry { n, k, .. } = product.geometry;
-    for column in (0..n).step_by(blocking.nc) {
-        for slice in 0..blocking.slices {
-            let first = slice * blocking.kc;
-            let place = Place {
-                columns: column..n.min(column + blocking.nc),
-                slice: first..k.min(first + blocking.kc),
-                first_slice: slice == 0,
-                last_slice: slice + 1 == blocking.slices,
-            };
+    let next = AtomicUsize::new(0);
+    let own = |part: usize| {
+        loop {
+            let panel = next.fetch_add(1, Ordering::Relaxed);
+            if panel >= blocking.panels {
+                return;
+            }
+            run.each_slice(panel, |place| {
+                // SAFETY: the place is inside the geometry, and its columns and the part's regions of the
+                // workspace are this thread's alone.
+                unsafe {
+                    run.pack_strips(&place, 0..run.strips(&place), part);
+                    (0..blocking.row_blocks)
+                        .for_each(|block| run.multiply_task(&place, block, 0, part, true));
+                }
+            });
+        }
+    };
+    if blocking.own_panels {
+        return parallel::fork(blocking.parts, own);
+    }
+    for panel in 0..blocking.panels {
+        run.each_slice(panel, |place| {
             // SAFETY: the place is inside the geometry; the join between the two calls orders the packed
             // panel before its readers.
             unsafe {
-                run.pack_panel(&place);
-                run.multiply(&place);
+                run.pack_together(&place);
+                run.multiply_together(&place);
             }
-        }
+        });
     }
 }
 
@@ -203,39 +109,74 @@ impl<E: Element> Run<E>
 where
     E::Sum: Kernels,
 {
-    unsafe fn pack_panel(&self, place: &Place) {
-        let Blocking { columns, isa, pack_b, .. } = self.blocking;
-        let strips = place.columns.len().div_ceil(columns);
-        let b = self.product.geometry.b;
-        let pack = |strip: usize, to: usize| {
-            let first = place.columns.start + strip * columns;
-            // SAFETY: the strip is inside B, and its place inside the panel belongs to it alone.
-            unsafe {
-                Pack {
-                    source: self.product.b_at(place.slice.start, first),
-                    lanes: columns.min(place.columns.end - first),
-                    lane_stride: b.column,
-                    steps: place.slice.len(),
-                    step_stride: b.row,
-                    to: self.panel.add(to * columns * place.slice.len()),
-                    width: columns,
-                }
-                .run(isa);
-            }
-        };
-        if pack_b {
-            // A part of less than about 32 KiB is not worth a wake-up.
-            let grain = (8192 / (place.slice.len() * columns)).max(1);
-            let grain = if self.blocking.parts == 1 { strips } else { grain };
-            parallel::split(strips, grain, |range| range.for_each(|strip| pack(strip, strip)));
-        } else if !place.columns.len().is_multiple_of(columns) {
-            pack(strips - 1, 0);
+    /// Calls `body` on the slices of a panel, in order.
+    fn each_slice(&self, panel: usize, mut body: impl FnMut(Place)) {
+        let Blocking { nc, kc, slices, .. } = self.blocking;
+        let Geometry { n, k, .. } = self.product.geometry;
+        for slice in 0..slices {
+            body(Place {
+                columns: panel * nc..n.min((panel + 1) * nc),
+                slice: slice * kc..k.min((slice + 1) * kc),
+                first_slice: slice == 0,
+                last_slice: slice + 1 == slices,
+            });
         }
     }
 
-    unsafe fn multiply(&self, place: &Place) {
-        let Blocking { parts, row_blocks, groups, columns, .. } = self.blocking;
-        let strips = place.columns.len().div_ceil(columns);
+    fn strips(&self, place: &Place) -> usize {
+        place.columns.len().div_ceil(self.blocking.columns)
+    }
+
+    /// Where the packed panel of `part` starts.
+    unsafe fn panel(&self, part: usize) -> *mut E::Sum {
+        let own = if self.blocking.own_panels { part } else { 0 };
+        // SAFETY: there are as many panels as parts, or one.
+        unsafe { self.panel.add(own * self.blocking.panel_len()) }
+    }
+
+    /// Packs some strips of B. Where B is not packed, only the last, if it is not whole, to the panel's start.
+    unsafe fn pack_strips(&self, place: &Place, strips: Range<usize>, part: usize) {
+        let Blocking { columns, isa, pack_b, .. } = self.blocking;
+        let (b, depth) = (self.product.geometry.b, place.slice.len());
+        // Where B's rows are contiguous, a few rows for all strips, then the next few: strip by strip each
+        // visit of a row would read only two lines of it.
+        let band = if b.column == 1 { BAND_ROWS } else { depth };
+        for start in (0..depth).step_by(band) {
+            for strip in strips.clone() {
+                let first = place.columns.start + strip * columns;
+                let lanes = columns.min(place.columns.end - first);
+                if !pack_b && lanes == columns {
+                    continue;
+                }
+                let to = start * columns + if pack_b { strip * columns * depth } else { 0 };
+                // SAFETY: the strip is inside B, and its place inside the panel belongs to it alone.
+                unsafe {
+                    Pack {
+                        source: self.product.b_at(place.slice.start + start, first),
+                        lanes,
+                        lane_stride: b.column,
+                        steps: band.min(depth - start),
+                        step_stride: b.row,
+                        to: self.panel(part).add(to),
+                        width: columns,
+                    }
+                    .run(isa);
+                }
+            }
+        }
+    }
+
+    unsafe fn pack_together(&self, place: &Place) {
+        let strips = self.strips(place);
+        // A part of less than about 32 KiB is not worth a wake-up.
+        let grain = (8192 / (place.slice.len() * self.blocking.columns)).max(1);
+        let grain = if self.blocking.parts == 1 || !self.blocking.pack_b { strips } else { grain };
+        // SAFETY: the caller's contract; strips are distinct.
+        parallel::split(strips, grain, |range| unsafe { self.pack_strips(place, range, 0) });
+    }
+
+    unsafe fn multiply_together(&self, place: &Place) {
+        let Blocking { parts, row_blocks, groups, .. } = self.blocking;
         let next = AtomicUsize::new(0);
         parallel::fork(parts, |part| {
             let mut packed = usize::MAX;
@@ -245,20 +186,34 @@ where
                     return;
                 }
                 let (block, group) = (task / groups, task % groups);
-                let rows = parallel::part_range(self.product.geometry.m, row_blocks, block);
                 // SAFETY: each part packs into its own block; tasks write disjoint elements of C.
-                unsafe {
-                    if self.blocking.pack_a && packed != block {
-                        self.pack_rows(place, rows.clone(), part);
-                        packed = block;
-                    }
-                    for tile in 0..self.tiles(&rows) {
-                        let strips = parallel::part_range(strips, groups, group);
-                        self.multiply_tiles(place, &rows, tile, strips, part);
-                    }
-                }
+                unsafe { self.multiply_task(place, block, group, part, packed != block) };
+                packed = block;
             }
         });
+    }
+
+    /// One row block against one group of the panel's columns; packs the block first if asked to.
+    unsafe fn multiply_task(
+        &self,
+        place: &Place,
+        block: usize,
+        group: usize,
+        part: usize,
+        pack: bool,
+    ) {
+        let Blocking { row_blocks, groups, pack_a, .. } = self.blocking;
+        let rows = parallel::part_range(self.product.geometry.m, row_blocks, block);
+        let strips = parallel::part_range(self.strips(place), groups, group);
+        // SAFETY: the caller's contract; the part's block is its own.
+        unsafe {
+            if pack_a && pack {
+                self.pack_rows(place, rows.clone(), part);
+            }
+            for tile in 0..self.tiles(&rows) {
+                self.multiply_tiles(place, &rows, tile, strips.clone(), part);
+            }
+        }
     }
 
     fn tiles(&self, rows: &Range<usize>) -> usize {
@@ -311,6 +266,12 @@ where
                 (first, self.product.geometry.a.row, self.product.geometry.a.column)
             }
         };
+        if a_step == 1 && !pack_a {
+            // The rows of the next tile, or of the next product of a batch, while these are multiplied.
+            for next in height..2 * height {
+                prefetch_strip(a.wrapping_offset(next as isize * a_row), depth);
+            }
+        }
         for strip in strips {
             let column = place.columns.start + strip * columns;
             let whole = column + columns <= place.columns.end;
@@ -318,12 +279,12 @@ where
             // tile's rows and columns are inside C and belong to this task.
             unsafe {
                 let (b, b_step) = if pack_b {
-                    (self.panel.add(strip * columns * depth).cast_const(), columns as isize)
+                    (self.panel(part).add(strip * columns * depth).cast_const(), columns as isize)
                 } else if whole {
                     let b = self.product.b_at(place.slice.start, column).cast::<E::Sum>();
                     (b, self.product.geometry.b.row)
                 } else {
-                    (self.panel.0.cast_const(), columns as isize)
+                    (self.panel(part).cast_const(), columns as isize)
                 };
                 let (c, c_row) = (std::ptr::null_mut(), 0);
                 let (alpha, beta) = (E::Sum::ONE, E::Sum::ZERO);

@@ -7,7 +7,9 @@ use plimsoll_core::DType;
 use crate::cpu::simd::Level;
 
 /// A type that products are summed in.
-pub(super) trait Accumulator: Copy + PartialEq + Send + Sync + 'static {
+pub(in crate::cpu) trait Accumulator:
+    Copy + PartialEq + Send + Sync + 'static
+{
     const ZERO: Self;
     const ONE: Self;
     fn from_f64(value: f64) -> Self;
@@ -79,7 +81,7 @@ macro_rules! integer_accumulator {
 integer_accumulator!(i32 i64);
 
 /// A type that matrices are stored in.
-pub(super) trait Element: Copy + Send + Sync + 'static {
+pub(in crate::cpu) trait Element: Copy + Send + Sync + 'static {
     type Sum: Accumulator;
     const DTYPE: DType;
     fn widen(self) -> Self::Sum;

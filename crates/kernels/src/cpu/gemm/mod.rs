@@ -9,6 +9,7 @@
 mod amx;
 mod amx_tile;
 mod blocked;
+mod blocking;
 mod element;
 mod gemv;
 mod geometry;
@@ -23,6 +24,7 @@ mod vector;
 mod tests;
 
 pub use geometry::{BatchDim, GemmShape, Strides};
+pub(super) use pack::Pack;
 pub use plan::{Gemm, Plan};
 pub(super) use product::Shared;
 

@@ -16,8 +16,9 @@ const CHUNK: usize = 8;
 /// Rows of B that are asked for ahead of the copy: rows lie too far apart for the hardware to foresee.
 const AHEAD: isize = 12;
 
+/// Asks for `width` neighbouring elements ahead of their use; they need not exist.
 #[inline(always)]
-fn prefetch_strip<E>(from: *const E, width: usize) {
+pub(super) fn prefetch_strip<E>(from: *const E, width: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..width * size_of::<E>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -29,7 +30,7 @@ fn prefetch_strip<E>(from: *const E, width: usize) {
 }
 
 /// A block to pack. Strides are in elements.
-pub(super) struct Pack<E: Element> {
+pub(in crate::cpu) struct Pack<E: Element> {
     pub(super) source: *const E,
     pub(super) lanes: usize,
     pub(super) lane_stride: isize,
@@ -41,12 +42,25 @@ pub(super) struct Pack<E: Element> {
 }
 
 impl<E: Element> Pack<E> {
+    /// A plain transposition: row r of `to`, of `columns` elements, is the r-th of each of `columns` runs that
+    /// lie `stride` apart.
+    pub(in crate::cpu) fn turning(
+        source: *const E,
+        stride: isize,
+        to: *mut E::Sum,
+        rows: usize,
+        columns: usize,
+    ) -> Pack<E> {
+        let (lanes, steps) = (columns, rows);
+        Pack { source, lanes, lane_stride: stride, steps, step_stride: 1, to, width: columns }
+    }
+
     /// Packs with the instructions of `isa`.
     ///
     /// # Safety
     /// `source` is readable at every lane and step, and `to` writable for `steps * width` sums.
     #[inline]
-    pub(super) unsafe fn run(self, isa: Isa) {
+    pub(in crate::cpu) unsafe fn run(self, isa: Isa) {
         simd::dispatch_on(isa, self);
     }
 

@@ -5,7 +5,8 @@ use plimsoll_core::DType;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::amx::{self, AmxBlocking};
-use super::blocked::{self, Blocking};
+use super::blocked;
+use super::blocking::Blocking;
 use super::element::{Accumulator, Element};
 use super::gemv;
 use super::geometry::{GemmShape, Geometry};
@@ -49,6 +50,7 @@ pub struct Gemm<'a> {
 /// };
 /// let plan = Plan::new(&shape);
 /// let mut workspace = vec![0u8; plan.workspace_bytes() + 64];
+/// // SAFETY: an aligned place is less than 64 bytes from the start, and there are 64 more than needed.
 /// let aligned = unsafe { workspace.as_mut_ptr().add(workspace.as_ptr().align_offset(64)) };
 /// let (a, b, mut c) = ([1.0f32, 2.0], [3.0f32, 4.0, 5.0, 6.0], [f32::NAN; 2]);
 /// let problem = Gemm {
@@ -59,6 +61,7 @@ pub struct Gemm<'a> {
 ///     alpha: 1.0,
 ///     beta: 0.0,
 /// };
+/// // SAFETY: the arrays have the shape's sizes, and the workspace the plan's.
 /// unsafe { plan.run(&problem, aligned) };
 /// assert_eq!(c, [13.0, 16.0]);
 /// ```
