@@ -2,13 +2,14 @@
 //! equals nothing and is below nothing.
 
 use plimsoll_core::{Result, Scalar};
+use smallvec::SmallVec;
 
 use super::input_dtype;
 use super::map::{Map1, Map2, On, map1, map2};
 use super::number::Number;
 use super::simd::Level;
 use crate::element::{Element, Truth, match_dtype};
-use crate::operand::CpuLaunch;
+use crate::operand::{CpuLaunch, Operand};
 
 /// The six comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +82,17 @@ impl<F: Test, T: Number> Map1 for On<Against<F, T::Compute>, T> {
 
 /// [a, b] -> whether the comparison holds, as bool.
 pub fn compare(launch: &CpuLaunch<'_>, comparison: Comparison) -> Result<()> {
+    // a > b as b < a: two loops fewer to compile for every dtype and level.
+    let mut inputs: SmallVec<[Operand<'_>; 2]> = SmallVec::from_slice(launch.inputs);
+    if matches!(comparison, Comparison::Gt | Comparison::Ge) {
+        inputs.reverse();
+    }
+    let launch = &CpuLaunch { inputs: &inputs, ..*launch };
     match_dtype!(input_dtype(launch)?, T => match comparison {
         Comparison::Eq => map2(launch, On::<_, T>::new(Between(Equal))),
         Comparison::Ne => map2(launch, On::<_, T>::new(Between(NotEqual))),
-        Comparison::Lt => map2(launch, On::<_, T>::new(Between(Less))),
-        Comparison::Le => map2(launch, On::<_, T>::new(Between(LessEqual))),
-        Comparison::Gt => map2(launch, On::<_, T>::new(Between(Greater))),
-        Comparison::Ge => map2(launch, On::<_, T>::new(Between(GreaterEqual))),
+        Comparison::Lt | Comparison::Gt => map2(launch, On::<_, T>::new(Between(Less))),
+        Comparison::Le | Comparison::Ge => map2(launch, On::<_, T>::new(Between(LessEqual))),
     })
 }
 
