@@ -36,6 +36,7 @@ use crate::parallel;
 /// let keys = [2.0f32, f32::NAN, -1.0];
 /// let (mut sorted, mut positions) = ([0f32; 3], [0i64; 3]);
 /// let (from, to) = (keys.as_ptr().cast(), sorted.as_mut_ptr().cast());
+/// // SAFETY: the arrays have the plan's sizes, and the workspace its bytes.
 /// unsafe { plan.run(from, to, positions.as_mut_ptr(), false, workspace.as_mut_ptr().cast()) };
 /// assert_eq!((sorted[0], sorted[1], positions), (-1.0, 2.0, [2, 0, 1]));
 /// ```
