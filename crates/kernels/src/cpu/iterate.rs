@@ -4,15 +4,18 @@
 //! Operand 0 is the output; its shape governs and the others broadcast to it. Dimensions of size 1 are
 //! dropped, the rest sorted by the output's strides and merged where every operand allows it. Where an
 //! input runs along another dimension than the output (a transposed matrix), blocks of it are turned in a
-//! small buffer on the stack (`turn.rs`), so that both sides move whole cache lines.
+//! small buffer on the stack (`turn.rs`), so that both sides move whole cache lines. Outputs too large for the caches are
+//! written around them (`stream.rs`).
 //!
 //! This file knows no element types: `map.rs` has the typed loops. Reductions have their own iteration
 //! (`reduce/`).
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use plimsoll_core::Layout;
 use smallvec::SmallVec;
 
-use super::turn;
+use super::stream;
 use crate::operand::Operand;
 use crate::parallel;
 
@@ -21,6 +24,9 @@ pub(super) const GRAIN: usize = 32 * 1024;
 
 /// Threads split at multiples of this many elements, so that they do not write one cache line together.
 const ALIGNED: usize = 256;
+
+/// Elements of a piece, where a part is gone through from its end.
+const PIECE: usize = 64 * ALIGNED;
 
 /// Sizes under which a transposed pattern is not worth a block buffer.
 const SMALLEST_TURN: usize = 8;
@@ -50,7 +56,7 @@ impl<const N: usize> Tile<N> {
 
 /// Pointers that threads of one launch share.
 #[derive(Clone, Copy)]
-struct Starts<const N: usize>([*mut u8; N]);
+pub(super) struct Starts<const N: usize>([*mut u8; N]);
 
 // SAFETY: addresses only; the launch's claim lets any thread of the pool read its inputs, and the tiles
 // that the threads get write disjoint parts of its output.
@@ -60,18 +66,20 @@ unsafe impl<const N: usize> Sync for Starts<N> {}
 
 impl<const N: usize> Starts<N> {
     #[inline]
-    fn at(&self, bytes: impl Fn(usize) -> usize) -> [*mut u8; N] {
+    pub(super) fn at(&self, bytes: impl Fn(usize) -> usize) -> [*mut u8; N] {
         std::array::from_fn(|i| self.0[i].wrapping_add(bytes(i)))
     }
 }
 
 /// Calls `body` on tiles that together cover every element of `operands[0]` once, from several threads
-/// when there are many. The other operands broadcast to its shape.
+/// when there are many. The other operands broadcast to its shape. `body` writes every element of the tile's
+/// first operand and reads none, unless it is an input too: the tile may stand in a buffer.
 #[inline]
 pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
     let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     let out = operands[0].layout();
-    if out.is_contiguous() {
+    let streamed = stream::is_streamed(&operands);
+    if out.is_contiguous() && !streamed {
         let numel = out.numel();
         let strides = flat_strides(&operands, out, numel);
         if let Some(inner) = strides {
@@ -90,22 +98,31 @@ pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Til
             if numel <= GRAIN {
                 tile(0, numel);
             } else {
-                split_aligned(numel, &tile);
+                split_there_and_back(numel, &tile);
             }
             return;
         }
     }
-    Plan::new(&operands).run(starts, true, &body);
+    Plan::new(&operands).run(starts, Ways { turn: true, streamed }, &body);
 }
 
 /// [`run`] for kernels that use some operands' addresses rather than their elements (an index added to an
-/// address): tiles point into the operands themselves, never into a turned copy.
+/// address), or only read: tiles point into the operands themselves, never into a buffer.
 pub(super) fn run_addresses<const N: usize>(
     operands: [Operand<'_>; N],
     body: impl Fn(&Tile<N>) + Sync,
 ) {
     let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
-    Plan::new(&operands).run(starts, false, &body);
+    Plan::new(&operands).run(starts, Ways { turn: false, streamed: false }, &body);
+}
+
+/// What may come between a kernel and its operands' memory.
+#[derive(Clone, Copy)]
+struct Ways {
+    /// Inputs may be turned into buffers.
+    turn: bool,
+    /// The output may be written to a buffer and streamed from there.
+    streamed: bool,
 }
 
 /// Byte strides if every operand lies row-major like the output, or is a single element.
@@ -130,19 +147,35 @@ fn flat_strides<const N: usize>(
 }
 
 /// Splits `work` elements over the threads at multiples of [`ALIGNED`]: calls `body(start, len)`.
-pub(super) fn split_aligned(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
+fn split_aligned(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
     parallel::split(work.div_ceil(ALIGNED), GRAIN / ALIGNED, |units| {
         let start = units.start * ALIGNED;
         body(start, work.min(units.end * ALIGNED) - start);
     });
 }
 
+/// [`split_aligned`], with every other call going through its parts from the end, piece by piece. The end is what the call before
+/// touched last, and what the caches still hold of tensors that are larger than they are.
+fn split_there_and_back(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
+    static BACK: AtomicBool = AtomicBool::new(false);
+    let back = BACK.fetch_xor(true, Ordering::Relaxed);
+    split_aligned(work, &|start, len| {
+        if !back {
+            return body(start, len);
+        }
+        for piece in (0..len.div_ceil(PIECE)).rev() {
+            let at = piece * PIECE;
+            body(start + at, PIECE.min(len - at));
+        }
+    });
+}
+
 /// The merged dimensions, outermost first. Never without a dimension, never empty of elements unless
 /// `numel` is 0.
-struct Plan<const N: usize> {
-    sizes: SmallVec<[usize; 6]>,
-    strides: SmallVec<[[usize; N]; 6]>,
-    element_bytes: [usize; N],
+pub(super) struct Plan<const N: usize> {
+    pub(super) sizes: SmallVec<[usize; 6]>,
+    pub(super) strides: SmallVec<[[usize; N]; 6]>,
+    pub(super) element_bytes: [usize; N],
     numel: usize,
 }
 
@@ -194,21 +227,37 @@ impl<const N: usize> Plan<N> {
         plan
     }
 
-    fn run(&self, starts: Starts<N>, turn: bool, body: &(dyn Fn(&Tile<N>) + Sync)) {
+    fn run(&self, starts: Starts<N>, ways: Ways, body: &(dyn Fn(&Tile<N>) + Sync)) {
         if self.numel == 0 {
             return;
         }
-        if let Some(across) = self.turned_dimension().filter(|_| turn) {
-            return self.run_turned(starts, across, body);
+        if let Some(across) = self.turned_dimension().filter(|_| ways.turn) {
+            return self.run_turned(starts, across, ways.streamed, body);
         }
-        if self.numel <= GRAIN {
-            return self.range(starts, 0, self.numel, body);
+        let streamed = ways.streamed && self.output_is_dense();
+        if self.numel <= GRAIN && !streamed {
+            return self.range(starts, 0, self.numel, usize::MAX, &mut |tile| body(tile));
         }
-        split_aligned(self.numel, &|start, len| self.range(starts, start, start + len, body));
+        if streamed {
+            split_aligned(self.numel, &|start, len| {
+                self.range_streamed(starts, start, start + len, body);
+            });
+            return;
+        }
+        split_there_and_back(self.numel, &|start, len| {
+            self.range(starts, start, start + len, usize::MAX, &mut |tile| body(tile));
+        });
     }
 
-    /// Tiles for the elements `start..end`, counted in the plan's order of dimensions.
-    fn range(&self, starts: Starts<N>, start: usize, end: usize, body: &(dyn Fn(&Tile<N>) + Sync)) {
+    /// Tiles of at most `most` elements for the elements `start..end`, counted in the plan's order of dimensions.
+    fn range(
+        &self,
+        starts: Starts<N>,
+        start: usize,
+        end: usize,
+        most: usize,
+        body: &mut dyn FnMut(&mut Tile<N>),
+    ) {
         let last = self.sizes.len() - 1;
         let (len, inner) = (self.sizes[last], self.strides[last]);
         let (height, outer) =
@@ -216,7 +265,7 @@ impl<const N: usize> Plan<N> {
         let mut at = start;
         while at < end {
             let (row, column) = (at / len, at % len);
-            let left = end - at;
+            let left = most.min(end - at);
             // A part of a row, or as many whole rows as this thread and this slab have.
             let (rows, columns) = if column != 0 || left < len {
                 (1, left.min(len - column))
@@ -224,7 +273,7 @@ impl<const N: usize> Plan<N> {
                 ((left / len).min(height - row % height), len)
             };
             let offsets = self.offsets(row, last);
-            body(&Tile {
+            body(&mut Tile {
                 pointers: starts.at(|i| offsets[i] + column * inner[i]),
                 inner,
                 outer,
@@ -235,8 +284,37 @@ impl<const N: usize> Plan<N> {
         }
     }
 
+    /// Whether the output's elements, in the plan's order, lie one after another.
+    fn output_is_dense(&self) -> bool {
+        let mut stride = self.element_bytes[0];
+        self.sizes.iter().zip(&self.strides).rev().all(|(size, strides)| {
+            let dense = strides[0] == stride;
+            stride *= size;
+            dense
+        })
+    }
+
+    /// [`Plan::range`] with the output by way of a stream, for a dense output.
+    fn range_streamed(
+        &self,
+        starts: Starts<N>,
+        start: usize,
+        end: usize,
+        body: &(dyn Fn(&Tile<N>) + Sync),
+    ) {
+        let width = self.element_bytes[0];
+        let mut to = stream::Stream::new(starts.0[0].wrapping_add(start * width));
+        self.range(starts, start, end, stream::ROOM / width, &mut |tile| {
+            tile.pointers[0] = to.room();
+            tile.outer[0] = tile.len * width;
+            body(tile);
+            // SAFETY: the body has written the whole tile, at most `ROOM` bytes, row after row as in the dense output.
+            unsafe { to.advance(tile.rows * tile.len * width) };
+        });
+    }
+
     /// Byte offsets of index `index` into the first `dims` dimensions.
-    fn offsets(&self, mut index: usize, dims: usize) -> [usize; N] {
+    pub(super) fn offsets(&self, mut index: usize, dims: usize) -> [usize; N] {
         let mut offsets = [0; N];
         for d in (0..dims).rev() {
             let at = index % self.sizes[d];
@@ -248,8 +326,23 @@ impl<const N: usize> Plan<N> {
         offsets
     }
 
+    /// The dimensions other than `across` and the last.
+    pub(super) fn without(&self, across: usize) -> Plan<N> {
+        let mut rest = Plan {
+            sizes: self.sizes.clone(),
+            strides: self.strides.clone(),
+            element_bytes: self.element_bytes,
+            numel: 0,
+        };
+        rest.sizes.pop();
+        rest.strides.pop();
+        rest.sizes.remove(across);
+        rest.strides.remove(across);
+        rest
+    }
+
     /// Whether input `i` runs along dimension `d` while the output runs along the last.
-    fn runs_along(&self, i: usize, d: usize) -> bool {
+    pub(super) fn runs_along(&self, i: usize, d: usize) -> bool {
         let inner = self.strides[self.sizes.len() - 1][i];
         inner != 0 && inner != self.element_bytes[i] && self.strides[d][i] == self.element_bytes[i]
     }
@@ -262,56 +355,5 @@ impl<const N: usize> Plan<N> {
             return None;
         }
         (0..last).find(|&d| self.sizes[d] >= SMALLEST_TURN && (1..N).any(|i| self.runs_along(i, d)))
-    }
-
-    /// Runs over square blocks of (dimension `across`, last dimension), inputs that run along `across`
-    /// turned into buffers first.
-    fn run_turned(&self, starts: Starts<N>, across: usize, body: &(dyn Fn(&Tile<N>) + Sync)) {
-        let last = self.sizes.len() - 1;
-        let widest = self.element_bytes.iter().copied().max().unwrap_or(8);
-        let edge = turn::edge(widest);
-        let (down, along) = (self.sizes[across].div_ceil(edge), self.sizes[last].div_ceil(edge));
-        let mut rest = Plan {
-            sizes: self.sizes.clone(),
-            strides: self.strides.clone(),
-            element_bytes: self.element_bytes,
-            numel: 0,
-        };
-        rest.sizes.truncate(last);
-        rest.strides.truncate(last);
-        rest.sizes.remove(across);
-        rest.strides.remove(across);
-        let batches: usize = rest.sizes.iter().product();
-        let (inner, outer) = (self.strides[last], self.strides[across]);
-        let turned: [bool; N] = std::array::from_fn(|i| i > 0 && self.runs_along(i, across));
-        parallel::split(batches * down * along, (GRAIN / (edge * edge)).max(1), |blocks| {
-            let mut buffers = [const { turn::Buffer::new() }; N];
-            for block in blocks {
-                let (row, column) = (block / along % down * edge, block % along * edge);
-                let offsets = rest.offsets(block / along / down, rest.sizes.len());
-                let mut tile = Tile {
-                    pointers: starts.at(|i| offsets[i] + row * outer[i] + column * inner[i]),
-                    inner,
-                    outer,
-                    len: edge.min(self.sizes[last] - column),
-                    rows: edge.min(self.sizes[across] - row),
-                };
-                for i in 1..N {
-                    if turned[i] {
-                        let bytes = self.element_bytes[i];
-                        // SAFETY: the tile lies inside input `i` (the plan's dimensions are its layout's,
-                        // which dispatch checked against the storage), elements along `across` are
-                        // neighbours there, and the block is at most `edge` on a side.
-                        unsafe {
-                            buffers[i].turn(tile.pointers[i], inner[i], bytes, tile.rows, tile.len);
-                        }
-                        tile.pointers[i] = buffers[i].start();
-                        tile.inner[i] = bytes;
-                        tile.outer[i] = tile.len * bytes;
-                    }
-                }
-                body(&tile);
-            }
-        });
     }
 }

@@ -1,15 +1,19 @@
 //! Tensors as bundles of lines: every line along one dimension, for operands of one shape. What softmax and
-//! sorting iterate over. And moving short runs of floats between memory and arrays of what they are
-//! computed in.
+//! sorting iterate over. And moving floats between memory and buffers of what they are computed in.
 
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::real::Float;
+use super::real::{Float, Real};
+use super::stream;
 use crate::operand::{CpuLaunch, Operand};
 
-/// Elements handled at a time: a few vectors of every level.
-pub(super) const RUN: usize = 32;
+/// Elements computed in a buffer at a time: long enough for the compiler's vector loops, short enough for
+/// the first-level cache.
+pub(super) const SLICE: usize = 4096;
+
+/// Sums and extremes that are folded side by side: several vectors of every level.
+pub(super) const LANES: usize = 64;
 
 /// The lines of `N` operands of one shape along a dimension. Strides in bytes.
 #[derive(Clone, Debug)]
@@ -145,15 +149,80 @@ pub(super) unsafe fn write_run<T: Float>(to: *mut T, stride: usize, values: &[T:
     }
 }
 
-/// Adds up an array of lanes pairwise.
+/// Writes neighbouring floats, narrowed, by streaming stores where `streamed` (then `stream::fence` is due).
+///
+/// # Safety
+/// They must be writable.
 #[inline(always)]
-pub(super) fn add_lanes<R: super::real::Real, const N: usize>(mut lanes: [R; N]) -> R {
-    let mut width = N / 2;
+pub(super) unsafe fn write_slice<T: Float>(to: *mut T, values: &[T::Wide], streamed: bool) {
+    const PIECE: usize = 512;
+    // SAFETY: every index is below `values.len()`; the caller vouches for those elements.
+    unsafe {
+        if !streamed {
+            return write_run(to, size_of::<T>(), values);
+        }
+        let mut narrow = [T::ZERO; PIECE];
+        for (i, piece) in values.chunks(PIECE).enumerate() {
+            for (narrow, &value) in narrow.iter_mut().zip(piece) {
+                *narrow = T::narrow(value);
+            }
+            let bytes = size_of_val(piece) / size_of::<T::Wide>() * size_of::<T>();
+            stream::copy(to.add(i * PIECE).cast(), narrow.as_ptr().cast(), bytes);
+        }
+    }
+}
+
+/// Calls `body(at, count)` on the slices, of at most [`SLICE`] elements, of `len` elements.
+#[inline(always)]
+pub(super) fn slices(len: usize, mut body: impl FnMut(usize, usize)) {
+    let mut at = 0;
+    while at < len {
+        let count = SLICE.min(len - at);
+        body(at, count);
+        at += count;
+    }
+}
+
+/// Folds neighbouring elements, the i-th into lane i modulo [`LANES`], and the lanes pairwise with `join`.
+///
+/// # Safety
+/// `len` elements from `x` must be readable.
+#[inline(always)]
+pub(super) unsafe fn fold<T: Float>(
+    x: *const T,
+    len: usize,
+    empty: T::Wide,
+    add: impl Fn(T::Wide, T::Wide) -> T::Wide,
+    join: impl Fn(T::Wide, T::Wide) -> T::Wide,
+) -> T::Wide {
+    let mut lanes = [empty; LANES];
+    let whole = len / LANES * LANES;
+    // SAFETY: every index is below `len`; the caller vouches for those elements.
+    unsafe {
+        let mut at = 0;
+        while at < whole {
+            for (j, lane) in lanes.iter_mut().enumerate() {
+                *lane = add(*lane, (*x.add(at + j)).widen());
+            }
+            at += LANES;
+        }
+        for (j, lane) in lanes.iter_mut().enumerate().take(len - whole) {
+            *lane = add(*lane, (*x.add(whole + j)).widen());
+        }
+    }
+    let mut width = LANES / 2;
     while width > 0 {
         for j in 0..width {
-            lanes[j] = lanes[j] + lanes[j + width];
+            lanes[j] = join(lanes[j], lanes[j + width]);
         }
         width /= 2;
     }
     lanes[0]
+}
+
+/// The sum of a buffer.
+#[inline(always)]
+pub(super) fn sum<R: Real>(values: &[R]) -> R {
+    // SAFETY: the elements of a slice.
+    unsafe { fold(values.as_ptr(), values.len(), R::ZERO, |a, b| a + b, |a, b| a + b) }
 }

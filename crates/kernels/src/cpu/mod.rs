@@ -32,6 +32,7 @@ pub mod select;
 pub mod simd;
 pub mod softmax;
 pub mod sort;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod turn;

@@ -2,16 +2,18 @@
 //! and written within the cache, one after another; otherwise neighbouring lines go side by side, down a
 //! block of columns.
 //!
-//! In-place use is fine. Sums run in fixed lanes, so results do not depend on the number of threads.
+//! In-place use is fine. Sums run in fixed lanes, so results do not depend on the number of threads. Large
+//! outputs are written around the caches (`stream.rs`).
 
 use plimsoll_core::Result;
 
 use super::input_dtype;
 use super::iterate::GRAIN;
-use super::lines::{Lines, RUN, add_lanes, read_run, write_run};
+use super::lines::{Lines, SLICE, fold, read_run, slices, sum, write_run, write_slice};
 use super::map::{check, operands};
 use super::real::{Float, Real, match_float};
 use super::simd::{self, Level, LevelKernel};
+use super::stream;
 use crate::element::Element;
 use crate::operand::CpuLaunch;
 use crate::parallel;
@@ -41,11 +43,16 @@ pub fn log_softmax_backward(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
 
 /// What is done to a line, or to a block of lines side by side.
 trait Normalize<const N: usize> {
-    /// One contiguous line of `len` elements.
+    /// One contiguous line of `len` elements, by way of `buffer`, streamed if `streamed`.
     ///
     /// # Safety
     /// The pointers (output first) must be good for `len` elements of `T`.
-    unsafe fn line<L: Level, T: Float>(pointers: [*mut T; N], len: usize);
+    unsafe fn line<L: Level, T: Float>(
+        pointers: [*mut T; N],
+        len: usize,
+        buffer: &mut [T::Wide; SLICE],
+        streamed: bool,
+    );
 
     /// `columns` lines (at most [`COLUMNS`]), `across` bytes apart, of `len` elements `down` bytes apart.
     ///
@@ -76,8 +83,10 @@ fn run<T: Float, K: Normalize<N>, const N: usize>(
         return Ok(());
     }
     if lines.len == 1 || lines.strides == [size_of::<T>(); N] {
+        let streamed = stream::is_streamed(&all);
         parallel::split(lines.count, (GRAIN / lines.len).max(1), |range| {
-            simd::dispatch_level(LineRange::<T, K, N>(&lines, range, std::marker::PhantomData));
+            let kernel = std::marker::PhantomData;
+            simd::dispatch_level(LineRange::<T, K, N> { lines: &lines, range, streamed, kernel });
         });
         return Ok(());
     }
@@ -99,20 +108,26 @@ fn run<T: Float, K: Normalize<N>, const N: usize>(
     Ok(())
 }
 
-struct LineRange<'a, T, K, const N: usize>(
-    &'a Lines<N>,
-    std::ops::Range<usize>,
-    std::marker::PhantomData<(T, K)>,
-);
+struct LineRange<'a, T, K, const N: usize> {
+    lines: &'a Lines<N>,
+    range: std::ops::Range<usize>,
+    streamed: bool,
+    kernel: std::marker::PhantomData<(T, K)>,
+}
 
 impl<T: Float, K: Normalize<N>, const N: usize> LevelKernel for LineRange<'_, T, K, N> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
-        let LineRange(lines, range, _) = self;
+        let LineRange { lines, range, streamed, .. } = self;
+        let mut buffer = [T::Wide::ZERO; SLICE];
         for index in range {
+            let line = lines.line(index).map(|p| p.cast());
             // SAFETY: a line of the operands, which `run` checked to hold `T` and to be contiguous.
-            unsafe { K::line::<L, T>(lines.line(index).map(|p| p.cast()), lines.len) }
+            unsafe { K::line::<L, T>(line, lines.len, &mut buffer, streamed) }
+        }
+        if streamed {
+            stream::fence();
         }
     }
 }
@@ -135,73 +150,54 @@ impl<T: Float, K: Normalize<N>, const N: usize> LevelKernel for Block<'_, T, K, 
     }
 }
 
-/// Calls `body(at, count)` on runs of at most [`RUN`] of `len` elements.
-#[inline(always)]
-fn runs(len: usize, mut body: impl FnMut(usize, usize)) {
-    let mut at = 0;
-    while at + RUN <= len {
-        body(at, RUN);
-        at += RUN;
-    }
-    if at < len {
-        body(at, len - at);
-    }
-}
-
 #[inline(always)]
 fn larger<R: Real>(a: R, b: R) -> R {
     // A NaN is left for the exponentials to carry.
     if b > a { b } else { a }
 }
 
+/// exp(x - top) of neighbouring elements.
+///
+/// # Safety
+/// As many elements as there are values must be readable.
+#[inline(always)]
+unsafe fn exponentials<L: Level, T: Float>(x: *const T, top: T::Wide, values: &mut [T::Wide]) {
+    for (i, value) in values.iter_mut().enumerate() {
+        // SAFETY: below the number of values.
+        *value = (unsafe { *x.add(i) }.widen() - top).exp::<L>();
+    }
+}
+
 impl<const LOG: bool> Normalize<2> for Forward<LOG> {
     #[inline(always)]
-    unsafe fn line<L: Level, T: Float>([out, x]: [*mut T; 2], len: usize) {
-        let width = size_of::<T>();
-        // Where results are as precise as what they are computed in, the output holds the exponentials
-        // between the passes; otherwise they are computed again.
-        let keeps = !LOG && width == size_of::<T::Wide>();
-        let zero = T::Wide::ZERO;
-        let mut tops = [-T::Wide::INFINITY; RUN];
-        let mut run = [zero; RUN];
-        // SAFETY: runs are inside the line, for which the caller vouches.
-        runs(len, |at, count| unsafe {
-            read_run(x.add(at), width, &mut run[..count]);
-            for (top, &value) in tops.iter_mut().zip(&run[..count]) {
-                *top = larger(*top, value);
-            }
+    unsafe fn line<L: Level, T: Float>(
+        [out, x]: [*mut T; 2],
+        len: usize,
+        buffer: &mut [T::Wide; SLICE],
+        streamed: bool,
+    ) {
+        // SAFETY: the caller vouches for the line.
+        let top = unsafe { fold(x, len, -T::Wide::INFINITY, larger, larger) };
+        let mut total = 0.0;
+        // SAFETY: slices are inside the line, for which the caller vouches.
+        slices(len, |at, count| unsafe {
+            exponentials::<L, T>(x.add(at), top, &mut buffer[..count]);
+            total += sum(&buffer[..count]).to_f64();
         });
-        let top = tops.iter().fold(tops[0], |a, &b| larger(a, b));
-        let mut sums = [zero; RUN];
-        // SAFETY: as above.
-        runs(len, |at, count| unsafe {
-            read_run(x.add(at), width, &mut run[..count]);
-            for value in &mut run[..count] {
-                *value = (*value - top).exp::<L>();
+        let (scale, shift) = (T::Wide::of(1.0 / total), T::Wide::of(total).ln::<L>());
+        // SAFETY: as above. In a line of one slice the exponentials are still in the buffer.
+        slices(len, |at, count| unsafe {
+            let values = &mut buffer[..count];
+            if LOG {
+                read_run(x.add(at), size_of::<T>(), values);
+                values.iter_mut().for_each(|value| *value = *value - top - shift);
+            } else {
+                if len > SLICE {
+                    exponentials::<L, T>(x.add(at), top, values);
+                }
+                values.iter_mut().for_each(|value| *value = *value * scale);
             }
-            for (sum, &value) in sums.iter_mut().zip(&run[..count]) {
-                *sum = *sum + value;
-            }
-            if keeps {
-                write_run(out.add(at), width, &run[..count]);
-            }
-        });
-        let sum = add_lanes(sums);
-        let (scale, shift) = (T::Wide::ONE / sum, if LOG { sum.ln::<L>() } else { zero });
-        let from = if keeps { out } else { x };
-        // SAFETY: as above.
-        runs(len, |at, count| unsafe {
-            read_run(from.add(at), width, &mut run[..count]);
-            for value in &mut run[..count] {
-                *value = if LOG {
-                    *value - top - shift
-                } else if keeps {
-                    *value * scale
-                } else {
-                    (*value - top).exp::<L>() * scale
-                };
-            }
-            write_run(out.add(at), width, &run[..count]);
+            write_slice(out.add(at), values, streamed);
         });
     }
 
@@ -259,27 +255,29 @@ fn gradient<L: Level, R: Real, const LOG: bool>(grad: R, y: R, sum: R) -> R {
 
 impl<const LOG: bool> Normalize<3> for Backward<LOG> {
     #[inline(always)]
-    unsafe fn line<L: Level, T: Float>([out, grad, y]: [*mut T; 3], len: usize) {
-        let width = size_of::<T>();
-        let zero = T::Wide::ZERO;
-        let (mut g, mut v, mut sums) = ([zero; RUN], [zero; RUN], [zero; RUN]);
-        // SAFETY: runs are inside the line, for which the caller vouches.
-        runs(len, |at, count| unsafe {
-            read_run(grad.add(at), width, &mut g[..count]);
-            read_run(y.add(at), width, &mut v[..count]);
-            for ((sum, &g), &y) in sums.iter_mut().zip(&g[..count]).zip(&v[..count]) {
-                *sum = *sum + term::<_, LOG>(g, y);
+    unsafe fn line<L: Level, T: Float>(
+        [out, grad, y]: [*mut T; 3],
+        len: usize,
+        buffer: &mut [T::Wide; SLICE],
+        streamed: bool,
+    ) {
+        let mut total = 0.0;
+        // SAFETY: slices are inside the line, for which the caller vouches.
+        slices(len, |at, count| unsafe {
+            for (i, value) in buffer[..count].iter_mut().enumerate() {
+                let (g, y) = (*grad.add(at + i), *y.add(at + i));
+                *value = term::<_, LOG>(g.widen(), y.widen());
             }
+            total += sum(&buffer[..count]).to_f64();
         });
-        let sum = add_lanes(sums);
+        let total = T::Wide::of(total);
         // SAFETY: as above.
-        runs(len, |at, count| unsafe {
-            read_run(grad.add(at), width, &mut g[..count]);
-            read_run(y.add(at), width, &mut v[..count]);
-            for (g, &y) in g[..count].iter_mut().zip(&v[..count]) {
-                *g = gradient::<L, _, LOG>(*g, y, sum);
+        slices(len, |at, count| unsafe {
+            for (i, value) in buffer[..count].iter_mut().enumerate() {
+                let (g, y) = (*grad.add(at + i), *y.add(at + i));
+                *value = gradient::<L, _, LOG>(g.widen(), y.widen(), total);
             }
-            write_run(out.add(at), width, &g[..count]);
+            write_slice(out.add(at), &buffer[..count], streamed);
         });
     }
 

@@ -7,9 +7,10 @@ use plimsoll_core::{Error, Result};
 use super::rows::{RowSet, Scratch, copy_bytes};
 use super::{moment, rows};
 use crate::cpu::iterate::GRAIN;
-use crate::cpu::lines::{RUN, add_lanes, read_run, write_run};
+use crate::cpu::lines::{SLICE, slices, sum, write_slice};
 use crate::cpu::real::{Float, Real, match_float};
 use crate::cpu::simd::{self, Level, LevelKernel};
+use crate::cpu::stream;
 use crate::element::Element;
 use crate::operand::{CpuLaunch, Meta};
 use crate::parallel;
@@ -114,16 +115,20 @@ fn backward<T: Float>(
     let weight = scratch.whole::<T>(launch, launch.inputs.get(4), len)?;
     let out_bytes = out.as_ref().map_or(0, RowSet::copy_bytes);
     let sizes = [grad.copy_bytes(), x.copy_bytes(), out_bytes];
-    let buffers = scratch.slots(chunks, sizes)?;
+    let copies = scratch.slots(chunks, sizes)?;
     let sums = if wanted.weight || wanted.bias {
         let start = scratch.take(chunks * 2 * len * size_of::<T::Wide>())?.cast::<T::Wide>();
         Sums { start, len }
     } else {
         Sums { start: std::ptr::null_mut(), len }
     };
+    let streamed = wanted.input
+        && out_bytes == 0
+        && stream::is_streamed(&[launch.outputs[0], launch.inputs[0], launch.inputs[1]]);
     parallel::fork(chunks, |chunk| {
-        let [grad_buffer, x_buffer, out_buffer] = buffers.slot(chunk);
+        let [grad_buffer, x_buffer, out_buffer] = copies.slot(chunk);
         let [weight_sums, bias_sums] = sums.rows(chunk);
+        let mut buffers = [[T::Wide::ZERO; SLICE]; 2];
         if !weight_sums.is_null() {
             // SAFETY: this chunk's own rows of the workspace, `2 * len` long together.
             unsafe { std::slice::from_raw_parts_mut(weight_sums, 2 * len).fill(T::Wide::ZERO) };
@@ -143,11 +148,16 @@ fn backward<T: Float>(
                     weight_sums,
                     bias_sums,
                     len,
+                    buffers: &mut buffers,
+                    streamed,
                 });
                 if let (Some(out), Some(to)) = (&out, to) {
                     out.put_back(row, to);
                 }
             }
+        }
+        if streamed {
+            stream::fence();
         }
     });
     let rest = &launch.outputs[usize::from(wanted.input)..];
@@ -179,7 +189,7 @@ fn add_up<R: Real>(
 }
 
 /// One contiguous row; `weight`, `out` and the sums may be null.
-struct Row<T: Float> {
+struct Row<'a, T: Float> {
     grad: *const T,
     x: *const T,
     weight: *const T,
@@ -189,88 +199,79 @@ struct Row<T: Float> {
     weight_sums: *mut T::Wide,
     bias_sums: *mut T::Wide,
     len: usize,
+    buffers: &'a mut [[T::Wide; SLICE]; 2],
+    streamed: bool,
 }
 
-impl<T: Float> Row<T> {
-    /// The run at `at`: gradients, normalized inputs and weights (ones if there are none).
-    ///
-    /// # Safety
-    /// The row's pointers must be good for `len` elements, and the run inside it.
-    #[inline(always)]
-    unsafe fn run_at(&self, at: usize, count: usize, [g, h, w]: [&mut [T::Wide; RUN]; 3]) {
-        let width = size_of::<T>();
-        // SAFETY: handed on from the caller.
-        unsafe {
-            read_run(self.grad.add(at), width, &mut g[..count]);
-            read_run(self.x.add(at), width, &mut h[..count]);
-            if !self.weight.is_null() {
-                read_run(self.weight.add(at), width, &mut w[..count]);
-            }
-        }
-        for h in &mut h[..count] {
-            *h = (*h - self.mean) * self.rstd;
-        }
-    }
-}
-
-impl<T: Float> LevelKernel for Row<T> {
+impl<T: Float> LevelKernel for Row<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
-        let (zero, one) = (T::Wide::ZERO, T::Wide::ONE);
-        let (mut g, mut h, mut w) = ([zero; RUN], [zero; RUN], [one; RUN]);
-        let (mut sums, mut products) = ([zero; RUN], [zero; RUN]);
-        let mut at = 0;
-        while at < self.len {
-            let count = RUN.min(self.len - at);
-            // SAFETY: `backward` hands in rows of `len` elements.
-            unsafe { self.run_at(at, count, [&mut g, &mut h, &mut w]) };
-            for j in 0..count {
-                let scaled = g[j] * w[j];
-                sums[j] = sums[j] + scaled;
-                products[j] = scaled.mul_add::<L>(h[j], products[j]);
+        let Row { grad, x, weight, mean, rstd, len, .. } = self;
+        let [g, h] = self.buffers;
+        // Gradients and normalized inputs of a slice.
+        let load = |at: usize, g: &mut [T::Wide], h: &mut [T::Wide]| {
+            for (i, (g, h)) in g.iter_mut().zip(h).enumerate() {
+                // SAFETY: `backward` hands in rows of `len` elements, and slices are inside them.
+                unsafe {
+                    *g = (*grad.add(at + i)).widen();
+                    *h = ((*x.add(at + i)).widen() - mean) * rstd;
+                }
             }
+        };
+        let scale = |at: usize, g: &mut [T::Wide]| {
+            if !weight.is_null() {
+                for (i, g) in g.iter_mut().enumerate() {
+                    // SAFETY: as above; the weight is as long as a row.
+                    *g = *g * unsafe { *weight.add(at + i) }.widen();
+                }
+            }
+        };
+        let (mut total, mut product) = (0.0, 0.0);
+        slices(len, |at, count| {
+            let (g, h) = (&mut g[..count], &mut h[..count]);
+            load(at, g, h);
             if !self.weight_sums.is_null() {
                 // SAFETY: this chunk's sums are `len` long.
                 unsafe {
-                    add_products::<T::Wide>(self.weight_sums.add(at), &g[..count], &h[..count])
-                };
-                // SAFETY: as above.
-                unsafe {
-                    add_products::<T::Wide>(self.bias_sums.add(at), &g[..count], &[one; RUN])
+                    add_products::<L, _>(self.weight_sums.add(at), self.bias_sums.add(at), g, h)
                 };
             }
-            at += count;
-        }
+            if !self.out.is_null() {
+                scale(at, g);
+                total += sum(g).to_f64();
+                h.iter_mut().zip(&*g).for_each(|(h, &g)| *h = *h * g);
+                product += sum(h).to_f64();
+            }
+        });
         if self.out.is_null() {
             return;
         }
-        let share = one / T::Wide::of(self.len as f64);
-        let (mean, product) = (add_lanes(sums) * share, add_lanes(products) * share);
-        at = 0;
-        while at < self.len {
-            let count = RUN.min(self.len - at);
-            // SAFETY: `backward` hands in rows of `len` elements.
-            unsafe {
-                self.run_at(at, count, [&mut g, &mut h, &mut w]);
-                for j in 0..count {
-                    g[j] = self.rstd * (g[j] * w[j] - mean - h[j] * product);
-                }
-                write_run(self.out.add(at), size_of::<T>(), &g[..count]);
+        let (total, product) = (T::Wide::of(total / len as f64), T::Wide::of(product / len as f64));
+        slices(len, |at, count| {
+            let (g, h) = (&mut g[..count], &mut h[..count]);
+            load(at, g, h);
+            scale(at, g);
+            for (g, &h) in g.iter_mut().zip(&*h) {
+                *g = rstd * (*g - total - h * product);
             }
-            at += count;
-        }
+            // SAFETY: the output's row is as long as the others.
+            unsafe { write_slice(self.out.add(at), g, self.streamed) };
+        });
     }
 }
 
-/// `sums[i] += a[i] * b[i]`.
+/// `products[i] += g[i] * h[i]` and `sums[i] += g[i]`.
 ///
 /// # Safety
-/// As many sums as `a` is long must be writable.
+/// As many of both as `g` is long must be writable.
 #[inline(always)]
-unsafe fn add_products<R: Real>(sums: *mut R, a: &[R], b: &[R]) {
-    for (i, (&a, &b)) in a.iter().zip(b).enumerate() {
-        // SAFETY: i is below `a.len()`.
-        unsafe { *sums.add(i) = *sums.add(i) + a * b };
+unsafe fn add_products<L: Level, R: Real>(products: *mut R, sums: *mut R, g: &[R], h: &[R]) {
+    for (i, (&g, &h)) in g.iter().zip(h).enumerate() {
+        // SAFETY: i is below `g.len()`.
+        unsafe {
+            *products.add(i) = g.mul_add::<L>(h, *products.add(i));
+            *sums.add(i) = *sums.add(i) + g;
+        }
     }
 }

@@ -12,9 +12,10 @@ pub use backward::{LayerNormGrads, layer_norm_backward, layer_norm_backward_work
 use rows::{RowSet, Scratch, load_real, store_real};
 
 use super::iterate::GRAIN;
-use super::lines::{RUN, add_lanes, read_run, write_run};
+use super::lines::{SLICE, fold, slices, write_slice};
 use super::real::{Float, Real, match_float};
 use super::simd::{self, Level, LevelKernel};
+use super::stream;
 use crate::element::Element;
 use crate::operand::{CpuLaunch, Meta, Operand};
 use crate::parallel;
@@ -74,8 +75,11 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> 
     let slots = slots(x.len * x.count).min(x.count);
     let buffers = scratch.slots(slots, [x.copy_bytes(), y.copy_bytes()])?;
     let moments = launch.outputs.get(1).zip(launch.outputs.get(2));
+    let streamed =
+        stream::is_streamed(&[launch.outputs[0], launch.inputs[0]]) && y.copy_bytes() == 0;
     parallel::fork(slots, |slot| {
         let [x_buffer, y_buffer] = buffers.slot(slot);
+        let mut buffer = [T::Wide::ZERO; SLICE];
         for row in parallel::part_range(x.count, slots, slot) {
             // SAFETY: rows of this launch's operands, slots are per part, and parts have their own rows.
             unsafe {
@@ -87,6 +91,8 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> 
                     bias: bias.get(),
                     len: x.len,
                     eps: args.eps,
+                    buffer: &mut buffer,
+                    streamed,
                 });
                 y.put_back(row, to);
                 if let Some((mean_out, rstd_out)) = moments {
@@ -94,6 +100,9 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> 
                     store_real(rstd_out, row, rstd);
                 }
             }
+        }
+        if streamed {
+            stream::fence();
         }
     });
     Ok(())
@@ -114,86 +123,73 @@ fn empty_rows(launch: &CpuLaunch<'_>) -> Result<()> {
 }
 
 /// Normalizes one contiguous row; weight and bias may be null.
-struct Row<T> {
+struct Row<'a, T: Float> {
     x: *const T,
     y: *mut T,
     weight: *const T,
     bias: *const T,
     len: usize,
     eps: f64,
+    buffer: &'a mut [T::Wide; SLICE],
+    streamed: bool,
 }
 
-impl<T: Float> LevelKernel for Row<T> {
+impl<T: Float> LevelKernel for Row<'_, T> {
     type Output = (f64, f64);
     #[inline(always)]
     fn run<L: Level>(self) -> (f64, f64) {
-        let Row { x, y, weight, bias, len, eps } = self;
-        let (zero, width) = (T::Wide::ZERO, size_of::<T>());
-        let mut run = [zero; RUN];
+        let Row { x, y, weight, bias, len, eps, buffer, streamed } = self;
         // SAFETY: `forward` hands in rows of `len` elements; weight and bias are that long or null.
-        let sum = unsafe { sum_row(x, len, |value: T::Wide| value) };
-        let mean = sum / len as f64;
+        let total = unsafe { sum_row(x, len, |sum, value| sum + value) };
+        let mean = total / len as f64;
         let center = T::Wide::of(mean);
         // SAFETY: as above.
         let squares = unsafe {
-            sum_row(x, len, |value: T::Wide| {
+            sum_row(x, len, |sum, value| {
                 let off = value - center;
-                off * off
+                off.mul_add::<L>(off, sum)
             })
         };
         // The rounding of the mean to `Wide` adds its square to the variance; far below its error.
         let rstd = 1.0 / (squares / len as f64 + eps).sqrt();
         let scale = T::Wide::of(rstd);
-        let (mut w, mut b) = ([T::Wide::ONE; RUN], [zero; RUN]);
-        let mut at = 0;
-        while at < len {
-            let count = RUN.min(len - at);
-            // SAFETY: as above; `at + count` is at most `len`.
-            unsafe {
-                read_run(x.add(at), width, &mut run[..count]);
-                if !weight.is_null() {
-                    read_run(weight.add(at), width, &mut w[..count]);
-                }
-                if !bias.is_null() {
-                    read_run(bias.add(at), width, &mut b[..count]);
-                }
-                for j in 0..count {
-                    run[j] = ((run[j] - center) * scale).mul_add::<L>(w[j], b[j]);
-                }
-                write_run(y.add(at), width, &run[..count]);
+        // SAFETY: as above; slices are inside the row.
+        slices(len, |at, count| unsafe {
+            let values = &mut buffer[..count];
+            for (i, value) in values.iter_mut().enumerate() {
+                *value = ((*x.add(at + i)).widen() - center) * scale;
             }
-            at += count;
-        }
+            if !weight.is_null() {
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = *value * (*weight.add(at + i)).widen();
+                }
+            }
+            if !bias.is_null() {
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = *value + (*bias.add(at + i)).widen();
+                }
+            }
+            write_slice(y.add(at), values, streamed);
+        });
         (mean, rstd)
     }
 }
 
-/// The sum of `f` over a contiguous row, in f64 over blocks of lanes.
+/// The sum over a contiguous row of what `add` adds to a lane for each element; lanes of slices joined in f64.
 ///
 /// # Safety
 /// `len` elements from `x` must be readable.
 #[inline(always)]
-unsafe fn sum_row<T: Float>(x: *const T, len: usize, f: impl Fn(T::Wide) -> T::Wide) -> f64 {
-    const BLOCK: usize = 64 * RUN;
-    let zero = T::Wide::ZERO;
-    let (mut total, mut start) = (0.0, 0);
-    let mut run = [zero; RUN];
-    while start < len {
-        let end = len.min(start + BLOCK);
-        let mut sums = [zero; RUN];
-        let mut at = start;
-        while at < end {
-            let count = RUN.min(end - at);
-            // SAFETY: below `len`; the caller vouches for those elements.
-            unsafe { read_run(x.add(at), size_of::<T>(), &mut run[..count]) };
-            for (sum, &value) in sums.iter_mut().zip(&run[..count]) {
-                *sum = *sum + f(value);
-            }
-            at += count;
-        }
-        total += add_lanes(sums).to_f64();
-        start = end;
-    }
+unsafe fn sum_row<T: Float>(
+    x: *const T,
+    len: usize,
+    add: impl Fn(T::Wide, T::Wide) -> T::Wide,
+) -> f64 {
+    let mut total = 0.0;
+    // SAFETY: slices are inside the row; the caller vouches for it.
+    slices(len, |at, count| unsafe {
+        total += fold(x.add(at), count, T::Wide::ZERO, &add, |a, b| a + b).to_f64();
+    });
     total
 }
 
