@@ -1,0 +1,110 @@
+//! What the rules know about a file: its scopes flattened into items and expressions (`scope`, `flatten`), the regions and
+//! loops around each item (`region`, `loops`), what imported names mean (`imports`), classes (`class`), and what names hold
+//! (`value`, `infer`, `bindings`). It records facts; judging them is the rules' work.
+
+mod bindings;
+mod class;
+pub(crate) mod expression;
+mod flatten;
+mod grad;
+mod imports;
+mod infer;
+mod loops;
+mod names;
+mod region;
+mod scope;
+mod tensor_calls;
+mod value;
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
+use ruff_python_ast::{Expr, ExprCall, Stmt};
+
+pub(crate) use class::Class;
+pub(crate) use grad::{Grad, backward_roots, is_backward};
+pub(crate) use imports::Imports;
+pub(crate) use loops::{Loop, is_optimizer_step};
+pub(crate) use names::{is_loss, is_optimizer as is_optimizer_name, is_recurrent};
+pub(crate) use region::{Meaning, Region};
+pub(crate) use scope::{Binding, How, Scope, ScopeKind};
+pub(crate) use tensor_calls::{CONSTANT_CREATORS, RANDOM_CREATORS};
+pub(crate) use value::{Graph, Module, Place, Value};
+
+/// A parsed file with everything that rules ask about.
+#[derive(Debug)]
+pub(crate) struct File<'a> {
+    pub(crate) imports: Imports,
+    pub(crate) scopes: Vec<Scope<'a>>,
+    pub(crate) classes: Vec<Class<'a>>,
+    /// Calls by the last part of the called name: scope and node.
+    calls: HashMap<&'a str, Vec<(usize, usize)>>,
+    /// Paths whose parameters are frozen somewhere in the file.
+    pub(crate) frozen: HashSet<String>,
+    /// The default device or tensor type is changed, so that creation places nothing for certain.
+    pub(crate) default_device_changed: bool,
+    /// How deep the present inference is; see `infer`.
+    depth: Cell<u32>,
+}
+
+impl<'a> File<'a> {
+    pub(crate) fn new(body: &'a [Stmt]) -> File<'a> {
+        let (scopes, classes) = flatten::flatten(body);
+        let imports = Imports::read(&scopes);
+        let mut file = File {
+            imports,
+            scopes,
+            classes,
+            calls: HashMap::new(),
+            frozen: HashSet::new(),
+            default_device_changed: false,
+            depth: Cell::new(0),
+        };
+        file.index_calls();
+        file.read_classes();
+        file.mark_regions();
+        file.describe_loops();
+        file.bind();
+        file
+    }
+
+    fn index_calls(&mut self) {
+        for (number, scope) in self.scopes.iter().enumerate() {
+            for (node, call) in scope.calls() {
+                if let Some(name) = expression::last_name(&call.func) {
+                    self.calls.entry(name).or_default().push((number, node));
+                }
+            }
+        }
+        for name in ["set_default_device", "set_default_tensor_type"] {
+            self.default_device_changed |= self.calls.contains_key(name);
+        }
+        self.frozen = grad::frozen(self);
+    }
+
+    /// Every call of a function or method by this name, as scope, node and call.
+    pub(crate) fn calls_of(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = (&Scope<'a>, usize, &'a ExprCall)> {
+        let found = self.calls.get(name).map(Vec::as_slice).unwrap_or_default();
+        found.iter().filter_map(|(scope, node)| {
+            let scope = &self.scopes[*scope];
+            Some((scope, *node, scope.nodes[*node].expr.as_call_expr()?))
+        })
+    }
+
+    pub(crate) fn calls_any(&self, name: &str) -> bool {
+        self.calls.contains_key(name)
+    }
+
+    /// The full dotted name behind an expression, through import aliases.
+    pub(crate) fn qualified(&self, expr: &Expr) -> Option<String> {
+        self.imports.qualified(expr)
+    }
+
+    /// The function called, by its full name.
+    pub(crate) fn callee(&self, call: &ExprCall) -> Option<String> {
+        self.imports.qualified(&call.func)
+    }
+}

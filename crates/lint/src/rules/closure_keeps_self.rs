@@ -1,0 +1,82 @@
+//! `closure-keeps-self`: an object stores a lambda or inner function that captures it. The cycle keeps the object and its model
+//! alive until Python's collector runs. Only where the closure reaches a model or the class is a module.
+
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+pub(crate) static RULE: Rule = Rule {
+    name: "closure-keeps-self",
+    code: "PLM008",
+    summary: "An object stores a closure that captures it, a cycle that is freed late",
+    pedantic: false,
+    page: include_str!("../../../../docs/lint/closure-keeps-self.md"),
+    check,
+};
+
+use super::{Check, Rule};
+use crate::model::expression::{any, holder_path, method, path};
+use crate::model::{Scope, Value};
+fn check(check: &mut Check<'_, '_>) {
+    let file = check.file;
+    for scope in &file.scopes {
+        let Some(class) = scope.class.filter(|_| scope.function().is_some()) else { continue };
+        for item in 0..scope.items.len() {
+            let Some((holder, closure)) = stored(scope, item) else { continue };
+            if !holder.starts_with("self.") {
+                continue;
+            }
+            let Some((range, what)) = capturing(check, scope, closure, item) else { continue };
+            let name = file.classes[class].name();
+            check.report(
+                range,
+                format!(
+                    "`{holder}` keeps a closure that captures `self`: the `{name}` and its `{what}` form a \
+                     cycle, which is freed only when Python's collector happens to run"
+                ),
+                "capture only what it needs, use `weakref.ref(self)`, or clear the closure when done",
+            );
+        }
+    }
+}
+
+/// What a statement stores on an object, and where.
+fn stored<'a>(scope: &Scope<'a>, item: usize) -> Option<(String, &'a Expr)> {
+    match scope.items[item].stmt {
+        Stmt::Assign(assign) => match &*assign.targets {
+            [target] => Some((holder_path(target)?, &assign.value)),
+            _ => None,
+        },
+        Stmt::Expr(expr) => {
+            let call = expr.value.as_call_expr()?;
+            let (receiver, "append" | "add" | "insert") = method(call)? else { return None };
+            Some((holder_path(receiver)?, call.arguments.args.last()?))
+        }
+        _ => None,
+    }
+}
+
+/// The closure's range and the memory that it reaches through `self`.
+fn capturing(
+    check: &Check<'_, '_>,
+    scope: &Scope<'_>,
+    closure: &Expr,
+    item: usize,
+) -> Option<(TextRange, String)> {
+    let Expr::Lambda(lambda) = closure else { return None };
+    let own = lambda.parameters.as_deref();
+    if own.is_some_and(|own| {
+        own.iter_non_variadic_params().any(|p| p.parameter.name.as_str() == "self")
+    }) {
+        return None;
+    }
+    let mut reached = None;
+    any(&lambda.body, &mut |expr| {
+        let Some(path) = path(expr).filter(|path| path.starts_with("self.")) else { return false };
+        let attribute: String = path.split('.').take(2).collect::<Vec<_>>().join(".");
+        if let Value::Module(_) = check.file.value_at(scope, &attribute, item) {
+            reached = Some(attribute.clone());
+        }
+        reached.is_some()
+    });
+    Some((closure.range(), reached?))
+}

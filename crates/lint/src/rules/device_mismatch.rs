@@ -1,0 +1,114 @@
+//! `device-mismatch`: two tensors, or a module and its input, whose places are both written in this function and differ. Silent
+//! as soon as one of them is a variable, a number in a tensor, or decided by a default.
+
+use ruff_python_ast::{Expr, ExprCall};
+use ruff_text_size::{Ranged, TextRange};
+
+pub(crate) static RULE: Rule = Rule {
+    name: "device-mismatch",
+    code: "PLM019",
+    summary: "Tensors on different devices meet in one operation",
+    pedantic: false,
+    page: include_str!("../../../../docs/lint/device-mismatch.md"),
+    check,
+};
+
+use super::{Check, Rule};
+use crate::model::expression::{method, path};
+use crate::model::{Place, Scope, Value};
+fn check(check: &mut Check<'_, '_>) {
+    let file = check.file;
+    if file.default_device_changed {
+        return;
+    }
+    for scope in &file.scopes {
+        for (number, node) in scope.nodes.iter().enumerate() {
+            if scope.is_guarded(node.item) || scope.in_lambda(number) {
+                continue;
+            }
+            match node.expr {
+                Expr::BinOp(binary) => {
+                    let left = placed(check, scope, &binary.left, node.item);
+                    let right = placed(check, scope, &binary.right, node.item);
+                    meet(check, binary.range(), left, right);
+                }
+                Expr::Call(call) => called(check, scope, call, node.item),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A place that is certain, with the text of what lies there.
+fn placed(
+    check: &Check<'_, '_>,
+    scope: &Scope<'_>,
+    expr: &Expr,
+    item: usize,
+) -> Option<(String, Place)> {
+    // Only names: a value made on the spot is what `create-then-move` looks at.
+    let name = path(expr)?;
+    let made = scope.latest(&name, item)?;
+    // A binding in one arm of a branch, or an attribute, is not proof.
+    if name.contains('.') || !scope.dominates(made.item, item) {
+        return None;
+    }
+    match file_value(check, scope, &name, item) {
+        Value::Tensor(tensor)
+            if !tensor.scalar
+                && tensor.place != Place::Unknown
+                && tensor.place != Place::Chosen =>
+        {
+            Some((name, tensor.place))
+        }
+        Value::Module(module) if matches!(module.place, Place::Host | Place::Cuda) => {
+            Some((name, module.place))
+        }
+        _ => None,
+    }
+}
+
+fn file_value(check: &Check<'_, '_>, scope: &Scope<'_>, name: &str, item: usize) -> Value {
+    check.file.value_at(scope, name, item)
+}
+
+fn called(check: &mut Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, item: usize) {
+    let functions =
+        ["torch.matmul", "torch.mm", "torch.add", "torch.mul", "torch.bmm", "torch.cat"];
+    let full = check.file.callee(call);
+    if full.as_deref().is_some_and(|full| functions.contains(&full)) {
+        if let [left, right, ..] = &*call.arguments.args {
+            let (left, right) =
+                (placed(check, scope, left, item), placed(check, scope, right, item));
+            meet(check, call.range(), left, right);
+        }
+        return;
+    }
+    if method(call).is_none() && check.file.is_module(scope, &call.func, item) {
+        let module = placed(check, scope, &call.func, item);
+        let input = call.arguments.args.first().and_then(|input| placed(check, scope, input, item));
+        meet(check, call.range(), module, input);
+    }
+}
+
+fn meet(
+    check: &mut Check<'_, '_>,
+    range: TextRange,
+    left: Option<(String, Place)>,
+    right: Option<(String, Place)>,
+) {
+    let (Some((left, left_place)), Some((right, right_place))) = (left, right) else { return };
+    if left_place == right_place {
+        return;
+    }
+    let word = |place| if place == Place::Cuda { "a CUDA device" } else { "the host" };
+    check.report(
+        range,
+        format!(
+            "`{left}` lies on {} and `{right}` on {}: PyTorch raises a RuntimeError",
+            word(left_place),
+            word(right_place)
+        ),
+        "make or move both on one device",
+    );
+}

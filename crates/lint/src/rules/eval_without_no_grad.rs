@@ -1,0 +1,123 @@
+//! `eval-without-no-grad`: after `model.eval()` the model is called in a loop while autograd records. `eval()` changes layers, not
+//! autograd. Silent if gradients are used, if parameters are frozen, or if a caller in this file switches autograd off.
+
+use ruff_python_ast::Expr;
+use ruff_text_size::Ranged;
+
+pub(crate) static RULE: Rule = Rule {
+    name: "eval-without-no-grad",
+    code: "PLM004",
+    summary: "An evaluation loop records graphs that nobody uses",
+    pedantic: false,
+    page: include_str!("../../../../docs/lint/eval-without-no-grad.md"),
+    check,
+};
+
+use super::{Check, Rule};
+use crate::model::expression::{is_false, last_name, method, path, receiver};
+use crate::model::{Grad, Loop, Scope};
+fn check(check: &mut Check<'_, '_>) {
+    let file = check.file;
+    let library_switch = ["set_grad_enabled", "_set_grad_enabled"].iter().any(|name| {
+        file.calls_of(name).any(|(_, _, call)| call.arguments.args.first().is_some_and(is_false))
+    });
+    if library_switch {
+        return;
+    }
+    for scope in &file.scopes {
+        if scope.function().is_some() && file.called_without_grad(scope) {
+            continue;
+        }
+        let mut reported: Vec<usize> = Vec::new();
+        for (node, call) in scope.calls() {
+            let item = scope.nodes[node].item;
+            let Some(module) = path(&call.func) else { continue };
+            if scope.in_lambda(node) || !file.is_module(scope, &call.func, item) {
+                continue;
+            }
+            let Some(around) = scope.loops_of(item).find(|around| over_batches(around)) else {
+                continue;
+            };
+            let Some(eval) = mode_before(scope, &module, item) else { continue };
+            if file.grad(scope, item) == Grad::Off
+                || scope.regions_of(item).any(grad_unknown)
+                || uses_gradients(scope, around)
+                || file.frozen.contains(&module)
+                || reported.contains(&around.number)
+            {
+                continue;
+            }
+            if scope.class.is_some_and(|class| file.classes[class].is_module) {
+                continue;
+            }
+            reported.push(around.number);
+            let line = check.line(scope.nodes[eval].expr);
+            check.report(
+                call.range(),
+                format!(
+                    "`{module}` is called in a loop after `{module}.eval()` (line {line}) while autograd \
+                     records: every activation that a backward pass would need is kept until the output \
+                     is dropped (relied on: no `no_grad` or `inference_mode` around it, no backward pass in the loop)"
+                ),
+                "put the loop under `with torch.no_grad():` or `torch.inference_mode()`",
+            );
+        }
+    }
+}
+
+fn grad_unknown(region: crate::model::Region<'_>) -> bool {
+    use crate::model::Meaning;
+    matches!(region, crate::model::Region::With { meaning: Meaning::GradUnknown, .. })
+}
+
+/// A loop over a loader, by its name or its kind.
+fn over_batches(around: &Loop<'_>) -> bool {
+    around.loader.is_some()
+}
+
+/// The `eval()` in force at an item: the latest call of `eval` or `train` on the module is an `eval`.
+fn mode_before(scope: &Scope<'_>, module: &str, item: usize) -> Option<usize> {
+    let mut found = None;
+    for (node, call) in scope.calls() {
+        if scope.nodes[node].item > item || scope.exclusive(scope.nodes[node].item, item) {
+            continue;
+        }
+        let on_module = |receiver: &Expr| path(receiver).as_deref() == Some(module);
+        match method(call) {
+            Some((receiver, "eval")) if on_module(receiver) => found = Some(node),
+            Some((receiver, "train")) if on_module(receiver) => {
+                let off = call.arguments.args.first().is_some_and(is_false);
+                found = off.then_some(node);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A backward pass, gradients of inputs, or hooks: somebody wants the graph.
+fn uses_gradients(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
+    let outer = scope
+        .loops_of(around.item)
+        .last()
+        .map_or(around.item..around.end, |outer| outer.item..outer.end);
+    let wants = |name: &str| {
+        matches!(
+            name,
+            "backward"
+                | "grad"
+                | "requires_grad_"
+                | "jacobian"
+                | "vjp"
+                | "retain_grad"
+                | "manual_backward"
+        )
+    };
+    let calls = scope.calls_in(around.item..around.end).any(|(_, call)| {
+        last_name(&call.func).is_some_and(wants) || receiver(call, "attack").is_some()
+    });
+    let flags = scope.nodes_in(outer).iter().any(|node| {
+        matches!(node.expr, Expr::Attribute(attribute) if attribute.attr.as_str() == "requires_grad")
+    });
+    calls || flags
+}

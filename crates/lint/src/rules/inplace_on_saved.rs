@@ -1,0 +1,136 @@
+//! `inplace-on-saved`: an operation saved a value for backward, the value is then changed in place, and a backward pass follows.
+//! PyTorch raises in backward. Only operations that are known to save what they are given or what they return count.
+
+use ruff_python_ast::{Expr, Operator, Stmt};
+use ruff_text_size::{Ranged, TextRange};
+
+pub(crate) static RULE: Rule = Rule {
+    name: "inplace-on-saved",
+    code: "PLM006",
+    summary: "A value that backward needs is overwritten before backward runs",
+    pedantic: false,
+    page: include_str!("../../../../docs/lint/inplace-on-saved.md"),
+    check,
+};
+
+use super::evidence::{in_place_receiver, into_backward};
+use super::{Check, Rule};
+use crate::model::expression::{integer, last_name, method, path};
+use crate::model::{How, Scope, is_backward};
+/// Operations that save their result.
+const SAVE_RESULT: &[&str] =
+    &["exp", "sigmoid", "tanh", "softmax", "sqrt", "rsqrt", "reciprocal", "expm1", "elu"];
+/// Operations that save their input.
+const SAVE_INPUT: &[&str] =
+    &["pow", "square", "sin", "cos", "log", "log2", "abs", "gelu", "silu", "norm"];
+
+fn check(check: &mut Check<'_, '_>) {
+    let file = check.file;
+    for scope in &file.scopes {
+        for item in 0..scope.items.len() {
+            let Some((name, range)) = changed(scope, item) else { continue };
+            let Some((saved, operation)) = saved_before(check, scope, &name, item) else {
+                continue;
+            };
+            let Some(backward) = backward_after(scope, item) else { continue };
+            let result = scope.bindings.iter().find(|b| b.item == saved).map(|b| b.path.clone());
+            let flows = into_backward(scope, 0..scope.items.len());
+            if !result.is_some_and(|result| flows.contains(&result)) || scope.is_guarded(item) {
+                continue;
+            }
+            let same_turn = |other: usize| {
+                scope.innermost_loop(other).map(|l| l.number)
+                    == scope.innermost_loop(item).map(|l| l.number)
+            };
+            if !same_turn(saved) {
+                continue;
+            }
+            let (line, back) =
+                (check.line(scope.items[saved].stmt), check.line(scope.items[backward].stmt));
+            check.report(
+                range,
+                format!(
+                    "`{operation}` on line {line} saved `{name}` for backward, and this changes it in place \
+                     before the backward pass on line {back}, which then raises"
+                ),
+                "make a new tensor here, or change it after the backward pass",
+            );
+        }
+    }
+    let _ = file;
+}
+
+fn changed(scope: &Scope<'_>, item: usize) -> Option<(String, TextRange)> {
+    match scope.items[item].stmt {
+        Stmt::AugAssign(assign) => Some((path(&assign.target)?, assign.range())),
+        Stmt::Expr(expr) => {
+            let call = expr.value.as_call_expr()?;
+            Some((path(in_place_receiver(call)?.0)?, call.range()))
+        }
+        Stmt::Assign(assign) => match &*assign.targets {
+            [Expr::Subscript(subscript)] => Some((path(&subscript.value)?, assign.range())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The item whose operation saved the tensor that the name holds now, and the operation.
+fn saved_before(
+    check: &Check<'_, '_>,
+    scope: &Scope<'_>,
+    name: &str,
+    item: usize,
+) -> Option<(usize, String)> {
+    let current = scope.latest(name, item)?;
+    if current.how != How::Assign {
+        return None;
+    }
+    let needs_graph = |expr: &Expr, at: usize| check.file.infer(scope, expr, at).has_graph();
+    // It is the result of an operation that saved it.
+    if let Some(Expr::Call(call)) = current.expr {
+        let operation = last_name(&call.func)?;
+        let input = match method(call) {
+            Some((receiver, _)) if check.file.callee(call).is_none() => Some(receiver),
+            _ => call.arguments.args.first(),
+        };
+        if SAVE_RESULT.contains(&operation)
+            && input.is_some_and(|input| needs_graph(input, current.item))
+        {
+            return Some((current.item, operation.to_string()));
+        }
+    }
+    // It went into an operation that saved it.
+    scope.bindings.iter().filter(|b| b.item > current.item && b.item < item).find_map(|binding| {
+        let operation = match binding.expr? {
+            Expr::BinOp(binary) if binary.op == Operator::Pow => {
+                let saves = path(&binary.left).as_deref() == Some(name)
+                    && integer(&binary.right) != Some(1);
+                saves.then(|| "**".to_string())?
+            }
+            Expr::BinOp(binary) if binary.op == Operator::Mult => {
+                let (left, right) = (path(&binary.left)?, path(&binary.right)?);
+                (left == name && right == name).then(|| "*".to_string())?
+            }
+            Expr::Call(call) => {
+                let operation = last_name(&call.func)?;
+                let input = match method(call) {
+                    Some((receiver, _)) if check.file.callee(call).is_none() => path(receiver),
+                    _ => call.arguments.args.first().and_then(path),
+                };
+                (SAVE_INPUT.contains(&operation) && input.as_deref() == Some(name))
+                    .then(|| operation.to_string())?
+            }
+            _ => return None,
+        };
+        let named = check.file.value_at(scope, name, binding.item);
+        (named.has_graph() && binding.path != name).then_some((binding.item, operation))
+    })
+}
+
+fn backward_after(scope: &Scope<'_>, item: usize) -> Option<usize> {
+    scope
+        .calls_in(item + 1..scope.items.len())
+        .find(|(node, call)| is_backward(call) && !scope.exclusive(node.item, item))
+        .map(|(node, _)| node.item)
+}
