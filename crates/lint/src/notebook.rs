@@ -54,8 +54,11 @@ impl Text {
 
 /// The notebook's code as one source, or why it is none.
 pub(crate) fn read(path: &str, text: &str) -> Result<Source, String> {
-    let notebook: Notebook =
+    // By way of a map: a list would be taken for the fields in order.
+    let fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|error| format!("not a notebook: {error}"))?;
+    let notebook: Notebook = serde_json::from_value(fields.into())
+        .map_err(|error| format!("not a notebook: {error}"))?;
     let raw =
         notebook.cells.into_iter().chain(notebook.worksheets.into_iter().flat_map(|w| w.cells));
     let (mut joined, mut cells) = (String::new(), Vec::new());

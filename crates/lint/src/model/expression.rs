@@ -90,9 +90,19 @@ pub(crate) fn paths(expr: &Expr) -> Vec<String> {
     struct Paths(Vec<String>);
     impl<'a> SourceOrderVisitor<'a> for Paths {
         fn visit_expr(&mut self, expr: &'a Expr) {
-            match path(expr) {
-                Some(path) => self.0.push(path),
-                None => walk_expr(self, expr),
+            match expr {
+                // Of `x.sum()` both the method's path and what it is called on.
+                Expr::Call(call) if call.func.is_attribute_expr() => {
+                    self.0.extend(path(&call.func));
+                    if let Some((receiver, _)) = method(call) {
+                        self.visit_expr(receiver);
+                    }
+                    self.visit_arguments(&call.arguments);
+                }
+                _ => match path(expr) {
+                    Some(path) => self.0.push(path),
+                    None => walk_expr(self, expr),
+                },
             }
         }
     }

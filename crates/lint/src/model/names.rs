@@ -13,7 +13,7 @@ pub(crate) fn is_module(path: &str) -> bool {
     whole.contains(&name.as_str())
         || name == "model"
         || name.ends_with("_model")
-        || name.starts_with("model_") && name.len() <= 8
+        || name.starts_with("model_") && name.len() <= 9
         || name.ends_with("_net")
         || ["netg", "netd"].iter().any(|prefix| name.starts_with(prefix) && name.len() <= 7)
         || is_recurrent(path)

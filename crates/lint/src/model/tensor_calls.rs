@@ -259,6 +259,7 @@ impl<'a> File<'a> {
             _ if BREAKS_GRAPH.contains(&name) => {
                 result.graph = Graph::No;
                 result.dims = None;
+                result.output = false;
             }
             _ if VIEWS.contains(&name) => {
                 result.dims = None;

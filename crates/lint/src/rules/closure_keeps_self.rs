@@ -55,28 +55,36 @@ fn stored<'a>(scope: &Scope<'a>, item: usize) -> Option<(String, &'a Expr)> {
     }
 }
 
-/// The closure's range and the memory that it reaches through `self`.
+/// The closure's range and the memory that it reaches through `self`: a lambda, or a function defined here.
 fn capturing(
     check: &Check<'_, '_>,
     scope: &Scope<'_>,
     closure: &Expr,
     item: usize,
 ) -> Option<(TextRange, String)> {
-    let Expr::Lambda(lambda) = closure else { return None };
-    let own = lambda.parameters.as_deref();
-    if own.is_some_and(|own| {
-        own.iter_non_variadic_params().any(|p| p.parameter.name.as_str() == "self")
-    }) {
-        return None;
-    }
-    let mut reached = None;
-    any(&lambda.body, &mut |expr| {
-        let Some(path) = path(expr).filter(|path| path.starts_with("self.")) else { return false };
+    let reaches = |expr: &Expr| {
+        let path = path(expr).filter(|path| path.starts_with("self."))?;
         let attribute: String = path.split('.').take(2).collect::<Vec<_>>().join(".");
-        if let Value::Module(_) = check.file.value_at(scope, &attribute, item) {
-            reached = Some(attribute.clone());
+        matches!(check.file.value_at(scope, &attribute, item), Value::Module(_))
+            .then_some(attribute)
+    };
+    let reached = match closure {
+        Expr::Lambda(lambda) => {
+            let mut reached = None;
+            any(&lambda.body, &mut |expr| {
+                reached = reaches(expr);
+                reached.is_some()
+            });
+            reached
         }
-        reached.is_some()
-    });
+        Expr::Name(name) => {
+            let inner = check.file.scopes.iter().find(|inner| {
+                inner.name() == name.id.as_str()
+                    && inner.parent.is_some_and(|(outer, _)| outer == scope.number)
+            })?;
+            inner.nodes.iter().find_map(|node| reaches(node.expr))
+        }
+        _ => None,
+    };
     Some((closure.range(), reached?))
 }

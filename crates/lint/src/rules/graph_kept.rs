@@ -242,7 +242,14 @@ fn is_left_alone(scope: &Scope<'_>, holder: &str, around: &Loop<'_>) -> bool {
                 Expr::Call(call) => {
                     let harmless =
                         last_name(&call.func).is_some_and(|name| HARMLESS.contains(&name));
+                    // `sum(l.item() for l in losses)` reads numbers.
+                    let reads_numbers = call.arguments.args.iter().any(|argument| {
+                        any(argument, &mut |e| {
+                            matches!(last_name(e), Some("item" | "detach" | "tolist"))
+                        })
+                    });
                     harmless
+                        || reads_numbers
                         || !call
                             .arguments
                             .args

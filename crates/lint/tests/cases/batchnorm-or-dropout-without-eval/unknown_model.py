@@ -1,0 +1,4 @@
+import torch
+with torch.no_grad():
+    for x in test_loader:
+        out = model(x)

@@ -1,0 +1,6 @@
+import torch
+from torch.utils.data import DataLoader
+loader = DataLoader(dataset, pin_memory=True)
+for x, y in loader:
+    x = x.to(device)  # expect: blocking-copy-from-pinned
+    y = y.cuda()  # expect: blocking-copy-from-pinned

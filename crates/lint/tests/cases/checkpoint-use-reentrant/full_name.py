@@ -1,0 +1,4 @@
+import torch
+import torch.utils.checkpoint
+def forward(layer, *inputs):
+    return torch.utils.checkpoint.checkpoint(layer, *inputs)  # expect: checkpoint-use-reentrant

@@ -1,0 +1,4 @@
+class Button:
+    def __init__(self):
+        self.handlers = []
+        self.handlers.append(lambda: self.label.show())

@@ -1,0 +1,4 @@
+import torch
+outputs = model(inputs)
+loss = criterion(outputs, targets)
+del outputs

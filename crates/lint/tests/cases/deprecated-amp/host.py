@@ -1,0 +1,3 @@
+import torch
+with torch.cpu.amp.autocast():  # expect: deprecated-amp
+    pass

@@ -1,0 +1,3 @@
+import torch
+with torch.cuda.amp.autocast(True):  # expect: deprecated-amp
+    pass

@@ -1,0 +1,4 @@
+import torch
+model = torch.nn.Linear(4, 4).cuda()
+x = torch.randn(2, 4)
+y = model(x)  # expect: device-mismatch

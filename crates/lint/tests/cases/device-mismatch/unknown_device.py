@@ -1,0 +1,5 @@
+import torch
+def f(device):
+    a = torch.zeros(3, device=device)
+    b = torch.zeros(3)
+    return a + b

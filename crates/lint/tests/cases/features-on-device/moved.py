@@ -1,0 +1,6 @@
+import torch
+features = []
+with torch.no_grad():
+    for x, y in loader:
+        out = model(x.cuda())
+        features.append(out.cpu())

@@ -1,0 +1,5 @@
+import gc as garbage
+import torch
+for x in loader:
+    output = model(x)
+    garbage.collect()  # expect: gc-collect-in-loop

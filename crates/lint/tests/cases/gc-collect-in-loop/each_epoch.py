@@ -1,0 +1,4 @@
+import gc, torch
+for epoch in range(3):
+    train(model)
+    gc.collect()

@@ -1,0 +1,8 @@
+import torch
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    writer.add_scalar("loss", loss, step)
+    print(loss)

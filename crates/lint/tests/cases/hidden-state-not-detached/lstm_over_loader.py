@@ -1,0 +1,9 @@
+import torch
+def train(lstm, loader, criterion, optimizer):
+    hidden = None
+    for x, y in loader:
+        optimizer.zero_grad()
+        output, hidden = lstm(x, hidden)  # expect: hidden-state-not-detached
+        loss = criterion(output, y)
+        loss.backward()
+        optimizer.step()

@@ -1,0 +1,4 @@
+import torch
+x = noise
+for t in reversed(range(1000)):
+    x = model(x, t)

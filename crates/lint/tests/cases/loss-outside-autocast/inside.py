@@ -1,0 +1,8 @@
+import torch
+for x, y in loader:
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        output = model(x)
+        loss = criterion(output, y)
+    loss.backward()
+    optimizer.step()

@@ -1,0 +1,7 @@
+import torch
+for x, y in loader:
+    optimizer.zero_grad()
+    output = model(x)
+    loss = criterion(output, y)
+    loss.backward()
+    optimizer.step()

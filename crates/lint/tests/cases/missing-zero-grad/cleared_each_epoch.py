@@ -1,0 +1,7 @@
+import torch
+for epoch in range(10):
+    optimizer.zero_grad()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()  # expect: missing-zero-grad
+        optimizer.step()

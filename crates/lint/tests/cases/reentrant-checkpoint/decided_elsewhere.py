@@ -1,0 +1,3 @@
+import torch
+from torch.utils.checkpoint import checkpoint
+y = checkpoint(f, x, use_reentrant=flag)

@@ -1,0 +1,6 @@
+import torch
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward(retain_graph=False)
+    optimizer.step()

@@ -1,0 +1,3 @@
+import torch
+for batch in loader:
+    x = torch.from_numpy(batch).cuda()

@@ -1,0 +1,4 @@
+import torch
+for batch in loader:
+    array = batch.cpu().numpy()
+    save(array)

@@ -1,0 +1,2 @@
+import torch
+y = x.cpu().to("cuda")  # expect: round-trip-to-host

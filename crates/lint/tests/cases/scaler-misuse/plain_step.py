@@ -1,0 +1,7 @@
+import torch
+scaler = torch.amp.GradScaler()
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    scaler.scale(loss).backward()
+    optimizer.step()  # expect: scaler-misuse

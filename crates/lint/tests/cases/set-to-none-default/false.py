@@ -1,0 +1,2 @@
+import torch
+optimizer.zero_grad(set_to_none=False)

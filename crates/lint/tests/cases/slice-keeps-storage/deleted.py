@@ -1,0 +1,4 @@
+import torch
+x = torch.randn(10000, 10000)
+y = x[0, :]  # expect: slice-keeps-storage
+del x

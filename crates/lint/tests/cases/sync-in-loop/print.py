@@ -1,0 +1,7 @@
+import torch
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    print(loss)  # expect: sync-in-loop

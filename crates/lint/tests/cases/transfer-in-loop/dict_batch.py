@@ -1,0 +1,4 @@
+import torch
+for batch in loader:
+    x = batch["x"].to(device)
+    out = model(x)

@@ -1,0 +1,3 @@
+import torch
+x = torch.randn(3, 4)
+y = x.t().reshape(12)
