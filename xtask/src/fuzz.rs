@@ -3,7 +3,7 @@
 
 use crate::run;
 
-const TARGETS: &[&str] = &["layouts", "allocator", "configuration"];
+const TARGETS: &[&str] = &["layouts", "allocator", "configuration", "lint"];
 
 /// Runs the targets in turn; an error is a finding, or a missing tool.
 pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {

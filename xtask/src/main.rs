@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
+mod bench_lint;
 mod fuzz;
 mod generate;
 mod gpu_bundle;
@@ -23,6 +24,7 @@ cargo xtask COMMAND
   test [STEP...]     everything that must pass, or only the named steps
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
+  bench lint [PATH]  the source checker beside TorchFix, on the same files
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
@@ -34,6 +36,9 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("test") => test::test(rest),
         Some("rules") => rules::print(),
+        Some("bench") if rest.first().is_some_and(|what| what == "lint") => {
+            bench_lint::bench(&rest[1..])
+        }
         Some("bench") => bench::bench(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),

@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Tests,
     /// PyTorch from PyPI, to be compared with.
     Bench,
+    /// PyTorch's own source checker, to be compared with.
+    TorchFix,
     /// NVIDIA's run-time compiler, for checking CUDA sources without a GPU.
     Nvrtc,
 }
@@ -22,6 +24,7 @@ impl Purpose {
         match self {
             Purpose::Tests => "tests",
             Purpose::Bench => "bench",
+            Purpose::TorchFix => "torchfix",
             Purpose::Nvrtc => "nvrtc",
         }
     }
@@ -30,6 +33,7 @@ impl Purpose {
         match self {
             Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
             Purpose::Bench => &["torch", "numpy"],
+            Purpose::TorchFix => &["torchfix"],
             Purpose::Nvrtc => &["nvidia-cuda-nvrtc>=13,<14"],
         }
     }

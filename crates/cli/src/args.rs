@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Doctor,
     /// Draw what a memory snapshot holds as a flame graph (SVG)
     Flame(Flame),
+    /// Find memory mistakes in PyTorch source
+    Lint(Lint),
     /// List the operations and what each of them supports
     Ops(Ops),
     /// Say where the memory went in a snapshot of PyTorch or Plimsoll
@@ -102,6 +104,49 @@ pub(crate) struct Trace {
     /// Where to write; the screen if not given
     #[arg(short, long)]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Lint {
+    /// Python files, notebooks, folders, or `-` for standard input
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Only these rules, by name or code
+    #[arg(long, value_delimiter = ',', value_name = "RULE")]
+    pub(crate) select: Vec<String>,
+    /// Without these rules
+    #[arg(long, value_delimiter = ',', value_name = "RULE")]
+    pub(crate) ignore: Vec<String>,
+    /// The rules about habits and speed too
+    #[arg(long)]
+    pub(crate) pedantic: bool,
+    /// How to print findings
+    #[arg(long, value_enum, default_value_t = LintFormat::Text)]
+    pub(crate) format: LintFormat,
+    /// Print how often each rule fired
+    #[arg(long)]
+    pub(crate) statistics: bool,
+    /// Make the edits that are safe
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) fix: bool,
+    /// Show the edits that are safe
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Print a rule's page and stop
+    #[arg(long, value_name = "RULE")]
+    pub(crate) explain: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LintFormat {
+    /// With the source line, the reason and the remedy
+    Text,
+    /// An array of objects
+    Json,
+    /// Annotations for GitHub's logs
+    Github,
+    /// SARIF 2.1.0 for code scanning
+    Sarif,
 }
 
 #[derive(Debug, clap::Args)]

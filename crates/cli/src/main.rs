@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         Command::Diff(options) => commands::diff::run(&options),
         Command::Doctor => commands::doctor::run(),
         Command::Flame(options) => commands::flame::run(&options),
+        // Its exit status says more than success or failure.
+        Command::Lint(options) => return commands::lint::run(options),
         Command::Ops(options) => commands::ops::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Trace(options) => commands::trace::run(&options),

@@ -66,10 +66,8 @@ impl Scan {
                 self.add();
                 self.levels.push(0);
             }
-            b')' | b']' | b'}' => {
-                if self.levels.len() > 1 {
-                    self.total -= self.levels.pop().unwrap_or_default();
-                }
+            b')' | b']' | b'}' if self.levels.len() > 1 => {
+                self.total -= self.levels.pop().unwrap_or_default();
             }
             b',' => self.reset(),
             b'\n' => {

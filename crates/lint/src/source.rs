@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use ruff_text_size::{TextRange, TextSize};
 
+use crate::finding::Problem;
+
 /// Text with a name.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -37,6 +39,18 @@ impl Source {
     /// A Python file with this text.
     pub fn python(path: impl Into<String>, text: impl Into<String>) -> Source {
         Source::with_cells(path.into(), text.into(), Vec::new())
+    }
+
+    /// The code cells of a notebook.
+    ///
+    /// ```
+    /// use plimsoll_lint::Source;
+    ///
+    /// let text = r#"{"cells": [{"cell_type": "code", "source": ["x = 1"]}]}"#;
+    /// assert_eq!(Source::notebook("n.ipynb", text).unwrap().text(), "x = 1\n");
+    /// ```
+    pub fn notebook(path: &str, text: &str) -> Result<Source, Problem> {
+        crate::notebook::read(path, text).map_err(|message| Problem::whole(path, message))
     }
 
     pub(crate) fn with_cells(path: String, text: String, cells: Vec<Cell>) -> Source {

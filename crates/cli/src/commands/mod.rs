@@ -3,6 +3,7 @@
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod flame;
+pub(crate) mod lint;
 pub(crate) mod ops;
 pub(crate) mod report;
 pub(crate) mod trace;

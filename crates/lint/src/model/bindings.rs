@@ -213,10 +213,10 @@ impl<'a> File<'a> {
         if let Some(value) = found {
             return if value == Value::Unknown { self.by_name(path, true) } else { value };
         }
-        self.from_outside(scope, path).unwrap_or_else(|| self.by_name(path, false))
+        self.outside(scope, path).unwrap_or_else(|| self.by_name(path, false))
     }
 
-    fn from_outside(&self, scope: &Scope<'a>, path: &str) -> Option<Value> {
+    fn outside(&self, scope: &Scope<'a>, path: &str) -> Option<Value> {
         if let (Some(name), Some(class)) = (path.strip_prefix("self."), scope.class) {
             return self.classes[class]
                 .attributes
@@ -235,7 +235,7 @@ impl<'a> File<'a> {
         match known {
             Some(binding) if binding.value != Value::Unknown => Some(binding.value.clone()),
             Some(_) => None,
-            None => self.from_outside(outer, path),
+            None => self.outside(outer, path),
         }
     }
 

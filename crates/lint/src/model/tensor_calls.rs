@@ -215,7 +215,8 @@ impl<'a> File<'a> {
         if !matches!(name, "requires_grad_" | "detach") {
             result.leaf = false;
         }
-        if !matches!(name, "requires_grad_") && !(name.ends_with('_') && !tensor.leaf) {
+        let stays_fresh = name == "requires_grad_" || name.ends_with('_') && !tensor.leaf;
+        if !stays_fresh {
             result.fresh = false;
         }
         match name {

@@ -70,7 +70,7 @@ fn is_cache(check: &Check<'_, '_>, decorator: &Expr) -> bool {
     );
     let size =
         call.and_then(|call| call.arguments.args.first().or_else(|| keyword(call, "maxsize")));
-    known && !size.and_then(integer).is_some_and(|size| size <= 1)
+    known && size.and_then(integer).is_none_or(|size| size > 1)
 }
 
 fn tensor_parameter<'a>(check: &Check<'_, '_>, function: &'a StmtFunctionDef) -> Option<&'a str> {

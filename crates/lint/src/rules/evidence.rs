@@ -12,7 +12,7 @@ use crate::model::{File, How, Loop, Scope, Value, backward_roots, is_backward};
 
 /// The paths that flow into a backward pass among these items, through whatever binds them.
 pub(super) fn into_backward(scope: &Scope<'_>, items: Range<usize>) -> HashSet<String> {
-    closure(scope, items, |expr| paths(expr))
+    closure(scope, items, paths)
 }
 
 /// Of these only what flows in through arithmetic and reductions: terms of the loss, not its inputs.

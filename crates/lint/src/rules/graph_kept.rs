@@ -177,7 +177,8 @@ fn judge(
         };
     let in_pass =
         is_term || value.has_graph() && name.as_ref().is_some_and(|name| flows.contains(name));
-    if !in_pass && !(value.has_graph() && is_left_alone(scope, &store.holder, around)) {
+    let left = value.has_graph() && is_left_alone(scope, &store.holder, around);
+    if !in_pass && !left {
         return;
     }
     let text = check.quote(store.value);

@@ -34,7 +34,7 @@ fn check(check: &mut Check<'_, '_>) {
                 || looks_like_state(&state);
             if !(module.recurrent || named)
                 || rebound(scope, around, item, &state)
-                || changed(scope, around, &state)
+                || changed(scope, around)
             {
                 continue;
             }
@@ -96,11 +96,9 @@ fn keeps_graph(expr: &Expr) -> bool {
 }
 
 /// `hidden.detach_()` and loops over its parts that detach them.
-fn changed(scope: &Scope<'_>, around: &Loop<'_>, state: &str) -> bool {
+fn changed(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
     scope.calls_in(around.body()).any(|(_, call)| {
         let name = last_name(&call.func).unwrap_or_default();
-        name.contains("detach")
-            || name.contains("repackage")
-            || name.contains("reset") && !state.is_empty()
+        name.contains("detach") || name.contains("repackage") || name.contains("reset")
     })
 }

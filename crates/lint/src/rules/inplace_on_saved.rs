@@ -25,8 +25,7 @@ const SAVE_INPUT: &[&str] =
     &["pow", "square", "sin", "cos", "log", "log2", "abs", "gelu", "silu", "norm"];
 
 fn check(check: &mut Check<'_, '_>) {
-    let file = check.file;
-    for scope in &file.scopes {
+    for scope in &check.file.scopes {
         for item in 0..scope.items.len() {
             let Some((name, range)) = changed(scope, item) else { continue };
             let Some((saved, operation)) = saved_before(check, scope, &name, item) else {
@@ -57,7 +56,6 @@ fn check(check: &mut Check<'_, '_>) {
             );
         }
     }
-    let _ = file;
 }
 
 fn changed(scope: &Scope<'_>, item: usize) -> Option<(String, TextRange)> {

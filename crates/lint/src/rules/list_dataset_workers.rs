@@ -116,13 +116,10 @@ fn built_lists(init: &Scope<'_>) -> Vec<(String, TextRange)> {
     found
 }
 
-/// `range(3)`: a handful, written out.
+/// A handful, written out, or counted by the program: `range(len(classes))`.
 fn is_over_range(iter: Option<&Expr>) -> bool {
     match iter {
-        Some(Expr::Call(call)) => {
-            last_name(&call.func) == Some("range")
-                && call.arguments.args.iter().all(|a| integer(a).is_some())
-        }
+        Some(Expr::Call(call)) => last_name(&call.func) == Some("range"),
         Some(Expr::List(_) | Expr::Tuple(_)) => true,
         _ => false,
     }

@@ -51,9 +51,7 @@ fn waits(
         return Some("waits for the device");
     }
     match method(call) {
-        Some((receiver, "item" | "tolist")) if call.arguments.args.is_empty() => {
-            // A chain such as `x.cpu().item()` is reported once, at its outermost call.
-            let _ = receiver;
+        Some((_, "item" | "tolist")) if call.arguments.args.is_empty() => {
             return Some("waits for the device to have the value");
         }
         Some((_, "cpu")) => return Some("waits for the device and copies"),
