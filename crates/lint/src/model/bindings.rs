@@ -4,9 +4,13 @@
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 
 use super::expression::{is_false, is_true, path, receiver, targets};
+use super::names::Role;
 use super::scope::{Binding, How, Scope};
 use super::value::{Graph, Tensor, Value};
 use super::{File, names};
+
+/// A name that so many branches may have bound is not worth following.
+const MOST_MERGED: usize = 16;
 
 impl<'a> File<'a> {
     pub(super) fn bind(&mut self) {
@@ -196,9 +200,11 @@ impl<'a> File<'a> {
     /// What a path holds at an item: the bindings that may have made it, else what the class or the file knows, else its name.
     pub(crate) fn value_at(&self, scope: &Scope<'a>, path: &str, item: usize) -> Value {
         let mut found: Option<Value> = None;
-        for binding in scope.bindings_of(path).rev() {
-            let before = binding.item < item || binding.how == How::Parameter;
-            if !before || scope.exclusive(binding.item, item) && binding.how != How::Parameter {
+        let mut merged = 0;
+        // Parameters count as item 0, and the first item sees them too.
+        for binding in scope.bindings_within(path, 0..item.max(1)).rev() {
+            let parameter = binding.how == How::Parameter;
+            if !parameter && (binding.item >= item || scope.exclusive(binding.item, item)) {
                 continue;
             }
             let value = binding.value.clone();
@@ -206,6 +212,10 @@ impl<'a> File<'a> {
                 Some(later) => later.or(value),
                 None => value,
             });
+            merged += 1;
+            if merged > MOST_MERGED {
+                return Value::Unknown;
+            }
             if binding.how == How::Parameter || scope.dominates(binding.item, item) {
                 break;
             }
@@ -245,21 +255,15 @@ impl<'a> File<'a> {
         if self.imports.names_a_module(root) {
             return Value::Unknown;
         }
-        if names::is_criterion(path) {
-            Value::Criterion
-        } else if names::is_module(path) {
-            Value::Module(super::Module {
-                recurrent: names::is_recurrent(path),
-                ..Default::default()
-            })
-        } else if names::is_optimizer(path) && !bound {
-            Value::Optimizer
-        } else if names::is_scaler(path) {
-            Value::Scaler
-        } else if names::is_device(path) {
-            Value::Device(super::Place::Chosen)
-        } else {
-            Value::Unknown
+        match names::role(path) {
+            Some(Role::Criterion) => Value::Criterion,
+            Some(Role::Module { recurrent }) => {
+                Value::Module(super::Module { recurrent, ..Default::default() })
+            }
+            Some(Role::Optimizer) if !bound => Value::Optimizer,
+            Some(Role::Scaler) => Value::Scaler,
+            Some(Role::Device) => Value::Device(super::Place::Chosen),
+            _ => Value::Unknown,
         }
     }
 }

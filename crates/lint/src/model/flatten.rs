@@ -1,10 +1,10 @@
 //! The syntax tree laid out flat: one pass that fills scopes, items, nodes, regions, loops and classes. It interprets nothing;
 //! `bindings` and `infer` do that afterwards.
 
-use std::collections::HashMap;
-
 use ruff_python_ast::visitor::source_order::{SourceOrderVisitor, walk_expr};
 use ruff_python_ast::{ExceptHandler, Expr, Stmt, StmtClassDef, StmtFunctionDef, StmtTry};
+
+use rustc_hash::FxHashMap;
 
 use super::class::Class;
 use super::loops::Loop;
@@ -41,8 +41,10 @@ impl<'a> Flattener<'a> {
             nodes: Vec::new(),
             loops: Vec::new(),
             bindings: Vec::new(),
-            by_path: HashMap::new(),
+            by_path: FxHashMap::default(),
             has_backward: false,
+            reads_grad: Vec::new(),
+            decorated: Meaning::Other,
         });
         number
     }

@@ -130,6 +130,12 @@ impl<'a> File<'a> {
                     *found = meaning(imports, expr);
                 }
             }
+            let decorators = scope.function().map(|f| &f.decorator_list[..]).unwrap_or_default();
+            let meanings =
+                decorators.iter().map(|decorator| meaning(imports, &decorator.expression));
+            let of_grad =
+                |meaning: &Meaning| matches!(meaning, Meaning::GradOff | Meaning::GradUnknown);
+            scope.decorated = meanings.into_iter().find(of_grad).unwrap_or(Meaning::Other);
         }
     }
 
@@ -146,19 +152,13 @@ impl<'a> File<'a> {
         if self.switched_off_before(scope, item) {
             return Grad::Off;
         }
-        let Some(function) = scope.function() else {
+        if scope.function().is_none() {
             return if scope.is_module() { Grad::On } else { Grad::Unknown };
-        };
-        let decorated = function
-            .decorator_list
-            .iter()
-            .map(|decorator| meaning(&self.imports, &decorator.expression));
-        for meaning in decorated {
-            match meaning {
-                Meaning::GradOff => return Grad::Off,
-                Meaning::GradUnknown => return Grad::Unknown,
-                _ => {}
-            }
+        }
+        match scope.decorated {
+            Meaning::GradOff => return Grad::Off,
+            Meaning::GradUnknown => return Grad::Unknown,
+            _ => {}
         }
         if self.runs_without_grad_by_framework(scope) {
             return Grad::Off;

@@ -1,9 +1,8 @@
 //! What imported names mean: `nn` is `torch.nn`, `F` is `torch.nn.functional`. Where a file does not import a name at all (a
 //! pasted block, a notebook's middle), the names that everybody uses for PyTorch are taken at their word.
 
-use std::collections::{HashMap, HashSet};
-
 use ruff_python_ast::{Expr, Stmt};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expression::targets;
 use super::scope::Scope;
@@ -11,9 +10,9 @@ use super::scope::Scope;
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// A local name and the full name behind it.
-    names: HashMap<String, String>,
+    names: FxHashMap<String, String>,
     /// Names that the file itself defines somewhere.
-    own: HashSet<String>,
+    own: FxHashSet<String>,
 }
 
 /// Taken at their word if the file neither imports nor defines them.

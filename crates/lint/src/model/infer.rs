@@ -20,9 +20,19 @@ impl<'a> File<'a> {
         if self.depth.get() >= DEEPEST {
             return Value::Unknown;
         }
+        // The file's tree outlives the model, so an address names one expression.
+        let key = (std::ptr::from_ref(expr).addr(), item);
+        if self.settled
+            && let Some(known) = self.inferred.borrow().get(&key)
+        {
+            return known.clone();
+        }
         self.depth.set(self.depth.get() + 1);
         let value = self.infer_expr(scope, expr, item);
         self.depth.set(self.depth.get() - 1);
+        if self.settled && self.depth.get() == 0 {
+            self.inferred.borrow_mut().insert(key, value.clone());
+        }
         value
     }
 

@@ -97,6 +97,12 @@ fn unwrapped(expr: &Expr) -> &Expr {
 impl File<'_> {
     /// Marks which loops and scopes hold backward passes and optimizer steps.
     pub(super) fn describe_loops(&mut self) {
+        for scope in &mut self.scopes {
+            let reads = scope.nodes.iter().filter(|node| {
+                matches!(node.expr, Expr::Attribute(attribute) if attribute.attr.as_str() == "grad")
+            });
+            scope.reads_grad = reads.map(|node| node.item).collect();
+        }
         let mut marks = Vec::new();
         for scope in &self.scopes {
             for (number, call) in scope.calls() {
@@ -110,9 +116,10 @@ impl File<'_> {
         for (scope, item, backward, step) in marks {
             let scope = &mut self.scopes[scope];
             scope.has_backward |= backward;
-            for around in scope.loops.iter_mut().filter(|around| around.contains(item)) {
-                around.has_backward |= backward;
-                around.has_step |= step;
+            let around: Vec<usize> = scope.loops_of(item).map(|around| around.number).collect();
+            for number in around {
+                scope.loops[number].has_backward |= backward;
+                scope.loops[number].has_step |= step;
             }
         }
     }

@@ -16,10 +16,11 @@ mod scope;
 mod tensor_calls;
 mod value;
 
-use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
+use rustc_hash::FxHashMap;
 
 pub(crate) use class::Class;
 pub(crate) use grad::{Grad, backward_roots, is_backward};
@@ -38,13 +39,16 @@ pub(crate) struct File<'a> {
     pub(crate) scopes: Vec<Scope<'a>>,
     pub(crate) classes: Vec<Class<'a>>,
     /// Calls by the last part of the called name: scope and node.
-    calls: HashMap<&'a str, Vec<(usize, usize)>>,
+    calls: FxHashMap<&'a str, Vec<(usize, usize)>>,
     /// Paths whose parameters are frozen somewhere in the file.
     pub(crate) frozen: HashSet<String>,
     /// The default device or tensor type is changed, so that creation places nothing for certain.
     pub(crate) default_device_changed: bool,
     /// How deep the present inference is; see `infer`.
     depth: Cell<u32>,
+    /// What expressions yield, by their address and item, once all bindings are known.
+    inferred: RefCell<FxHashMap<(usize, usize), Value>>,
+    settled: bool,
 }
 
 impl<'a> File<'a> {
@@ -55,16 +59,19 @@ impl<'a> File<'a> {
             imports,
             scopes,
             classes,
-            calls: HashMap::new(),
+            calls: FxHashMap::default(),
             frozen: HashSet::new(),
             default_device_changed: false,
             depth: Cell::new(0),
+            inferred: RefCell::default(),
+            settled: false,
         };
         file.index_calls();
         file.read_classes();
         file.mark_regions();
         file.describe_loops();
         file.bind();
+        file.settled = true;
         file
     }
 

@@ -1,16 +1,48 @@
 //! What people call things. Used only where nothing better is known about a name (a parameter, a value from elsewhere); a
 //! finding that rests on a name says so.
 
+use std::borrow::Cow;
+
 /// The last part of a path in lower case: `optimizerd` of `self.optimizerD`.
-fn last(path: &str) -> String {
-    path.rsplit('.').next().unwrap_or(path).to_ascii_lowercase()
+fn last(path: &str) -> Cow<'_, str> {
+    let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// What a name alone suggests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Criterion,
+    Module { recurrent: bool },
+    Optimizer,
+    Scaler,
+    Device,
+}
+
+/// The role that a path's last part suggests, if any.
+pub(crate) fn role(path: &str) -> Option<Role> {
+    let name = last(path);
+    if is_criterion(&name) {
+        Some(Role::Criterion)
+    } else if is_module(&name) {
+        Some(Role::Module { recurrent: is_recurrent(&name) })
+    } else if is_optimizer(&name) {
+        Some(Role::Optimizer)
+    } else if is_scaler(&name) {
+        Some(Role::Scaler)
+    } else {
+        is_device(&name).then_some(Role::Device)
+    }
 }
 
 /// Names for something that is called to get an output with a graph.
 pub(crate) fn is_module(path: &str) -> bool {
     let name = last(path);
     let whole = ["net", "network", "generator", "discriminator", "unet", "backbone", "classifier"];
-    whole.contains(&name.as_str())
+    whole.contains(&&*name)
         || name == "model"
         || name.ends_with("_model")
         || name.starts_with("model_") && name.len() <= 9
@@ -22,9 +54,10 @@ pub(crate) fn is_module(path: &str) -> bool {
 pub(crate) fn is_recurrent(path: &str) -> bool {
     let name = last(path);
     ["rnn", "lstm", "gru"].iter().any(|word| {
-        name == *word
-            || name.ends_with(&format!("_{word}"))
-            || name.starts_with(&format!("{word}_"))
+        let before = name.strip_suffix(word);
+        let after = name.strip_prefix(word);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('_'))
+            || after.is_some_and(|after| after.starts_with('_'))
     })
 }
 
@@ -54,8 +87,7 @@ pub(crate) fn is_criterion(path: &str) -> bool {
     let name = last(path);
     name.starts_with("criterion")
         || name.ends_with("criterion")
-        || ["loss_fn", "loss_func", "loss_function", "lossfn", "loss_criterion"]
-            .contains(&name.as_str())
+        || ["loss_fn", "loss_func", "loss_function", "lossfn", "loss_criterion"].contains(&&*name)
 }
 
 pub(crate) fn is_loss(path: &str) -> bool {

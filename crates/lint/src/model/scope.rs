@@ -2,9 +2,8 @@
 //! header), nodes are all expressions with their parents. Flat lists make "before", "inside this loop" and "the latest binding"
 //! into comparisons of numbers.
 
-use std::collections::HashMap;
-
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use rustc_hash::FxHashMap;
 
 use super::loops::Loop;
 use super::region::{Meaning, Region};
@@ -31,9 +30,13 @@ pub(crate) struct Scope<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
     pub(crate) loops: Vec<Loop<'a>>,
     pub(crate) bindings: Vec<Binding<'a>>,
-    pub(crate) by_path: HashMap<String, Vec<usize>>,
+    pub(crate) by_path: FxHashMap<String, Vec<usize>>,
     /// Something in this scope calls `backward`.
     pub(crate) has_backward: bool,
+    /// Items that read a `.grad`, in order.
+    pub(crate) reads_grad: Vec<usize>,
+    /// What the function's decorators do to autograd.
+    pub(super) decorated: Meaning,
 }
 
 /// A statement, or the header of a compound one.
@@ -177,11 +180,24 @@ impl<'a> Scope<'a> {
         found.iter().map(|number| &self.bindings[*number])
     }
 
+    /// The bindings of a path among some items, in source order.
+    pub(crate) fn bindings_within(
+        &self,
+        path: &str,
+        items: std::ops::Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = &Binding<'a>> {
+        let found = self.by_path.get(path).map(Vec::as_slice).unwrap_or_default();
+        let item = |number: &usize| self.bindings[*number].item;
+        let start = found.partition_point(|number| item(number) < items.start);
+        let end = found.partition_point(|number| item(number) < items.end).max(start);
+        found[start..end].iter().map(|number| &self.bindings[*number])
+    }
+
     /// The latest binding before an item that is not in another arm of the same branch.
     pub(crate) fn latest(&self, path: &str, before: usize) -> Option<&Binding<'a>> {
-        self.bindings_of(path)
+        self.bindings_within(path, 0..before)
             .rev()
-            .find(|binding| binding.item < before && !self.exclusive(binding.item, before))
+            .find(|binding| !self.exclusive(binding.item, before))
     }
 
     /// The nodes that belong to an item.

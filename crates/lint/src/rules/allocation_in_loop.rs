@@ -109,7 +109,7 @@ fn is_small(creation: &ExprCall) -> bool {
 
 /// Each iteration needs its own tensor: it is rebound, changed, kept, or handed out.
 fn escapes(scope: &Scope<'_>, around: &Loop<'_>, item: usize, name: &str) -> bool {
-    let rebound = scope.bindings_of(name).any(|binding| {
+    let rebound = scope.bindings_within(name, around.body()).any(|binding| {
         around.contains(binding.item) && binding.item != item && binding.how != How::Delete
     });
     rebound

@@ -1,6 +1,8 @@
 //! `eval-without-no-grad`: after `model.eval()` the model is called in a loop while autograd records. `eval()` changes layers, not
 //! autograd. Silent if gradients are used, if parameters are frozen, or if a caller in this file switches autograd off.
 
+use std::collections::HashMap;
+
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
@@ -25,9 +27,10 @@ fn check(check: &mut Check<'_, '_>) {
         return;
     }
     for scope in &file.scopes {
-        if scope.function().is_some() && file.called_without_grad(scope) {
+        if scope.loops.iter().all(|around| around.loader.is_none()) {
             continue;
         }
+        let modes = modes(scope);
         let mut reported: Vec<usize> = Vec::new();
         for (node, call) in scope.calls() {
             let item = scope.nodes[node].item;
@@ -38,12 +41,13 @@ fn check(check: &mut Check<'_, '_>) {
             let Some(around) = scope.loops_of(item).find(|around| over_batches(around)) else {
                 continue;
             };
-            let Some(eval) = mode_before(scope, &module, item) else { continue };
+            let Some(eval) = mode_before(scope, &modes, &module, item) else { continue };
             if file.grad(scope, item) == Grad::Off
                 || scope.regions_of(item).any(grad_unknown)
                 || uses_gradients(scope, around)
                 || file.frozen.contains(&module)
                 || reported.contains(&around.number)
+                || file.called_without_grad(scope)
             {
                 continue;
             }
@@ -75,24 +79,32 @@ fn over_batches(around: &Loop<'_>) -> bool {
     around.loader.is_some()
 }
 
-/// The `eval()` in force at an item: the latest call of `eval` or `train` on the module is an `eval`.
-fn mode_before(scope: &Scope<'_>, module: &str, item: usize) -> Option<usize> {
-    let mut found = None;
+/// Calls of `eval` and `train` by module, in order: item, node, and whether it sets evaluation.
+type Modes = HashMap<String, Vec<(usize, usize, bool)>>;
+
+fn modes(scope: &Scope<'_>) -> Modes {
+    let mut modes = Modes::new();
     for (node, call) in scope.calls() {
-        if scope.nodes[node].item > item || scope.exclusive(scope.nodes[node].item, item) {
-            continue;
-        }
-        let on_module = |receiver: &Expr| path(receiver).as_deref() == Some(module);
-        match method(call) {
-            Some((receiver, "eval")) if on_module(receiver) => found = Some(node),
-            Some((receiver, "train")) if on_module(receiver) => {
-                let off = call.arguments.args.first().is_some_and(is_false);
-                found = off.then_some(node);
+        let (receiver, eval) = match method(call) {
+            Some((receiver, "eval")) => (receiver, true),
+            Some((receiver, "train")) => {
+                (receiver, call.arguments.args.first().is_some_and(is_false))
             }
-            _ => {}
+            _ => continue,
+        };
+        if let Some(module) = path(receiver) {
+            modes.entry(module).or_default().push((scope.nodes[node].item, node, eval));
         }
     }
-    found
+    modes
+}
+
+/// The `eval()` in force at an item: the latest call of `eval` or `train` on the module is an `eval`.
+fn mode_before(scope: &Scope<'_>, modes: &Modes, module: &str, item: usize) -> Option<usize> {
+    let calls = modes.get(module)?;
+    let before = calls.partition_point(|(at, _, _)| *at <= item);
+    let latest = calls[..before].iter().rev().find(|(at, _, _)| !scope.exclusive(*at, item))?;
+    latest.2.then_some(latest.1)
 }
 
 /// A backward pass, gradients of inputs, or hooks: somebody wants the graph.

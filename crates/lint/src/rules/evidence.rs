@@ -1,7 +1,7 @@
 //! Questions that several rules ask of a scope: what flows into a backward pass, what runs in every iteration, what an in-place
 //! call looks like.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use ruff_python_ast::{Expr, ExprCall, Operator, Stmt};
@@ -30,33 +30,37 @@ fn closure(
         .filter(|(_, call)| is_backward(call))
         .flat_map(|(_, call)| backward_roots(call))
         .collect();
+    if found.is_empty() {
+        return found;
+    }
+    let stored = stored(scope, items.clone());
     let mut next: Vec<String> = found.iter().cloned().collect();
     while let Some(path) = next.pop() {
-        for binding in scope.bindings_of(&path).filter(|binding| items.contains(&binding.item)) {
+        for binding in scope.bindings_within(&path, items.clone()) {
             for source in binding.expr.map(&sources).unwrap_or_default() {
                 if found.insert(source.clone()) {
                     next.push(source);
                 }
             }
         }
-        // Elements stored into it flow on with it, and so does what hangs on it.
-        for name in stored_into(scope, &path, items.clone()) {
+        // Elements stored into it flow on with it.
+        for name in stored.get(&path).into_iter().flatten() {
             if found.insert(name.clone()) {
-                next.push(name);
+                next.push(name.clone());
             }
         }
     }
     found
 }
 
-/// What is appended to a container.
-fn stored_into(scope: &Scope<'_>, container: &str, items: Range<usize>) -> Vec<String> {
-    let mut stored = Vec::new();
+/// What is appended to each container.
+fn stored(scope: &Scope<'_>, items: Range<usize>) -> HashMap<String, Vec<String>> {
+    let mut stored: HashMap<String, Vec<String>> = HashMap::new();
     for (_, call) in scope.calls_in(items) {
         if let Some((receiver, "append" | "extend" | "appendleft")) = method(call)
-            && holder_path(receiver).as_deref() == Some(container)
+            && let Some(container) = holder_path(receiver)
         {
-            stored.extend(call.arguments.args.iter().flat_map(paths));
+            stored.entry(container).or_default().extend(call.arguments.args.iter().flat_map(paths));
         }
     }
     stored
@@ -191,8 +195,6 @@ pub(super) fn bound_in<'a>(scope: &Scope<'a>, around: &Loop<'a>, path: &str) -> 
     let root = path.split('.').next().unwrap_or(path);
     around.targets.iter().any(|target| target == path || target == root)
         || [path, root].iter().any(|path| {
-            scope
-                .bindings_of(path)
-                .any(|binding| around.contains(binding.item) && binding.how != How::Delete)
+            scope.bindings_within(path, around.body()).any(|binding| binding.how != How::Delete)
         })
 }

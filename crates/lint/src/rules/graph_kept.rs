@@ -125,9 +125,8 @@ fn is_varying(scope: &Scope<'_>, item: usize, index: &Expr) -> bool {
 
 /// Whether the holder starts afresh in each iteration.
 fn is_reset(scope: &Scope<'_>, store: &Store<'_>, around: &Loop<'_>) -> bool {
-    let binds = scope.bindings_of(&store.holder).any(|binding| {
-        around.contains(binding.item)
-            && binding.item != store.item
+    let binds = scope.bindings_within(&store.holder, around.body()).any(|binding| {
+        binding.item != store.item
             && matches!(binding.how, How::Assign | How::Unpack | How::Iterate | How::Delete)
             && !binding.expr.is_some_and(|expr| mentions(expr, &store.holder))
             && scope.dominates(binding.item, store.item)

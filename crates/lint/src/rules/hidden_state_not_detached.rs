@@ -82,7 +82,7 @@ fn looks_like_state(path: &str) -> bool {
 
 fn rebound(scope: &Scope<'_>, around: &Loop<'_>, item: usize, state: &str) -> bool {
     around.targets.iter().any(|target| target == state)
-        || scope.bindings_of(state).any(|binding| {
+        || scope.bindings_within(state, around.body()).any(|binding| {
             binding.item != item
                 && around.contains(binding.item)
                 && binding.how != How::Delete

@@ -20,16 +20,17 @@ use crate::model::{Grad, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
-        if scope.function().is_some() && file.called_without_grad(scope) {
-            continue;
-        }
         for item in 0..scope.items.len() {
             let Some((target, range, how)) = change(scope, item) else { continue };
             let Some(name) = holder_path(target) else { continue };
             // Only what this scope made itself: attributes may have been replaced elsewhere.
             let Some(made) = scope.latest(&name, item) else { continue };
             let Value::Tensor(tensor) = file.value_at(scope, &name, item) else { continue };
-            if !tensor.leaf || file.grad(scope, item) == Grad::Off || scope.is_guarded(item) {
+            if !tensor.leaf
+                || file.grad(scope, item) == Grad::Off
+                || scope.is_guarded(item)
+                || file.called_without_grad(scope)
+            {
                 continue;
             }
             if scope.regions_of(item).any(|region| {

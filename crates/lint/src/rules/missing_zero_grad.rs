@@ -1,7 +1,7 @@
 //! `missing-zero-grad`: a loop that runs backward and steps, and in which nothing clears gradients. The gradients add up in the
 //! same buffers: a wrong result, not a leak. Silent if anything in the loop looks like clearing, or reads gradients itself.
 
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
 pub(crate) static RULE: Rule = Rule {
@@ -41,7 +41,9 @@ fn check(check: &mut Check<'_, '_>) {
                 continue;
             }
             let clearing = if around.has_step { around } else { outermost };
-            if clears(scope, clearing) || reads_gradients(scope, outermost) {
+            // Code that reads `.grad` does its own bookkeeping.
+            let reads = scope.reads_grad.last().is_some_and(|item| *item >= outermost.item);
+            if clears(scope, clearing) || reads {
                 continue;
             }
             if around.has_step {
@@ -86,13 +88,6 @@ fn clears(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
         let clips = name.contains("clip") || name.contains("no_grad") || name.contains("enable");
         name.contains("zero") || name.contains("grad") && !clips || name.contains("closure")
     })
-}
-
-/// Code that reads `.grad` does its own bookkeeping.
-fn reads_gradients(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
-    scope.nodes_in(around.item..scope.items.len()).iter().any(
-        |node| matches!(node.expr, Expr::Attribute(attribute) if attribute.attr.as_str() == "grad"),
-    )
 }
 
 /// A step without a closure; with one, the closure clears.
