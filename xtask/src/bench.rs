@@ -200,14 +200,14 @@ fn json(rows: &[Row]) -> String {
 }
 
 /// A process that runs work when asked.
-struct Worker {
+pub(crate) struct Worker {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Worker {
-    fn start(mut command: Command) -> Result<Worker, String> {
+    pub(crate) fn start(mut command: Command) -> Result<Worker, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
         match (child.stdin.take(), child.stdout.take()) {
@@ -219,7 +219,7 @@ impl Worker {
     }
 
     /// Microseconds of running `name` that often.
-    fn time(&mut self, name: &str, count: u32) -> Result<f64, String> {
+    pub(crate) fn time(&mut self, name: &str, count: u32) -> Result<f64, String> {
         std::thread::sleep(PAUSE);
         let mut answer = String::new();
         writeln!(self.input, "{name} {count}")

@@ -3,7 +3,8 @@
 
 use crate::run;
 
-const TARGETS: &[&str] = &["layouts", "allocator", "configuration", "lint"];
+const TARGETS: &[&str] =
+    &["layouts", "allocator", "configuration", "lint", "pickle", "snapshot_json"];
 
 /// Runs the targets in turn; an error is a finding, or a missing tool.
 pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {

@@ -6,6 +6,7 @@
 
 mod bench;
 mod bench_lint;
+mod bench_report;
 mod fuzz;
 mod generate;
 mod gpu_bundle;
@@ -25,6 +26,7 @@ cargo xtask COMMAND
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
   bench lint [PATH]  the source checker beside TorchFix, on the same files
+  bench report       a snapshot's report beside CPython's pickle.loads
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Some("bench") if rest.first().is_some_and(|what| what == "lint") => {
             bench_lint::bench(&rest[1..])
         }
+        Some("bench") if rest == ["report"] => bench_report::bench(),
         Some("bench") => bench::bench(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
