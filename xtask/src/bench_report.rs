@@ -23,9 +23,11 @@ pub(crate) fn bench() -> Result<(), String> {
         let mut make = Command::new("python3");
         run::plain(make.arg(script).arg(EVENTS).arg(&file))?;
     }
-    let build = ["build", "--release", "--package", "plimsoll-report", "--example", "report_worker"];
+    let build =
+        ["build", "--release", "--package", "plimsoll-report", "--example", "report_worker"];
     run::plain(&mut run::command(env!("CARGO"), &build))?;
-    let mut ours = Worker::start(Command::new(run::target().join("release/examples/report_worker")))?;
+    let mut ours =
+        Worker::start(Command::new(run::target().join("release/examples/report_worker")))?;
     let mut python = Command::new("python3");
     python.arg(run::root().join("xtask/bench/pickle_worker.py"));
     let mut theirs = Worker::start(python)?;
