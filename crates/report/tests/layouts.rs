@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_report::{Snapshot, open, read, write_json, write_pickle};
+use plimsoll_report::{Kind, Report, Snapshot, ToldBy, open, read, write_json, write_pickle};
 use proptest::prelude::*;
 use support::{sample, samples};
 
@@ -81,6 +81,23 @@ fn every_protocol_json_and_the_cpp_writer_say_the_same() {
     for name in ["plain.json.gz", "cpp.pickle.gz"] {
         assert_eq!(spelled(&open(layout(name)).unwrap()), expected, "{name}");
     }
+}
+
+/// Written by the memory crate's example `write_snapshot`; the figures are those of its own counters, which stand in the file.
+#[test]
+fn plimsolls_own_files_have_their_kinds_and_figures() {
+    let report = Report::of(open(layout("plimsoll.pickle.gz")).unwrap(), "plimsoll");
+    assert!(report.snapshot.writer.is_plimsoll && report.snapshot.device_name(0) == "cpu");
+    let [device] = &report.devices[..] else { panic!("one device") };
+    assert!(!device.kinds_inferred);
+    assert_eq!(device.lives.peak.bytes, 52_543_040, "requested_bytes.all.peak");
+    assert_eq!(device.reserved.peak.bytes, 69_206_016, "reserved_bytes.all.peak");
+    assert_eq!(device.lives.bytes_at(device.lives.last_position()), 52_543_040);
+    assert_eq!(device.steps[0].told_by, ToldBy::Annotations);
+    let kinds: Vec<Kind> = device.at_peak.by_kind.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [Kind::Parameter, Kind::Gradient, Kind::Temporary]);
+    let site = report.lines.sites.frame(device.at_peak.by_site[0].0);
+    assert!(report.snapshot.strings.get(site.file).ends_with("write_snapshot.rs"));
 }
 
 #[test]
@@ -161,7 +178,7 @@ proptest! {
         prop_assert_eq!(spelled(&read(&pickle).unwrap()), spelled(&first));
         prop_assert_eq!(spelled(&read(&json).unwrap()), spelled(&first));
         // Whatever a trace says, it can be reported.
-        let report = plimsoll_report::Report::of(first, "random");
+        let report = Report::of(first, "random");
         prop_assert!(!plimsoll_report::text(&report).is_empty());
         prop_assert!(!plimsoll_report::json(&report).is_empty());
     }

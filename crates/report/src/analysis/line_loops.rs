@@ -24,50 +24,61 @@ struct Runs {
 /// Positions at which the loop's first line starts to run, or nothing if no lines take turns.
 pub(super) fn line_loop(snapshot: &Snapshot, lives: &Lives) -> Option<Vec<u32>> {
     let code = CodeOf::new(snapshot);
-    // Stacks from the outside in; those of threads without Python frames say nothing.
-    let mut inside: Vec<usize> =
-        (0..lives.in_trace).filter(|life| lives.stack[*life] != StackId::EMPTY).collect();
+    let outside = |frame: FrameId| {
+        !matches!(code.of(snapshot.stacks.frame(frame).file), Code::Module | Code::Optimizer)
+    };
+    // Stacks that go through the lines chosen so far; those of threads without Python frames say nothing.
+    let mut inside: Vec<bool> = (0..snapshot.stacks.len()).map(|at| at != 0).collect();
     for depth in 0..DEEPEST {
-        let frame_at = |life: usize| -> Option<FrameId> {
-            let frames = snapshot.stacks.frame_ids(lives.stack[life]);
-            frames.len().checked_sub(depth + 1).map(|at| frames[at])
-        };
-        let mut lines: HashMap<FrameId, Runs> = HashMap::new();
-        let outside = |frame: FrameId| {
-            !matches!(code.of(snapshot.stacks.frame(frame).file), Code::Module | Code::Optimizer)
-        };
+        // The work is done once a stack, not once an allocation: traces have thousands of times more of those.
+        let mut line_of_stack: Vec<Option<u32>> = vec![None; inside.len()];
+        let mut lines: Vec<(FrameId, Runs)> = Vec::new();
+        let mut ids: HashMap<FrameId, u32> = HashMap::new();
+        for stack in (0..inside.len()).filter(|stack| inside[*stack]) {
+            let frames = snapshot.stacks.frame_ids(StackId(stack as u32));
+            let frame = frames.len().checked_sub(depth + 1).map(|at| frames[at]);
+            line_of_stack[stack] = frame.filter(|frame| outside(*frame)).map(|frame| {
+                *ids.entry(frame).or_insert_with(|| {
+                    lines.push((frame, Runs::default()));
+                    lines.len() as u32 - 1
+                })
+            });
+        }
         let mut last = None;
-        for life in &inside {
-            let Some(frame) = frame_at(*life).filter(|frame| outside(*frame)) else { continue };
-            let runs = lines.entry(frame).or_default();
+        for life in 0..lives.in_trace {
+            let Some(line) = line_of_stack[lives.stack[life].0 as usize] else { continue };
+            let runs = &mut lines[line as usize].1;
             runs.allocations += 1;
-            if last != Some(frame) {
-                runs.starts.push(lives.born[*life] - 1);
-                last = Some(frame);
+            if last != Some(line) {
+                runs.starts.push(lives.born[life] - 1);
+                last = Some(line);
             }
         }
+        lines.retain(|(_, runs)| runs.allocations > 0);
         if let Some(bounds) = turns(&lines) {
             return Some(bounds);
         }
         // No loop here: look inside the line through which most allocations go.
-        let most = lines.iter().max_by_key(|(frame, runs)| (runs.allocations, frame.0));
-        let into = *most?.0;
-        inside.retain(|life| frame_at(*life) == Some(into));
+        let most = lines.iter().max_by_key(|(frame, runs)| (runs.allocations, frame.0))?;
+        let into = ids.get(&most.0).copied();
+        for (stack, line) in line_of_stack.iter().enumerate() {
+            inside[stack] = line.is_some() && *line == into;
+        }
     }
     None
 }
 
 /// The runs of the first line among those that run most often, if at least two lines take turns.
-fn turns(lines: &HashMap<FrameId, Runs>) -> Option<Vec<u32>> {
-    let most = lines.values().map(|runs| runs.starts.len()).max()?;
+fn turns(lines: &[(FrameId, Runs)]) -> Option<Vec<u32>> {
+    let most = lines.iter().map(|(_, runs)| runs.starts.len()).max()?;
     if most < FEWEST_RUNS {
         return None;
     }
     // The last turn may be cut off by the end of the trace, the first by its beginning.
-    let in_loop = || lines.values().filter(|runs| runs.starts.len() + 1 >= most);
+    let in_loop = || lines.iter().filter(|(_, runs)| runs.starts.len() + 1 >= most);
     if in_loop().count() < 2 {
         return None;
     }
-    let first = in_loop().min_by_key(|runs| runs.starts[0])?;
-    Some(first.starts.clone())
+    let first = in_loop().min_by_key(|(_, runs)| runs.starts[0])?;
+    Some(first.1.starts.clone())
 }

@@ -77,7 +77,9 @@ impl DeviceAnalysis {
     pub fn of(snapshot: &Snapshot, lines: &Lines, device: i32) -> DeviceAnalysis {
         let mut lives = Lives::of(snapshot, device);
         let steps = steps::find(snapshot, device, &lives, &lines.phases);
-        let kinds_inferred = kinds::infer(snapshot, &mut lives, &lines.phases, steps.first());
+        // Plimsoll's files say kinds; what they leave open is not guessed at.
+        let kinds_inferred = !snapshot.writer.is_plimsoll
+            && kinds::infer(snapshot, &mut lives, &lines.phases, steps.first());
         let at_peak = LiveSet::at(&lives, &lines.sites, lives.peak.position);
         let reserved = Reserved::of(snapshot, device);
         DeviceAnalysis { device, lives, reserved, steps, at_peak, kinds_inferred }
