@@ -3,7 +3,7 @@
 
 use plimsoll_core::Scalar;
 use plimsoll_tensor::{Other, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyTuple};
 
