@@ -46,6 +46,7 @@ const STEPS: &[Step] = &[
         only_named: Some("it installs PyTorch, several GB; run `cargo xtask test viewer`"),
         ..Step::new("viewer", viewer)
     },
+    Step::new("page", page),
 ];
 
 /// Runs the named steps, or all of them.
@@ -210,4 +211,20 @@ fn viewer() -> Outcome {
             Outcome::Ran(Counts::FAILED)
         }
     }
+}
+
+/// The page of `plimsoll view` in a headless browser, with the network off.
+fn page() -> Outcome {
+    let browsers = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let Some(browser) = browsers.into_iter().find(|name| run::answers(name, &["--version"])) else {
+        return Outcome::Skipped("there is no Chromium; install the package `chromium`");
+    };
+    if let Err(message) = run::plain(&mut cargo(&["build", "--package", "plimsoll-cli"])) {
+        println!("{message}");
+        return Outcome::Ran(Counts::FAILED);
+    }
+    let plimsoll = run::target().join("debug").join("plimsoll");
+    let mut command = run::command("python3", &["crates/report/tests/page/check_page.py"]);
+    command.arg(plimsoll).arg(browser);
+    Outcome::Ran(run::counted(command))
 }

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Trace(Trace),
     /// Train a small network on two spirals and report its memory
     Train(Train),
+    /// Draw a memory snapshot: a page for the browser
+    View(View),
 }
 
 #[derive(Debug, clap::Args)]
@@ -150,6 +152,21 @@ pub(crate) enum LintFormat {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct View {
+    /// The snapshot
+    pub(crate) file: PathBuf,
+    /// Where to write the page; beside the snapshot if not given
+    #[arg(short, long, conflicts_with = "serve")]
+    pub(crate) output: Option<PathBuf>,
+    /// Serve it on this machine instead, for files too large for a page
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// The port to serve on; a free one if not given
+    #[arg(long, default_value_t = 0, requires = "serve")]
+    pub(crate) port: u16,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Train {
     /// Steps of gradient descent
     #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -191,6 +208,8 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
+        let two_ways = ["plimsoll", "view", "x.pickle", "-o", "x.html", "--serve"];
+        assert!(Args::try_parse_from(two_ways).is_err());
         let wrong_moment = ["plimsoll", "flame", "x.pickle", "--at", "noon"];
         assert!(Args::try_parse_from(wrong_moment).is_err());
         let wrong_size = ["plimsoll", "diff", "a", "b", "--fail-above", "much"];

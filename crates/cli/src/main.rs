@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Report(options) => commands::report::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Train(options) => commands::train::run(&options),
+        Command::View(options) => commands::view::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

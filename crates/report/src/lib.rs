@@ -22,6 +22,7 @@ mod segments;
 mod snapshot;
 mod stacks;
 mod strings;
+pub mod view;
 mod write;
 
 pub use analysis::{

@@ -8,3 +8,4 @@ pub(crate) mod ops;
 pub(crate) mod report;
 pub(crate) mod trace;
 pub(crate) mod train;
+pub(crate) mod view;
