@@ -131,6 +131,12 @@ impl<'a> Scope<'a> {
         self.regions_of(item).any(|region| matches!(region, Region::Try { catches: true }))
     }
 
+    pub(crate) fn has_autocast(&self) -> bool {
+        let is =
+            |region: &Region<'_>| matches!(region, Region::With { meaning: Meaning::Autocast, .. });
+        self.regions.iter().any(|(region, _)| is(region))
+    }
+
     pub(crate) fn in_autocast(&self, item: usize) -> bool {
         let meaning = |region| match region {
             Region::With { meaning: Meaning::Autocast, .. } => Some(true),

@@ -4,6 +4,13 @@
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
 
+use super::evidence::{bound_in, in_every_iteration};
+use super::{Check, Rule};
+use crate::model::expression::{
+    arguments, integer, is_true, keyword, mentions, method, path, paths,
+};
+use crate::model::{CONSTANT_CREATORS, How, Loop, Scope};
+
 pub(crate) static RULE: Rule = Rule {
     name: "allocation-in-loop",
     code: "PLM013",
@@ -13,12 +20,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{bound_in, in_every_iteration};
-use super::{Check, Rule};
-use crate::model::expression::{
-    arguments, integer, is_true, keyword, mentions, method, path, paths,
-};
-use crate::model::{CONSTANT_CREATORS, How, Loop, Scope};
 /// Elements below which reuse is not worth a line of code.
 const SMALL: i64 = 1024;
 

@@ -4,6 +4,10 @@
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{is_false, method, path};
+use crate::model::{Grad, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "batchnorm-or-dropout-without-eval",
     code: "PLM026",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{is_false, method, path};
-use crate::model::{Grad, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     let sets_mode = file.calls_any("eval")

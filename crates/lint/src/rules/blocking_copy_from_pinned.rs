@@ -3,6 +3,11 @@
 
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::Value;
+use crate::model::expression::{holder_path, keyword, method, path};
+
 pub(crate) static RULE: Rule = Rule {
     name: "blocking-copy-from-pinned",
     code: "PLM031",
@@ -12,10 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::Value;
-use crate::model::expression::{holder_path, keyword, method, path};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

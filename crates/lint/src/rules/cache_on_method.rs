@@ -4,6 +4,9 @@
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{integer, keyword};
+
 pub(crate) static RULE: Rule = Rule {
     name: "cache-on-method",
     code: "PLM024",
@@ -13,8 +16,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{integer, keyword};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

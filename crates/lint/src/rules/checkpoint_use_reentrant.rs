@@ -3,6 +3,11 @@
 
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::Scope;
+use crate::model::expression::{keyword, passes_unseen};
+
 pub(crate) static RULE: Rule = Rule {
     name: "checkpoint-use-reentrant",
     code: "PLM020",
@@ -12,10 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::Scope;
-use crate::model::expression::{keyword, passes_unseen};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for name in ["checkpoint", "checkpoint_sequential"] {

@@ -4,6 +4,11 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::{keyword, method, passes_unseen, string};
+use crate::model::{CONSTANT_CREATORS, Place, RANDOM_CREATORS, Scope};
+
 pub(crate) static RULE: Rule = Rule {
     name: "create-then-move",
     code: "PLM014",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::{keyword, method, passes_unseen, string};
-use crate::model::{CONSTANT_CREATORS, Place, RANDOM_CREATORS, Scope};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

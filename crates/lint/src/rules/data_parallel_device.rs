@@ -3,6 +3,10 @@
 
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{mentions, method, path, paths};
+use crate::model::{How, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "data-parallel-device",
     code: "PLM018",
@@ -12,11 +16,11 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{mentions, method, path, paths};
-use crate::model::{How, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
+    if !file.calls_any("DataParallel") {
+        return;
+    }
     for scope in &file.scopes {
         for (node, call) in scope.calls() {
             let item = scope.nodes[node].item;

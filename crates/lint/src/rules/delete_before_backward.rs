@@ -4,6 +4,10 @@
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{path, paths, targets};
+use crate::model::{How, Scope, backward_roots, is_backward};
+
 pub(crate) static RULE: Rule = Rule {
     name: "delete-before-backward",
     code: "PLM027",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{path, paths, targets};
-use crate::model::{How, Scope, backward_roots, is_backward};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,10 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::path;
+
 pub(crate) static RULE: Rule = Rule {
     name: "deprecated-amp",
     code: "PLM032",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::path;
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,10 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::{Check, Rule};
+use crate::model::expression::{method, path};
+use crate::model::{Place, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "device-mismatch",
     code: "PLM019",
@@ -13,12 +17,9 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{method, path};
-use crate::model::{Place, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
-    if file.default_device_changed {
+    if file.default_device_changed || !check.source.text().contains("cuda") {
         return;
     }
     for scope in &file.scopes {

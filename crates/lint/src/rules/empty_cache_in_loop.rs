@@ -3,6 +3,10 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::{in_every_iteration, is_hot};
+use super::{Check, Rule};
+use crate::model::expression::last_name;
+
 pub(crate) static RULE: Rule = Rule {
     name: "empty-cache-in-loop",
     code: "PLM011",
@@ -12,9 +16,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{in_every_iteration, is_hot};
-use super::{Check, Rule};
-use crate::model::expression::last_name;
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (scope, node, call) in file.calls_of("empty_cache") {

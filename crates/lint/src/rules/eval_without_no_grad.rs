@@ -6,6 +6,10 @@ use std::collections::HashMap;
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{is_false, last_name, method, path, receiver};
+use crate::model::{Grad, Loop, Scope};
+
 pub(crate) static RULE: Rule = Rule {
     name: "eval-without-no-grad",
     code: "PLM004",
@@ -15,9 +19,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{is_false, last_name, method, path, receiver};
-use crate::model::{Grad, Loop, Scope};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     let library_switch = ["set_grad_enabled", "_set_grad_enabled"].iter().any(|name| {

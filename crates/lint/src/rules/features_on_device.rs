@@ -4,6 +4,10 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{any, holder_path, is_or_under, last_name, method, path};
+use crate::model::{Grad, Graph, How, Loop, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "features-on-device",
     code: "PLM022",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{any, holder_path, is_or_under, last_name, method, path};
-use crate::model::{Grad, Graph, How, Loop, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

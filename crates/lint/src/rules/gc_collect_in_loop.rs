@@ -3,6 +3,9 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::{in_every_iteration, is_hot};
+use super::{Check, Rule};
+
 pub(crate) static RULE: Rule = Rule {
     name: "gc-collect-in-loop",
     code: "PLM012",
@@ -12,8 +15,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{in_every_iteration, is_hot};
-use super::{Check, Rule};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (scope, node, call) in file.calls_of("collect") {

@@ -2,8 +2,18 @@
 //! stays alive. Silent where the sum or the list itself goes into a backward pass, where the container is emptied or bounded, and
 //! where nothing proves that there is a graph.
 
+use std::collections::HashMap;
+
 use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::Ranged;
+
+use super::evidence::{into_backward, terms_of_backward};
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::{
+    any, holder_path, is_or_under, keyword, last_name, mentions, method, path,
+};
+use crate::model::{Grad, How, Loop, Scope, is_loss};
 
 pub(crate) static RULE: Rule = Rule {
     name: "graph-kept",
@@ -14,13 +24,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{into_backward, terms_of_backward};
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::{
-    any, holder_path, is_or_under, keyword, last_name, mentions, method, path,
-};
-use crate::model::{File, Grad, How, Loop, Scope, is_loss};
 /// One value put into something that outlives the iteration.
 struct Store<'a> {
     item: usize,
@@ -37,6 +40,7 @@ fn check(check: &mut Check<'_, '_>) {
         }
         let whole = 0..scope.items.len();
         let needed = into_backward(scope, whole);
+        let mut takers = Takers::new();
         for store in stores(scope) {
             let Some(around) = scope.innermost_loop(store.item) else { continue };
             if needed.contains(&store.holder)
@@ -45,7 +49,7 @@ fn check(check: &mut Check<'_, '_>) {
             {
                 continue;
             }
-            judge(check, file, scope, around, &store);
+            judge(check, scope, around, &store, &mut takers);
         }
     }
 }
@@ -152,11 +156,12 @@ fn is_bounded(scope: &Scope<'_>, store: &Store<'_>) -> bool {
 
 fn judge(
     check: &mut Check<'_, '_>,
-    file: &File<'_>,
     scope: &Scope<'_>,
     around: &Loop<'_>,
     store: &Store<'_>,
+    takers: &mut Takers,
 ) {
+    let file = check.file;
     if file.grad(scope, store.item) != Grad::On {
         return;
     }
@@ -176,7 +181,7 @@ fn judge(
         };
     let in_pass =
         is_term || value.has_graph() && name.as_ref().is_some_and(|name| flows.contains(name));
-    let left = value.has_graph() && is_left_alone(scope, &store.holder, around);
+    let left = value.has_graph() && is_left_alone(scope, &store.holder, around, takers);
     if !in_pass && !left {
         return;
     }
@@ -208,7 +213,27 @@ fn is_root(scope: &Scope<'_>, around: &Loop<'_>, path: &str) -> bool {
 }
 
 /// Nothing takes the holder elsewhere, where it could still be differentiated: it is at most printed, counted or plotted.
-fn is_left_alone(scope: &Scope<'_>, holder: &str, around: &Loop<'_>) -> bool {
+fn is_left_alone(scope: &Scope<'_>, holder: &str, around: &Loop<'_>, takers: &mut Takers) -> bool {
+    if holder.contains('.') || scope.bindings_of(holder).next().is_none() {
+        return false;
+    }
+    // From the loop's end on until the name gets a new meaning.
+    let until = scope
+        .bindings_within(holder, around.end..scope.items.len())
+        .find(|binding| binding.how == How::Assign)
+        .map_or(scope.items.len(), |binding| binding.item);
+    let taken = takers.entry(holder.to_string()).or_insert_with(|| {
+        (0..scope.items.len()).filter(|item| takes(scope, *item, holder)).collect()
+    });
+    let next = taken.partition_point(|item| *item < around.item);
+    taken.get(next).is_none_or(|item| *item >= until)
+}
+
+/// For each holder the items that take it elsewhere, in order.
+type Takers = HashMap<String, Vec<usize>>;
+
+/// Whether an item hands the holder to something that could differentiate it.
+fn takes(scope: &Scope<'_>, item: usize, holder: &str) -> bool {
     const HARMLESS: &[&str] = &[
         "print",
         "len",
@@ -222,47 +247,29 @@ fn is_left_alone(scope: &Scope<'_>, holder: &str, around: &Loop<'_>) -> bool {
         "float",
         "info",
     ];
-    if holder.contains('.') || scope.bindings_of(holder).next().is_none() {
-        return false;
-    }
-    // From the loop's end on until the name gets a new meaning.
-    let until = scope
-        .bindings_of(holder)
-        .find(|binding| binding.item >= around.end && binding.how == How::Assign)
-        .map_or(scope.items.len(), |binding| binding.item);
-    (around.item..until).all(|item| {
-        let nodes = scope.nodes_of(item);
-        let reads = |expr: &Expr| path(expr).is_some_and(|path| is_or_under(&path, holder));
-        match scope.items[item].stmt {
-            Stmt::Return(_) | Stmt::For(_) | Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {
-                !nodes.iter().any(|node| reads(node.expr))
-                    || scope.items[item].stmt.is_function_def_stmt()
-            }
-            _ => nodes.iter().all(|node| match node.expr {
-                Expr::Call(call) => {
-                    let harmless =
-                        last_name(&call.func).is_some_and(|name| HARMLESS.contains(&name));
-                    // `sum(l.item() for l in losses)` reads numbers.
-                    let reads_numbers = call.arguments.args.iter().any(|argument| {
-                        any(argument, &mut |e| {
-                            matches!(last_name(e), Some("item" | "detach" | "tolist"))
-                        })
-                    });
-                    harmless
-                        || reads_numbers
-                        || !call
-                            .arguments
-                            .args
-                            .iter()
-                            .any(|argument| any(argument, &mut |e| reads(e)))
-                }
-                Expr::Yield(yielded) => {
-                    !yielded.value.as_deref().is_some_and(|value| mentions(value, holder))
-                }
-                _ => true,
-            }),
+    let nodes = scope.nodes_of(item);
+    let reads = |expr: &Expr| path(expr).is_some_and(|path| is_or_under(&path, holder));
+    match scope.items[item].stmt {
+        Stmt::FunctionDef(_) => false,
+        Stmt::Return(_) | Stmt::For(_) | Stmt::ClassDef(_) => {
+            nodes.iter().any(|node| reads(node.expr))
         }
-    })
+        _ => nodes.iter().any(|node| match node.expr {
+            Expr::Call(call) => {
+                let harmless = last_name(&call.func).is_some_and(|name| HARMLESS.contains(&name));
+                let arguments = || call.arguments.args.iter();
+                // `sum(l.item() for l in losses)` reads numbers.
+                let number = |e: &Expr| matches!(last_name(e), Some("item" | "detach" | "tolist"));
+                !harmless
+                    && arguments().any(|argument| any(argument, &mut |e| reads(e)))
+                    && !arguments().any(|argument| any(argument, &mut |e| number(e)))
+            }
+            Expr::Yield(yielded) => {
+                yielded.value.as_deref().is_some_and(|value| mentions(value, holder))
+            }
+            _ => false,
+        }),
+    }
 }
 
 /// `.detach()` behind the value, in brackets if it is an operation.

@@ -5,6 +5,10 @@
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{arguments, last_name, path, targets};
+use crate::model::{Grad, How, Loop, Scope, Value, is_recurrent};
+
 pub(crate) static RULE: Rule = Rule {
     name: "hidden-state-not-detached",
     code: "PLM003",
@@ -14,9 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{arguments, last_name, path, targets};
-use crate::model::{Grad, How, Loop, Scope, Value, is_recurrent};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,11 @@
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
 
+use super::evidence::{bound_in, in_every_iteration};
+use super::{Check, Rule};
+use crate::model::expression::{holder_path, method};
+use crate::model::{Loop, Scope};
+
 pub(crate) static RULE: Rule = Rule {
     name: "hooks-in-loop",
     code: "PLM023",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{bound_in, in_every_iteration};
-use super::{Check, Rule};
-use crate::model::expression::{holder_path, method};
-use crate::model::{Loop, Scope};
 const REGISTER: &[&str] = &[
     "register_forward_hook",
     "register_forward_pre_hook",

@@ -4,6 +4,11 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::evidence::in_place_receiver;
+use super::{Check, Rule};
+use crate::model::expression::{holder_path, path};
+use crate::model::{Grad, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "inplace-on-grad-leaf",
     code: "PLM005",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::in_place_receiver;
-use super::{Check, Rule};
-use crate::model::expression::{holder_path, path};
-use crate::model::{Grad, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

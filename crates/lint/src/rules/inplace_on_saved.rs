@@ -4,6 +4,11 @@
 use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::evidence::{in_place_receiver, into_backward};
+use super::{Check, Rule};
+use crate::model::expression::{integer, last_name, method, path};
+use crate::model::{How, Scope, is_backward};
+
 pub(crate) static RULE: Rule = Rule {
     name: "inplace-on-saved",
     code: "PLM006",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::{in_place_receiver, into_backward};
-use super::{Check, Rule};
-use crate::model::expression::{integer, last_name, method, path};
-use crate::model::{How, Scope, is_backward};
 /// Operations that save their result.
 const SAVE_RESULT: &[&str] =
     &["exp", "sigmoid", "tanh", "softmax", "sqrt", "rsqrt", "reciprocal", "expm1", "elu"];

@@ -4,6 +4,10 @@
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::{Check, Rule};
+use crate::model::expression::{integer, keyword, last_name, method, path};
+use crate::model::{Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "list-dataset-workers",
     code: "PLM025",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{integer, keyword, last_name, method, path};
-use crate::model::{Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (number, class) in file.classes.iter().enumerate() {

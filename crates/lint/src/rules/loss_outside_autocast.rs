@@ -4,6 +4,10 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::path;
+use crate::model::{Grad, Graph, How, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "loss-outside-autocast",
     code: "PLM009",
@@ -13,12 +17,12 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::path;
-use crate::model::{Grad, Graph, How, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
+        if !scope.has_autocast() {
+            continue;
+        }
         for (node, call) in scope.calls() {
             let item = scope.nodes[node].item;
             if scope.in_autocast(item) || !is_loss_call(check, scope, call, item) {

@@ -4,6 +4,10 @@
 use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{last_name, method, path, receiver};
+use crate::model::{Loop, Scope, is_backward, is_optimizer_name, is_optimizer_step};
+
 pub(crate) static RULE: Rule = Rule {
     name: "missing-zero-grad",
     code: "PLM002",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{last_name, method, path, receiver};
-use crate::model::{Loop, Scope, is_backward, is_optimizer_name, is_optimizer_step};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

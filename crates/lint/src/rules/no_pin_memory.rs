@@ -3,6 +3,10 @@
 
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::Value;
+use crate::model::expression::{is_true, keyword, method, path};
+
 pub(crate) static RULE: Rule = Rule {
     name: "no-pin-memory",
     code: "PLM017",
@@ -12,9 +16,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::Value;
-use crate::model::expression::{is_true, keyword, method, path};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

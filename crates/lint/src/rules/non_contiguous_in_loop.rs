@@ -3,6 +3,11 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::bound_in;
+use super::{Check, Rule};
+use crate::model::Value;
+use crate::model::expression::{method, path};
+
 pub(crate) static RULE: Rule = Rule {
     name: "non-contiguous-in-loop",
     code: "PLM030",
@@ -12,10 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::bound_in;
-use super::{Check, Rule};
-use crate::model::Value;
-use crate::model::expression::{method, path};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -3,6 +3,10 @@
 
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::is_true;
+
 pub(crate) static RULE: Rule = Rule {
     name: "reentrant-checkpoint",
     code: "PLM033",
@@ -12,9 +16,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::is_true;
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

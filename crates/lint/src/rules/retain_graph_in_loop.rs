@@ -4,6 +4,10 @@
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{is_true, keyword, last_name};
+use crate::model::{How, Loop, Scope, backward_roots, is_backward, is_optimizer_step};
+
 pub(crate) static RULE: Rule = Rule {
     name: "retain-graph-in-loop",
     code: "PLM021",
@@ -13,9 +17,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{is_true, keyword, last_name};
-use crate::model::{How, Loop, Scope, backward_roots, is_backward, is_optimizer_step};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (scope, node, call) in file.calls_of("backward") {

@@ -3,6 +3,13 @@
 
 use std::collections::HashSet;
 
+use ruff_python_ast::{Expr, ExprCall};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::{Check, Rule};
+use crate::model::expression::{any, last_name, mentions, method, path, paths};
+use crate::model::{Binding, How, Scope};
+
 pub(crate) static RULE: Rule = Rule {
     name: "round-trip-to-host",
     code: "PLM015",
@@ -12,12 +19,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use ruff_python_ast::{Expr, ExprCall};
-use ruff_text_size::{Ranged, TextRange};
-
-use super::{Check, Rule};
-use crate::model::expression::{any, last_name, mentions, method, path, paths};
-use crate::model::{Binding, How, Scope};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,10 @@
 use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::model::expression::{any, holder_path, last_name, method, receiver};
+use crate::model::{Scope, Value, is_backward, is_optimizer_name};
+
 pub(crate) static RULE: Rule = Rule {
     name: "scaler-misuse",
     code: "PLM010",
@@ -13,11 +17,12 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::model::expression::{any, holder_path, last_name, method, receiver};
-use crate::model::{Scope, Value, is_backward, is_optimizer_name};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
+    // The name alone would include every other thing that scales.
+    if !check.source.text().contains("GradScaler") {
+        return;
+    }
     let scalers = |name: &str| {
         file.calls_of(name)
             .filter(|(scope, node, call)| is_on_scaler(check, scope, call, scope.nodes[*node].item))

@@ -2,6 +2,10 @@
 
 use ruff_text_size::{Ranged, TextRange};
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::is_true;
+
 pub(crate) static RULE: Rule = Rule {
     name: "set-to-none-default",
     code: "PLM034",
@@ -11,9 +15,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::is_true;
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (_, _, call) in file.calls_of("zero_grad") {

@@ -4,6 +4,11 @@
 use ruff_python_ast::{Expr, ExprSubscript, Stmt};
 use ruff_text_size::Ranged;
 
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::{integer, method, path};
+use crate::model::{Grad, Graph, How, Scope, Value};
+
 pub(crate) static RULE: Rule = Rule {
     name: "slice-keeps-storage",
     code: "PLM007",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::expression::{integer, method, path};
-use crate::model::{Grad, Graph, How, Scope, Value};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,11 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::evidence::in_every_iteration;
+use super::{Check, Rule};
+use crate::model::expression::{method, path};
+use crate::model::{Scope, is_loss};
+
 pub(crate) static RULE: Rule = Rule {
     name: "sync-in-loop",
     code: "PLM028",
@@ -13,10 +18,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::in_every_iteration;
-use super::{Check, Rule};
-use crate::model::expression::{method, path};
-use crate::model::{Scope, is_loss};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {

@@ -4,6 +4,12 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::evidence::name_range;
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::Value;
+use crate::model::expression::{integer, receiver};
+
 pub(crate) static RULE: Rule = Rule {
     name: "view-on-non-contiguous",
     code: "PLM016",
@@ -13,11 +19,6 @@ pub(crate) static RULE: Rule = Rule {
     check,
 };
 
-use super::evidence::name_range;
-use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::Value;
-use crate::model::expression::{integer, receiver};
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for (scope, node, call) in file.calls_of("view") {
