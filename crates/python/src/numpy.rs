@@ -95,12 +95,16 @@ pub(crate) fn copy_array(
     array: &Bound<'_, PyAny>,
     device: Device,
 ) -> PyResult<Tensor> {
-    // A fresh array is writable and row-major, whatever the given one is.
-    let numpy = py.import("numpy")?;
-    let order = [("order", "C")].into_py_dict(py)?;
-    let fresh = numpy.call_method("array", (array,), Some(&order))?;
-    let shared = from_array(py, &fresh)?;
-    call(py, || if device.is_cpu() { shared.clone_tensor() } else { shared.to(device) })
+    // What cannot be shared (read-only, negative strides) NumPy copies first; all else is copied once, into the arena.
+    let shared = from_array(py, array).or_else(|_| {
+        let order = [("order", "C")].into_py_dict(py)?;
+        from_array(py, &py.import("numpy")?.call_method("array", (array,), Some(&order))?)
+    })?;
+    call(py, || {
+        let dense = shared.contiguous()?;
+        let ours = !dense.shares_storage_with(&shared);
+        if ours || device != Device::CPU { dense.to(device) } else { dense.clone_tensor() }
+    })
 }
 
 fn dtype_of(array: &Bound<'_, PyAny>) -> PyResult<(DType, String)> {

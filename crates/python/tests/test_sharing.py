@@ -99,6 +99,18 @@ def test_what_cannot_be_shared_is_refused():
         pm.zeros(3, device=pm.dry("cpu")).numpy()
 
 
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 3)).T, np.ones(3)[::-1]])
+def test_a_copy_of_an_array_is_row_major_and_lies_where_it_was_asked_for(array):
+    device = pm.private_cpu()
+    before = external()
+    copy = pm.tensor(array, device=device)
+    assert (copy.device, copy.is_contiguous()) == (device, True)
+    assert pm.memory_allocated(device) == 512
+    assert external() == before
+    assert pm.tensor(array).data_ptr() != array.__array_interface__["data"][0]
+    np.testing.assert_array_equal(copy.numpy(), array)
+
+
 def test_conversion_by_numpy_copies_only_if_it_must():
     x = pm.ones(3)
     assert np.asarray(x).__array_interface__["data"][0] == x.data_ptr()
