@@ -9,6 +9,7 @@ mod cuda;
 pub mod device;
 mod dispatch;
 mod display;
+mod drop_in_turn;
 mod launch;
 pub mod memory;
 pub mod operation;

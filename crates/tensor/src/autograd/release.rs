@@ -1,8 +1,4 @@
-//! Dropping graphs without recursion.
-//!
-//! A node owns the nodes before it, so plain drops would recurse once per node and overflow the stack on a deep graph. Here a
-//! dying node hands its contents to a list of its thread; only the outermost drop empties the list, and drops
-//! nested in that add to it.
+//! Dropping graphs without recursion: a node owns the nodes before it. How: `drop_in_turn.rs`.
 
 use std::cell::RefCell;
 
@@ -10,37 +6,18 @@ use smallvec::SmallVec;
 
 use super::node::Edge;
 use super::saved::SavedTensors;
+use crate::drop_in_turn::{Pending, drop_in_turn};
 
 /// What a dead node owned.
 type Remains = (SmallVec<[Option<Edge>; 2]>, SavedTensors);
 
 thread_local! {
-    /// Remains that wait to be dropped; `None` while nothing is being dropped on this thread.
-    static PENDING: RefCell<Option<Vec<Remains>>> = const { RefCell::new(None) };
+    static PENDING: Pending<Remains> = const { RefCell::new(None) };
 }
 
-/// Drops what a dying node owned, after whatever this thread is dropping already.
+/// Drops what a dying node owned.
 pub(super) fn contents(edges: SmallVec<[Option<Edge>; 2]>, saved: SavedTensors) {
-    if edges.iter().all(Option::is_none) && saved.is_empty() {
-        return;
-    }
-    let mut next = Some((edges, saved));
-    // Once the thread's locals are gone (a drop inside another local's destructor), recursion is all that is left.
-    let outermost = PENDING.try_with(|pending| match &mut *pending.borrow_mut() {
-        Some(list) => {
-            list.extend(next.take());
-            false
-        }
-        empty => {
-            *empty = Some(Vec::new());
-            true
-        }
-    });
-    if outermost == Ok(true) {
-        while let Some(remains) = next {
-            drop(remains);
-            next = PENDING.with(|pending| pending.borrow_mut().as_mut().and_then(Vec::pop));
-        }
-        PENDING.with(|pending| *pending.borrow_mut() = None);
+    if edges.iter().any(Option::is_some) || !saved.is_empty() {
+        drop_in_turn(&PENDING, (edges, saved));
     }
 }
