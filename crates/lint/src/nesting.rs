@@ -8,18 +8,24 @@ pub(crate) const DEEPEST: usize = 1000;
 /// Whether a syntax tree of the text may be deeper than `DEEPEST`.
 pub(crate) fn too_deep(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let mut scan = Scan { levels: vec![0], total: 0, blocks: Vec::new(), line_has_text: false };
+    let mut scan =
+        Scan { levels: vec![0], total: 0, blocks: Vec::new(), line_has_text: false, line_start: 0 };
     let mut at = 0;
     while at < bytes.len() {
         let byte = bytes[at];
         if !scan.line_has_text && !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'#' | b'\x0c') {
-            scan.start_line(at, bytes);
+            scan.start_line(at);
         }
         at = match byte {
             b'#' => end_of_line(bytes, at),
             b'\'' | b'"' => end_of_string(bytes, at),
+            // Words nest nothing by themselves, and most of a text is words.
+            _ if is_word(byte) => {
+                let word = bytes[at..].iter().position(|byte| !is_word(*byte));
+                word.map_or(bytes.len(), |length| at + length)
+            }
             _ => {
-                scan.count(byte, bytes.get(at.wrapping_sub(1)).copied().unwrap_or(b' '));
+                scan.count(at, byte, bytes.get(at.wrapping_sub(1)).copied().unwrap_or(b' '));
                 at + 1
             }
         };
@@ -38,6 +44,8 @@ struct Scan {
     /// Columns of the blocks that are open.
     blocks: Vec<usize>,
     line_has_text: bool,
+    /// Where the present line begins; kept only as long as the line has no text.
+    line_start: usize,
 }
 
 impl Scan {
@@ -45,13 +53,12 @@ impl Scan {
         self.levels.len() + self.total + self.blocks.len()
     }
 
-    fn start_line(&mut self, at: usize, bytes: &[u8]) {
+    fn start_line(&mut self, at: usize) {
         self.line_has_text = true;
         if self.levels.len() > 1 {
             return;
         }
-        let line = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let column = at - line;
+        let column = at - self.line_start;
         while self.blocks.last().is_some_and(|open| *open >= column) {
             self.blocks.pop();
         }
@@ -60,7 +67,7 @@ impl Scan {
         }
     }
 
-    fn count(&mut self, byte: u8, before: u8) {
+    fn count(&mut self, at: usize, byte: u8, before: u8) {
         match byte {
             b'(' | b'[' | b'{' => {
                 self.add();
@@ -71,7 +78,7 @@ impl Scan {
             }
             b',' => self.reset(),
             b'\n' => {
-                self.line_has_text = false;
+                (self.line_has_text, self.line_start) = (false, at + 1);
                 // A backslash joins lines; inside brackets line ends mean nothing.
                 if self.levels.len() == 1 && before != b'\\' {
                     self.reset();
@@ -98,6 +105,10 @@ impl Scan {
             *level = 0;
         }
     }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
 fn end_of_line(bytes: &[u8], at: usize) -> usize {

@@ -5,7 +5,7 @@ use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 
 use super::expression::{is_false, is_true, path, receiver, targets};
 use super::names::Role;
-use super::scope::{Binding, How, Scope};
+use super::scope::{Binding, How, MOST_ARMS, Scope};
 use super::value::{Graph, Tensor, Value};
 use super::{File, names};
 
@@ -44,7 +44,16 @@ impl<'a> File<'a> {
             self.classes[class].attributes.insert(name.to_string(), value);
         }
         let scope = &mut self.scopes[scope];
-        scope.by_path.entry(binding.path.clone()).or_default().push(scope.bindings.len());
+        let number = scope.bindings.len();
+        match scope.by_path.get_mut(&binding.path) {
+            Some(known) => known.push(number),
+            None => {
+                scope.by_path.insert(binding.path.clone(), vec![number]);
+                if !self.bound.contains(&binding.path) {
+                    self.bound.insert(binding.path.clone());
+                }
+            }
+        }
         scope.bindings.push(binding);
     }
 
@@ -202,7 +211,7 @@ impl<'a> File<'a> {
         let mut found: Option<Value> = None;
         let mut merged = 0;
         // Parameters count as item 0, and the first item sees them too.
-        for binding in scope.bindings_within(path, 0..item.max(1)).rev() {
+        for binding in scope.bindings_within(path, 0..item.max(1)).rev().take(MOST_ARMS) {
             let parameter = binding.how == How::Parameter;
             if !parameter && (binding.item >= item || scope.exclusive(binding.item, item)) {
                 continue;

@@ -65,7 +65,7 @@ impl<'a> File<'a> {
                 for base in self.classes[number].bases() {
                     let full = self.qualified(base).unwrap_or_default();
                     let name = last_name(base).unwrap_or_default();
-                    let own = self.classes.iter().find(|class| class.name() == name);
+                    let own = self.class_named(name).map(|number| &self.classes[number]);
                     lightning |=
                         name == "LightningModule" || own.is_some_and(|own| own.is_lightning);
                     module |= full.starts_with("torch.nn.")
@@ -95,6 +95,6 @@ impl<'a> File<'a> {
 
     /// The class of the file with this name.
     pub(crate) fn class_named(&self, name: &str) -> Option<usize> {
-        self.classes.iter().position(|class| class.name() == name)
+        self.class_names.get(name).copied()
     }
 }

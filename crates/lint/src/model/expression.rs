@@ -5,16 +5,30 @@ use ruff_python_ast::{Expr, ExprCall, Number};
 
 /// `a.b.c` for names and attributes of names; nothing else has a path.
 pub(crate) fn path(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Name(name) => Some(name.id.to_string()),
-        Expr::Attribute(attribute) => {
-            let mut path = path(&attribute.value)?;
-            path.push('.');
-            path.push_str(&attribute.attr);
-            Some(path)
+    // The length first: one allocation for the whole path, and none for what has no path.
+    fn length(expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Name(name) => Some(name.id.len()),
+            Expr::Attribute(attribute) => {
+                Some(length(&attribute.value)? + 1 + attribute.attr.len())
+            }
+            _ => None,
         }
-        _ => None,
     }
+    fn write(expr: &Expr, path: &mut String) {
+        match expr {
+            Expr::Name(name) => path.push_str(&name.id),
+            Expr::Attribute(attribute) => {
+                write(&attribute.value, path);
+                path.push('.');
+                path.push_str(&attribute.attr);
+            }
+            _ => {}
+        }
+    }
+    let mut path = String::with_capacity(length(expr)?);
+    write(expr, &mut path);
+    Some(path)
 }
 
 /// The path of what holds the element: `history` for `history["loss"][i]`.
@@ -119,6 +133,20 @@ pub(crate) fn mentions(expr: &Expr, wanted: &str) -> bool {
 /// `x.y` is under `x`.
 pub(crate) fn is_or_under(path: &str, root: &str) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Every plain name inside the expression, in source order.
+pub(crate) fn names_in<'a>(expr: &'a Expr, found: &mut Vec<&'a str>) {
+    struct Names<'a, 'f>(&'f mut Vec<&'a str>);
+    impl<'a> SourceOrderVisitor<'a> for Names<'a, '_> {
+        fn visit_expr(&mut self, expr: &'a Expr) {
+            match expr {
+                Expr::Name(name) => self.0.push(&name.id),
+                _ => walk_expr(self, expr),
+            }
+        }
+    }
+    Names(found).visit_expr(expr);
 }
 
 /// Whether any expression inside, itself included, answers.

@@ -39,10 +39,14 @@ impl<'a> Flattener<'a> {
             regions: vec![(Region::Root, 0)],
             items: Vec::new(),
             nodes: Vec::new(),
+            calls: Vec::new(),
             loops: Vec::new(),
             bindings: Vec::new(),
             by_path: FxHashMap::default(),
             has_backward: false,
+            backwards: Vec::new(),
+            switches: Vec::new(),
+            continues: Vec::new(),
             reads_grad: Vec::new(),
             decorated: Meaning::Other,
         });
@@ -58,11 +62,15 @@ impl<'a> Flattener<'a> {
     fn item(&mut self, scope: usize, stmt: &'a Stmt, region: usize) -> usize {
         let items = &mut self.scopes[scope].items;
         items.push(Item { stmt, region });
-        items.len() - 1
+        let item = items.len() - 1;
+        if stmt.is_continue_stmt() {
+            self.scopes[scope].continues.push(item);
+        }
+        item
     }
 
     fn exprs(&mut self, scope: usize, item: usize, exprs: impl IntoIterator<Item = &'a Expr>) {
-        let mut collector = Collector { nodes: &mut self.scopes[scope].nodes, parent: None, item };
+        let mut collector = Collector::new(&mut self.scopes[scope], item);
         for expr in exprs {
             collector.visit_expr(expr);
         }
@@ -102,29 +110,28 @@ impl<'a> Flattener<'a> {
             }
             Stmt::If(if_) => {
                 self.exprs(scope, item, [&*if_.test]);
-                let arm = Region::Arm { branch: item, arm: 0, test: Some(&if_.test) };
+                let arm = Region::Arm { branch: item, test: Some(&if_.test) };
                 let first = self.region(scope, arm, region);
                 self.suite(scope, first, &if_.body);
-                for (number, clause) in if_.elif_else_clauses.iter().enumerate() {
+                for clause in &if_.elif_else_clauses {
                     let test = clause.test.as_ref();
                     self.exprs(scope, item_of_last(&self.scopes[scope], item), test);
-                    let arm = Region::Arm { branch: item, arm: number + 1, test };
+                    let arm = Region::Arm { branch: item, test };
                     let next = self.region(scope, arm, region);
                     self.suite(scope, next, &clause.body);
                 }
             }
             Stmt::Match(match_) => {
                 self.exprs(scope, item, [&*match_.subject]);
-                for (arm, case) in match_.cases.iter().enumerate() {
+                for case in &match_.cases {
                     let test = Some(&*match_.subject);
-                    let next = self.region(scope, Region::Arm { branch: item, arm, test }, region);
+                    let next = self.region(scope, Region::Arm { branch: item, test }, region);
                     self.suite(scope, next, &case.body);
                 }
             }
             Stmt::Try(try_) => self.guarded(scope, region, try_),
             _ => {
-                let mut collector =
-                    Collector { nodes: &mut self.scopes[scope].nodes, parent: None, item };
+                let mut collector = Collector::new(&mut self.scopes[scope], item);
                 ruff_python_ast::visitor::source_order::walk_stmt(&mut collector, stmt);
             }
         }
@@ -197,14 +204,24 @@ fn catches_runtime_error(expr: &Expr) -> bool {
 
 struct Collector<'a, 's> {
     nodes: &'s mut Vec<Node<'a>>,
+    calls: &'s mut Vec<usize>,
     parent: Option<usize>,
     item: usize,
+}
+
+impl<'a, 's> Collector<'a, 's> {
+    fn new(scope: &'s mut Scope<'a>, item: usize) -> Collector<'a, 's> {
+        Collector { nodes: &mut scope.nodes, calls: &mut scope.calls, parent: None, item }
+    }
 }
 
 impl<'a> SourceOrderVisitor<'a> for Collector<'a, '_> {
     fn visit_expr(&mut self, expr: &'a Expr) {
         let number = self.nodes.len();
         self.nodes.push(Node { expr, parent: self.parent, item: self.item });
+        if expr.is_call_expr() {
+            self.calls.push(number);
+        }
         let outer = self.parent.replace(number);
         walk_expr(self, expr);
         self.parent = outer;

@@ -4,11 +4,15 @@
 use std::collections::HashSet;
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
+use rustc_hash::FxHashMap;
 
 use super::expression::{arguments, is_false, keyword, method, path, paths, receiver};
 use super::region::{Meaning, Region};
 use super::scope::Scope;
 use super::{File, Imports};
+
+/// Up to two scopes that call a function, by the first scope of the function's name and how many calls away they may be.
+pub(super) type Callers = FxHashMap<(usize, u32), [Option<usize>; 2]>;
 
 /// Whether operations are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +126,22 @@ pub(super) fn frozen(file: &File<'_>) -> HashSet<String> {
 }
 
 impl<'a> File<'a> {
+    /// Notes the statements `torch.set_grad_enabled(...)` of each scope.
+    pub(super) fn mark_switches(&mut self) {
+        let found: Vec<(usize, usize, bool)> = self
+            .calls_of("set_grad_enabled")
+            .map(|(scope, node, call)| {
+                let off = call.arguments.args.first().is_some_and(is_false);
+                (scope.number, scope.nodes[node].item, off)
+            })
+            .collect();
+        for (scope, item, off) in found {
+            if self.scopes[scope].items[item].stmt.is_expr_stmt() {
+                self.scopes[scope].switches.push((item, off));
+            }
+        }
+    }
+
     pub(super) fn mark_regions(&mut self) {
         let imports = &self.imports;
         for scope in &mut self.scopes {
@@ -172,27 +192,46 @@ impl<'a> File<'a> {
     }
 
     fn called_off(&self, scope: &Scope<'a>, depth: u32) -> bool {
-        let Some(function) = scope.function() else { return false };
-        depth > 0
-            && self.calls_of(function.name.as_str()).any(|(caller, node, _)| {
-                caller.number != scope.number
-                    && (self.grad(caller, caller.nodes[node].item) == Grad::Off
-                        || self.called_off(caller, depth - 1))
-            })
+        let Some(function) = scope.function().filter(|_| depth > 0) else { return false };
+        let name = function.name.as_str();
+        let key = (self.function_names.get(name).copied().unwrap_or_default(), depth);
+        let known = self.callers.borrow().get(&key).copied();
+        let callers = known.unwrap_or_else(|| {
+            let found = self.callers_off(name, depth);
+            self.callers.borrow_mut().insert(key, found);
+            found
+        });
+        // A function that calls itself proves nothing.
+        callers.iter().flatten().any(|caller| *caller != scope.number)
+    }
+
+    /// Two scopes that call a function by this name while nothing is recorded; more make no difference.
+    fn callers_off(&self, name: &str, depth: u32) -> [Option<usize>; 2] {
+        let mut found = [None; 2];
+        for (caller, node, _) in self.calls_of(name) {
+            if found[0] == Some(caller.number) {
+                continue;
+            }
+            if self.grad(caller, caller.nodes[node].item) == Grad::Off
+                || self.called_off(caller, depth - 1)
+            {
+                match found[0] {
+                    None => found[0] = Some(caller.number),
+                    Some(_) => return [found[0], Some(caller.number)],
+                }
+            }
+        }
+        found
     }
 
     /// A statement `torch.set_grad_enabled(False)` earlier in the scope, or at the top of the file.
     fn switched_off_before(&self, scope: &Scope<'a>, item: usize) -> bool {
-        let mut off = false;
-        for (caller, node, call) in self.calls_of("set_grad_enabled") {
-            let at = caller.nodes[node].item;
-            let is_statement = caller.items[at].stmt.is_expr_stmt();
-            let here = caller.number == scope.number && at < item;
-            if is_statement && (here || caller.is_module() && !scope.is_module()) {
-                off = call.arguments.args.first().is_some_and(is_false);
-            }
-        }
-        off
+        let here = scope.switches.partition_point(|(at, _)| *at < item);
+        let latest = match scope.switches[..here].last() {
+            None if !scope.is_module() => self.scopes[0].switches.last(),
+            latest => latest,
+        };
+        latest.is_some_and(|(_, off)| *off)
     }
 
     fn runs_without_grad_by_framework(&self, scope: &Scope<'a>) -> bool {

@@ -4,15 +4,14 @@
 use ruff_python_ast::{Expr, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::expression::targets;
 use super::scope::Scope;
 
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// A local name and the full name behind it.
     names: FxHashMap<String, String>,
-    /// Names that the file itself defines somewhere.
-    own: FxHashSet<String>,
+    /// Of the usual names those that the file itself defines somewhere.
+    own: FxHashSet<&'static str>,
 }
 
 /// Taken at their word if the file neither imports nor defines them.
@@ -63,14 +62,28 @@ impl Imports {
                     self.add(name, format!("{from}.{}", alias.name));
                 }
             }
-            Stmt::FunctionDef(function) => {
-                self.own.insert(function.name.to_string());
+            Stmt::FunctionDef(function) => self.define(&function.name),
+            Stmt::ClassDef(class) => self.define(&class.name),
+            Stmt::Assign(assign) => {
+                assign.targets.iter().for_each(|target| self.define_all(target))
             }
-            Stmt::ClassDef(class) => {
-                self.own.insert(class.name.to_string());
-            }
-            Stmt::Assign(assign) => self.own.extend(assign.targets.iter().flat_map(targets)),
             _ => {}
+        }
+    }
+
+    fn define_all(&mut self, target: &Expr) {
+        match target {
+            Expr::Name(name) => self.define(&name.id),
+            Expr::Tuple(tuple) => tuple.elts.iter().for_each(|part| self.define_all(part)),
+            Expr::List(list) => list.elts.iter().for_each(|part| self.define_all(part)),
+            Expr::Starred(starred) => self.define_all(&starred.value),
+            _ => {}
+        }
+    }
+
+    fn define(&mut self, name: &str) {
+        if let Some((usual, _)) = USUAL.iter().find(|(usual, _)| *usual == name) {
+            self.own.insert(usual);
         }
     }
 

@@ -284,9 +284,7 @@ impl<'a> File<'a> {
         let Some(name) = expr.as_name_expr().map(|name| name.id.as_str()) else { return false };
         let named =
             matches!(name, "output" | "outputs" | "logits" | "pred" | "preds" | "y_pred" | "y_hat");
-        named
-            && self.grad(scope, item) == Grad::On
-            && self.scopes.iter().all(|scope| !scope.by_path.contains_key(name))
+        named && self.grad(scope, item) == Grad::On && !self.bound.contains(name)
     }
 
     fn infer_method(

@@ -102,6 +102,8 @@ impl File<'_> {
                 matches!(node.expr, Expr::Attribute(attribute) if attribute.attr.as_str() == "grad")
             });
             scope.reads_grad = reads.map(|node| node.item).collect();
+            let backward = |(number, call)| grad::is_backward(call).then_some(number);
+            scope.backwards = scope.calls().filter_map(backward).collect();
         }
         let mut marks = Vec::new();
         for scope in &self.scopes {
@@ -109,12 +111,13 @@ impl File<'_> {
                 let backward = grad::is_backward(call) && !scope.in_lambda(number);
                 let step = is_optimizer_step(call);
                 if backward || step {
-                    marks.push((scope.number, scope.nodes[number].item, backward, step));
+                    marks.push((scope.number, number, backward, step));
                 }
             }
         }
-        for (scope, item, backward, step) in marks {
+        for (scope, node, backward, step) in marks {
             let scope = &mut self.scopes[scope];
+            let item = scope.nodes[node].item;
             scope.has_backward |= backward;
             let around: Vec<usize> = scope.loops_of(item).map(|around| around.number).collect();
             for number in around {

@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use class::Class;
 pub(crate) use grad::{Grad, backward_roots, is_backward};
@@ -49,6 +49,16 @@ pub(crate) struct File<'a> {
     /// What expressions yield, by their address and item, once all bindings are known.
     inferred: RefCell<FxHashMap<(usize, usize), Value>>,
     settled: bool,
+    /// Who calls a function while nothing is recorded.
+    callers: RefCell<grad::Callers>,
+    /// The first function of each name.
+    function_names: FxHashMap<&'a str, usize>,
+    /// The first class of each name.
+    class_names: FxHashMap<&'a str, usize>,
+    /// Functions by the scope that defines them and their name, the first of each.
+    functions: FxHashMap<(usize, &'a str), usize>,
+    /// Every path that any scope binds.
+    bound: FxHashSet<String>,
 }
 
 impl<'a> File<'a> {
@@ -65,10 +75,17 @@ impl<'a> File<'a> {
             depth: Cell::new(0),
             inferred: RefCell::default(),
             settled: false,
+            callers: RefCell::default(),
+            function_names: FxHashMap::default(),
+            class_names: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            bound: FxHashSet::default(),
         };
         file.index_calls();
+        file.index_definitions();
         file.read_classes();
         file.mark_regions();
+        file.mark_switches();
         file.describe_loops();
         file.bind();
         file.settled = true;
@@ -87,6 +104,24 @@ impl<'a> File<'a> {
             self.default_device_changed |= self.calls.contains_key(name);
         }
         self.frozen = grad::frozen(self);
+    }
+
+    fn index_definitions(&mut self) {
+        for (number, class) in self.classes.iter().enumerate() {
+            self.class_names.entry(class.name()).or_insert(number);
+        }
+        for scope in &self.scopes {
+            if let (Some(function), Some((outer, _))) = (scope.function(), scope.parent) {
+                let name = function.name.as_str();
+                self.functions.entry((outer, name)).or_insert(scope.number);
+                self.function_names.entry(name).or_insert(scope.number);
+            }
+        }
+    }
+
+    /// The function of this name that a scope defines.
+    pub(crate) fn function_in(&self, outer: &Scope<'a>, name: &str) -> Option<&Scope<'a>> {
+        self.functions.get(&(outer.number, name)).map(|number| &self.scopes[*number])
     }
 
     /// Every call of a function or method by this name, as scope, node and call.

@@ -15,10 +15,9 @@ pub(crate) enum Region<'a> {
         expr: &'a Expr,
         meaning: Meaning,
     },
-    /// An arm of the `if` (or `match`) with this number; `None` is an `else`.
+    /// An arm of the `if` (or `match`) whose header is the item `branch`; without a test it is an `else`.
     Arm {
         branch: usize,
-        arm: usize,
         test: Option<&'a Expr>,
     },
     /// Inside `try`; `catches` if a handler would catch a RuntimeError.

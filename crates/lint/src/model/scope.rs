@@ -9,6 +9,10 @@ use super::loops::Loop;
 use super::region::{Meaning, Region};
 use super::value::Value;
 
+/// How many places in other arms of a branch are passed over in search of one that counts. No program that people write has
+/// more; without a bound a file of a hundred thousand arms would take the square of that.
+pub(super) const MOST_ARMS: usize = 256;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ScopeKind<'a> {
     Module,
@@ -28,11 +32,19 @@ pub(crate) struct Scope<'a> {
     pub(crate) regions: Vec<(Region<'a>, usize)>,
     pub(crate) items: Vec<Item<'a>>,
     pub(crate) nodes: Vec<Node<'a>>,
+    /// The nodes that are calls, in order.
+    pub(super) calls: Vec<usize>,
     pub(crate) loops: Vec<Loop<'a>>,
     pub(crate) bindings: Vec<Binding<'a>>,
     pub(crate) by_path: FxHashMap<String, Vec<usize>>,
     /// Something in this scope calls `backward`.
     pub(crate) has_backward: bool,
+    /// The nodes that are backward passes, in order.
+    pub(crate) backwards: Vec<usize>,
+    /// Statements that switch autograd for what follows: item and whether they switch it off, in order.
+    pub(super) switches: Vec<(usize, bool)>,
+    /// Items that are `continue` statements, in order.
+    pub(crate) continues: Vec<usize>,
     /// Items that read a `.grad`, in order.
     pub(crate) reads_grad: Vec<usize>,
     /// What the function's decorators do to autograd.
@@ -100,8 +112,9 @@ impl<'a> Scope<'a> {
 
     /// All calls with their node numbers, outer before inner.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, &'a ExprCall)> {
-        let call = |(number, node): (usize, &Node<'a>)| Some((number, node.expr.as_call_expr()?));
-        self.nodes.iter().enumerate().filter_map(call)
+        self.calls
+            .iter()
+            .filter_map(|number| Some((*number, self.nodes[*number].expr.as_call_expr()?)))
     }
 
     /// The regions around an item, from the inside out.
@@ -146,27 +159,40 @@ impl<'a> Scope<'a> {
         self.regions_of(item).find_map(meaning).unwrap_or(false)
     }
 
-    /// The arms of branches around an item.
-    pub(crate) fn arms(&self, item: usize) -> Vec<(usize, usize)> {
-        let arm = |region| match region {
-            Region::Arm { branch, arm, .. } => Some((branch, arm)),
-            _ => None,
-        };
-        self.regions_of(item).filter_map(arm).collect()
-    }
-
-    /// Whether two items lie in different arms of one branch, so that not both run in one pass.
+    /// Whether two items lie in different arms of one branch, so that not both run in one pass: just below the innermost
+    /// region that holds both, they are in two of its arms.
     pub(crate) fn exclusive(&self, one: usize, other: usize) -> bool {
-        let arms = self.arms(other);
-        self.arms(one).iter().any(|(branch, arm)| {
-            arms.iter().any(|(other_branch, other_arm)| branch == other_branch && arm != other_arm)
-        })
+        let (mut a, mut b) = (self.items[one].region, self.items[other].region);
+        let mut below = (Region::Root, Region::Root);
+        // A region is numbered after the one around it, so the larger number is never the outer of the two.
+        while a != b {
+            if a > b {
+                (below.0, a) = self.regions[a];
+            } else {
+                (below.1, b) = self.regions[b];
+            }
+        }
+        match below {
+            (Region::Arm { branch, .. }, Region::Arm { branch: other, .. }) => branch == other,
+            _ => false,
+        }
     }
 
-    /// Whether `first` has run whenever `second` runs, as far as branches go.
+    /// Whether `first` has run whenever `second` runs, as far as branches go: every arm around the first is around the second.
     pub(crate) fn dominates(&self, first: usize, second: usize) -> bool {
-        let arms = self.arms(second);
-        self.arms(first).iter().all(|arm| arms.contains(arm))
+        let (mut a, mut b) = (self.items[first].region, self.items[second].region);
+        while a != b {
+            if a < b {
+                b = self.regions[b].1;
+                continue;
+            }
+            let (region, outer) = self.regions[a];
+            if matches!(region, Region::Arm { .. }) {
+                return false;
+            }
+            a = outer;
+        }
+        true
     }
 
     /// The tests of `if` arms between an item and the loop, innermost first. `None` stands for an `else`.
@@ -199,10 +225,18 @@ impl<'a> Scope<'a> {
         found[start..end].iter().map(|number| &self.bindings[*number])
     }
 
+    /// All bindings of some items, in source order.
+    pub(crate) fn bindings_in(&self, items: std::ops::Range<usize>) -> &[Binding<'a>] {
+        let start = self.bindings.partition_point(|binding| binding.item < items.start);
+        let end = self.bindings.partition_point(|binding| binding.item < items.end);
+        &self.bindings[start..end.max(start)]
+    }
+
     /// The latest binding before an item that is not in another arm of the same branch.
     pub(crate) fn latest(&self, path: &str, before: usize) -> Option<&Binding<'a>> {
         self.bindings_within(path, 0..before)
             .rev()
+            .take(MOST_ARMS)
             .find(|binding| !self.exclusive(binding.item, before))
     }
 
@@ -224,7 +258,23 @@ impl<'a> Scope<'a> {
         &self,
         items: std::ops::Range<usize>,
     ) -> impl Iterator<Item = (&Node<'a>, &'a ExprCall)> {
-        self.nodes_in(items).iter().filter_map(|node| Some((node, node.expr.as_call_expr()?)))
+        let item = |number: &usize| self.nodes[*number].item;
+        let start = self.calls.partition_point(|number| item(number) < items.start);
+        let end = self.calls.partition_point(|number| item(number) < items.end).max(start);
+        self.calls[start..end].iter().filter_map(|number| {
+            let node = &self.nodes[*number];
+            Some((node, node.expr.as_call_expr()?))
+        })
+    }
+
+    /// The first backward pass after an item that can follow it in one turn, by its item and call.
+    pub(crate) fn backward_after(&self, item: usize) -> Option<(usize, &'a ExprCall)> {
+        let start = self.backwards.partition_point(|number| self.nodes[*number].item <= item);
+        self.backwards[start..].iter().take(MOST_ARMS).find_map(|number| {
+            let node = &self.nodes[*number];
+            let call = node.expr.as_call_expr()?;
+            (!self.exclusive(node.item, item)).then_some((node.item, call))
+        })
     }
 
     /// Whether the node lies inside a lambda, which runs at another time.

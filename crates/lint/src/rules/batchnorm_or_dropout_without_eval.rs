@@ -1,12 +1,14 @@
 //! `batchnorm-or-dropout-without-eval`: a model with batch normalisation or dropout, known from this file, runs inference under
 //! `no_grad` and is nowhere set to evaluation. Silent if anything in the file calls `eval()` or `train(False)`.
 
-use ruff_python_ast::Expr;
+use std::collections::HashSet;
+
+use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
 use super::{Check, Rule};
-use crate::model::expression::{is_false, method, path};
-use crate::model::{Grad, Value};
+use crate::model::expression::{is_false, path, receiver};
+use crate::model::{Grad, Scope, Value};
 
 pub(crate) static RULE: Rule = Rule {
     name: "batchnorm-or-dropout-without-eval",
@@ -27,6 +29,7 @@ fn check(check: &mut Check<'_, '_>) {
         return;
     }
     for scope in &file.scopes {
+        let mut trained: Option<HashSet<String>> = None;
         for (node, call) in scope.calls() {
             let item = scope.nodes[node].item;
             let Some(model) = path(&call.func) else { continue };
@@ -40,7 +43,8 @@ fn check(check: &mut Check<'_, '_>) {
                 continue;
             }
             let inside = scope.class.is_some_and(|class| file.classes[class].is_module);
-            if inside || stays_in_training(scope, &model) {
+            let trained = trained.get_or_insert_with(|| kept_in_training(scope));
+            if inside || trained.contains(&model) || trained.contains(EVERY_MODEL) {
                 continue;
             }
             check.report(
@@ -55,11 +59,16 @@ fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// `model.train()` just before is a choice: dropout at test time, statistics to be renewed.
-fn stays_in_training(scope: &crate::model::Scope<'_>, model: &str) -> bool {
-    scope.calls().any(|(_, call)| {
-        matches!(method(call), Some((receiver, "train")) if path(receiver).as_deref() == Some(model))
-    }) || scope.nodes.iter().any(|node| {
-        matches!(node.expr, Expr::Name(name) if name.id.contains("mc_") || name.id.contains("update_bn"))
-    })
+/// Stands for all models of a scope; no path is spelled like this.
+const EVERY_MODEL: &str = "*";
+
+/// `model.train()` is a choice: dropout at test time, statistics to be renewed.
+fn kept_in_training(scope: &Scope<'_>) -> HashSet<String> {
+    let trains = |call: &ExprCall| receiver(call, "train").and_then(path);
+    let mut kept: HashSet<String> = scope.calls().filter_map(|(_, call)| trains(call)).collect();
+    let named = |name: &str| name.contains("mc_") || name.contains("update_bn");
+    if scope.nodes.iter().any(|node| node.expr.as_name_expr().is_some_and(|n| named(&n.id))) {
+        kept.insert(EVERY_MODEL.to_string());
+    }
+    kept
 }

@@ -79,10 +79,7 @@ fn capturing(
             reached
         }
         Expr::Name(name) => {
-            let inner = check.file.scopes.iter().find(|inner| {
-                inner.name() == name.id.as_str()
-                    && inner.parent.is_some_and(|(outer, _)| outer == scope.number)
-            })?;
+            let inner = check.file.function_in(scope, &name.id)?;
             inner.nodes.iter().find_map(|node| reaches(node.expr))
         }
         _ => None,

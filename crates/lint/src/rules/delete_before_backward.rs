@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 
 use super::{Check, Rule};
 use crate::model::expression::{path, paths, targets};
-use crate::model::{How, Scope, backward_roots, is_backward};
+use crate::model::{How, Scope, backward_roots};
 
 pub(crate) static RULE: Rule = Rule {
     name: "delete-before-backward",
@@ -51,16 +51,13 @@ fn check(check: &mut Check<'_, '_>) {
 
 /// The backward pass after an item over a loss that was computed from the name before it.
 fn backward_of(scope: &Scope<'_>, name: &str, item: usize) -> Option<usize> {
-    let made = scope.bindings_of(name).rev().find(|binding| binding.item < item)?;
-    let (back, roots) = scope
-        .calls_in(item + 1..scope.items.len())
-        .find_map(|(node, call)| is_backward(call).then(|| (node.item, backward_roots(call))))?;
+    let made = scope.bindings_within(name, 0..item).next_back()?;
+    let (back, call) = scope.backward_after(item)?;
+    let roots = backward_roots(call);
     let same_turn = scope.innermost_loop(back).map(|l| l.number)
         == scope.innermost_loop(item).map(|l| l.number);
-    let made_from = scope.bindings.iter().any(|binding| {
+    let made_from = scope.bindings_in(made.item + 1..item).iter().any(|binding| {
         roots.contains(&binding.path)
-            && binding.item < item
-            && binding.item > made.item
             && binding.how != How::Delete
             && binding.expr.is_some_and(|expr| paths(expr).iter().any(|path| path == name))
     });

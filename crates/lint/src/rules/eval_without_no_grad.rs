@@ -1,7 +1,7 @@
 //! `eval-without-no-grad`: after `model.eval()` the model is called in a loop while autograd records. `eval()` changes layers, not
 //! autograd. Silent if gradients are used, if parameters are frozen, or if a caller in this file switches autograd off.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
@@ -32,7 +32,9 @@ fn check(check: &mut Check<'_, '_>) {
             continue;
         }
         let modes = modes(scope);
-        let mut reported: Vec<usize> = Vec::new();
+        let flags = flags(scope);
+        let mut reported: HashSet<usize> = HashSet::new();
+        let mut graph_wanted: HashMap<usize, bool> = HashMap::new();
         for (node, call) in scope.calls() {
             let item = scope.nodes[node].item;
             let Some(module) = path(&call.func) else { continue };
@@ -42,12 +44,16 @@ fn check(check: &mut Check<'_, '_>) {
             let Some(around) = scope.loops_of(item).find(|around| over_batches(around)) else {
                 continue;
             };
+            if reported.contains(&around.number) {
+                continue;
+            }
             let Some(eval) = mode_before(scope, &modes, &module, item) else { continue };
             if file.grad(scope, item) == Grad::Off
                 || scope.regions_of(item).any(grad_unknown)
-                || uses_gradients(scope, around)
+                || *graph_wanted
+                    .entry(around.number)
+                    .or_insert_with(|| uses_gradients(scope, &flags, around))
                 || file.frozen.contains(&module)
-                || reported.contains(&around.number)
                 || file.called_without_grad(scope)
             {
                 continue;
@@ -55,7 +61,7 @@ fn check(check: &mut Check<'_, '_>) {
             if scope.class.is_some_and(|class| file.classes[class].is_module) {
                 continue;
             }
-            reported.push(around.number);
+            reported.insert(around.number);
             let line = check.line(scope.nodes[eval].expr);
             check.report(
                 call.range(),
@@ -108,8 +114,16 @@ fn mode_before(scope: &Scope<'_>, modes: &Modes, module: &str, item: usize) -> O
     latest.2.then_some(latest.1)
 }
 
+/// Items that read or set a `requires_grad`, in order.
+fn flags(scope: &Scope<'_>) -> Vec<usize> {
+    let is_flag = |expr: &Expr| {
+        expr.as_attribute_expr().is_some_and(|attribute| attribute.attr.as_str() == "requires_grad")
+    };
+    scope.nodes.iter().filter(|node| is_flag(node.expr)).map(|node| node.item).collect()
+}
+
 /// A backward pass, gradients of inputs, or hooks: somebody wants the graph.
-fn uses_gradients(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
+fn uses_gradients(scope: &Scope<'_>, flags: &[usize], around: &Loop<'_>) -> bool {
     let outer = scope
         .loops_of(around.item)
         .last()
@@ -129,8 +143,6 @@ fn uses_gradients(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
     let calls = scope.calls_in(around.item..around.end).any(|(_, call)| {
         last_name(&call.func).is_some_and(wants) || receiver(call, "attack").is_some()
     });
-    let flags = scope.nodes_in(outer).iter().any(|node| {
-        matches!(node.expr, Expr::Attribute(attribute) if attribute.attr.as_str() == "requires_grad")
-    });
-    calls || flags
+    let next = flags.partition_point(|item| *item < outer.start);
+    calls || flags.get(next).is_some_and(|item| *item < outer.end)
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use ruff_python_ast::{Expr, ExprCall, Operator, Stmt};
+use ruff_python_ast::{Expr, ExprCall, Operator};
 use ruff_text_size::TextRange;
 
 use crate::model::expression::{any, holder_path, last_name, method, path, paths};
@@ -122,13 +122,10 @@ pub(super) fn in_every_iteration<'a>(scope: &Scope<'a>, item: usize, around: &Lo
 
 /// A `continue`, `break` or `return` earlier in the loop's body under a modulus leaves the item to some iterations only.
 fn skipped<'a>(scope: &Scope<'a>, item: usize, around: &Loop<'a>) -> bool {
-    (around.item + 1..item).any(|earlier| {
-        matches!(scope.items[earlier].stmt, Stmt::Continue(_))
-            && scope
-                .tests_within(earlier, around)
-                .iter()
-                .flatten()
-                .any(|test| any(test, &mut |e| is_modulus(e)))
+    let first = scope.continues.partition_point(|earlier| *earlier <= around.item);
+    scope.continues[first..].iter().take_while(|earlier| **earlier < item).any(|earlier| {
+        let tests = scope.tests_within(*earlier, around);
+        tests.iter().flatten().any(|test| any(test, &mut |e| is_modulus(e)))
     })
 }
 
@@ -138,9 +135,8 @@ pub(super) fn is_hot<'a>(file: &File<'a>, scope: &Scope<'a>, around: &Loop<'a>) 
         return false;
     }
     // A loop that makes its model afresh turns over models, not over batches.
-    let makes_module = scope.bindings.iter().any(|binding| {
-        around.contains(binding.item)
-            && binding.how == How::Assign
+    let makes_module = scope.bindings_in(around.body()).iter().any(|binding| {
+        binding.how == How::Assign
             && matches!(&binding.value, Value::Module(module) if module.certain)
     });
     let loads = scope.calls_in(around.body()).any(|(_, call)| {

@@ -1,11 +1,13 @@
 //! `features-on-device`: outputs of a model are collected in a list over a whole loader while nothing is recorded, and stay in
 //! device memory. Only where the file shows that they lie on a device, and nothing moves or reduces them.
 
+use std::collections::HashSet;
+
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
 
 use super::{Check, Rule};
-use crate::model::expression::{any, holder_path, is_or_under, last_name, method, path};
+use crate::model::expression::{holder_path, last_name, method, paths};
 use crate::model::{Grad, Graph, How, Loop, Scope, Value};
 
 pub(crate) static RULE: Rule = Rule {
@@ -20,6 +22,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
+        let mut released: Option<HashSet<String>> = None;
         for item in 0..scope.items.len() {
             let Stmt::Expr(expr) = scope.items[item].stmt else { continue };
             let Expr::Call(call) = &*expr.value else { continue };
@@ -38,7 +41,7 @@ fn check(check: &mut Check<'_, '_>) {
             if !tensor.output || !tensor.place.is_device() || tensor.graph == Graph::Yes {
                 continue;
             }
-            if moved_later(scope, &holder) {
+            if released.get_or_insert_with(|| released_in(scope)).contains(&holder) {
                 continue;
             }
             let text = check.quote(value);
@@ -56,18 +59,25 @@ fn check(check: &mut Check<'_, '_>) {
 }
 
 fn made_inside(scope: &Scope<'_>, around: &Loop<'_>, holder: &str) -> bool {
-    scope
-        .bindings_of(holder)
-        .any(|binding| around.contains(binding.item) && binding.how == How::Assign)
+    scope.bindings_within(holder, around.body()).any(|binding| binding.how == How::Assign)
 }
 
-/// The list is moved as a whole inside the loop, gathered across processes, or emptied.
-fn moved_later(scope: &Scope<'_>, holder: &str) -> bool {
-    scope.calls().any(|(_, call)| {
+/// Lists that are gathered across processes or reduced as a whole, and those that are emptied.
+fn released_in(scope: &Scope<'_>) -> HashSet<String> {
+    let mut released = HashSet::new();
+    for (_, call) in scope.calls() {
         let name = last_name(&call.func).unwrap_or_default();
-        let reads = |expr: &Expr| any(expr, &mut |expr| path(expr).is_some_and(|p| is_or_under(&p, holder)));
-        let gathers = name.contains("gather") || name.contains("reduce") || name.contains("accuracy");
-        gathers && call.arguments.args.iter().any(reads)
-            || matches!(method(call), Some((receiver, "clear" | "pop")) if holder_path(receiver).as_deref() == Some(holder))
-    })
+        if ["gather", "reduce", "accuracy"].iter().any(|word| name.contains(word)) {
+            for path in call.arguments.args.iter().flat_map(paths) {
+                // What hangs on a list (`features.copy`) stands for the list too.
+                let dots = path.match_indices('.').map(|(at, _)| &path[..at]);
+                released.extend(dots.map(str::to_string));
+                released.insert(path);
+            }
+        }
+        if let Some((receiver, "clear" | "pop")) = method(call) {
+            released.extend(holder_path(receiver));
+        }
+    }
+    released
 }

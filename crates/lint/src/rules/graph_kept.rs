@@ -2,18 +2,19 @@
 //! stays alive. Silent where the sum or the list itself goes into a backward pass, where the container is emptied or bounded, and
 //! where nothing proves that there is a graph.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::Ranged;
+use rustc_hash::FxHashMap;
 
 use super::evidence::{into_backward, terms_of_backward};
 use super::{Check, Rule};
 use crate::finding::Edit;
 use crate::model::expression::{
-    any, holder_path, is_or_under, keyword, last_name, mentions, method, path,
+    any, holder_path, keyword, last_name, mentions, method, names_in, path,
 };
-use crate::model::{Grad, How, Loop, Scope, is_loss};
+use crate::model::{Binding, Grad, How, Loop, Scope, Value, backward_roots, is_backward, is_loss};
 
 pub(crate) static RULE: Rule = Rule {
     name: "graph-kept",
@@ -32,24 +33,46 @@ struct Store<'a> {
     how: &'static str,
 }
 
+/// What the stores of one scope are judged by, each part found once.
+struct Facts<'s, 'a> {
+    scope: &'s Scope<'a>,
+    /// What flows into any backward pass of the scope.
+    needed: HashSet<String>,
+    turns: FxHashMap<usize, Turn>,
+    /// Items that start a holder afresh, by loop and holder.
+    resets: FxHashMap<(usize, String), Vec<usize>>,
+    bounded: FxHashMap<String, bool>,
+    takers: Option<Takers<'a>>,
+}
+
+/// What happens in one loop.
+struct Turn {
+    /// What flows into its backward passes, and of that the terms and the roots.
+    flows: HashSet<String>,
+    terms: HashSet<String>,
+    roots: HashSet<String>,
+    /// Holders that are emptied in it.
+    emptied: HashSet<String>,
+}
+
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
-    for scope in &file.scopes {
-        if scope.loops.is_empty() {
+    for scope in file.scopes.iter().filter(|scope| !scope.loops.is_empty()) {
+        let stores = stores(scope);
+        if stores.is_empty() {
             continue;
         }
-        let whole = 0..scope.items.len();
-        let needed = into_backward(scope, whole);
-        let mut takers = Takers::new();
-        for store in stores(scope) {
+        let mut facts = Facts::new(scope);
+        for store in stores {
             let Some(around) = scope.innermost_loop(store.item) else { continue };
-            if needed.contains(&store.holder)
-                || is_reset(scope, &store, around)
-                || is_bounded(scope, &store)
+            if facts.needed.contains(&store.holder)
+                || file.grad(scope, store.item) != Grad::On
+                || facts.is_reset(&store, around)
+                || facts.is_bounded(&store)
             {
                 continue;
             }
-            judge(check, scope, around, &store, &mut takers);
+            judge(check, &mut facts, around, &store);
         }
     }
 }
@@ -127,51 +150,103 @@ fn is_varying(scope: &Scope<'_>, item: usize, index: &Expr) -> bool {
         && !index.is_slice_expr()
 }
 
-/// Whether the holder starts afresh in each iteration.
-fn is_reset(scope: &Scope<'_>, store: &Store<'_>, around: &Loop<'_>) -> bool {
-    let binds = scope.bindings_within(&store.holder, around.body()).any(|binding| {
-        binding.item != store.item
-            && matches!(binding.how, How::Assign | How::Unpack | How::Iterate | How::Delete)
-            && !binding.expr.is_some_and(|expr| mentions(expr, &store.holder))
-            && scope.dominates(binding.item, store.item)
-    });
-    let root = store.holder.split('.').next().unwrap_or_default();
-    let clears = scope.calls_in(around.body()).any(|(_, call)| match method(call) {
-        Some((receiver, "clear" | "popleft" | "pop")) => {
-            holder_path(receiver).as_deref() == Some(&store.holder)
+impl<'s, 'a> Facts<'s, 'a> {
+    fn new(scope: &'s Scope<'a>) -> Facts<'s, 'a> {
+        Facts {
+            scope,
+            needed: into_backward(scope, 0..scope.items.len()),
+            turns: FxHashMap::default(),
+            resets: FxHashMap::default(),
+            bounded: FxHashMap::default(),
+            takers: None,
         }
-        _ => false,
-    });
-    binds || clears || around.targets.iter().any(|target| target == root)
-}
+    }
 
-/// `deque(maxlen=...)` holds no more than it says.
-fn is_bounded(scope: &Scope<'_>, store: &Store<'_>) -> bool {
-    scope.bindings_of(&store.holder).any(|binding| {
-        binding.expr.is_some_and(|expr| {
-            expr.as_call_expr().is_some_and(|call| keyword(call, "maxlen").is_some())
+    fn turn(&mut self, around: &Loop<'_>) -> &Turn {
+        let scope = self.scope;
+        self.turns.entry(around.number).or_insert_with(|| {
+            let calls = || scope.calls_in(around.body()).map(|(_, call)| call);
+            let emptied = calls().filter_map(|call| match method(call) {
+                Some((receiver, "clear" | "popleft" | "pop")) => holder_path(receiver),
+                _ => None,
+            });
+            Turn {
+                flows: into_backward(scope, around.body()),
+                terms: terms_of_backward(scope, around.body()),
+                roots: calls().filter(|call| is_backward(call)).flat_map(backward_roots).collect(),
+                emptied: emptied.collect(),
+            }
         })
-    })
+    }
+
+    /// Whether the holder starts afresh in each iteration.
+    fn is_reset(&mut self, store: &Store<'_>, around: &Loop<'_>) -> bool {
+        let root = store.holder.split('.').next().unwrap_or_default();
+        if around.targets.iter().any(|target| target == root)
+            || self.turn(around).emptied.contains(&store.holder)
+        {
+            return true;
+        }
+        let (scope, holder) = (self.scope, store.holder.as_str());
+        let resets =
+            self.resets.entry((around.number, store.holder.clone())).or_insert_with(|| {
+                let starts = |binding: &&Binding<'_>| {
+                    matches!(binding.how, How::Assign | How::Unpack | How::Iterate | How::Delete)
+                        && !binding.expr.is_some_and(|expr| mentions(expr, holder))
+                };
+                scope
+                    .bindings_within(holder, around.body())
+                    .filter(starts)
+                    .map(|b| b.item)
+                    .collect()
+            });
+        resets.iter().any(|item| *item != store.item && scope.dominates(*item, store.item))
+    }
+
+    /// `deque(maxlen=...)` holds no more than it says.
+    fn is_bounded(&mut self, store: &Store<'_>) -> bool {
+        if let Some(known) = self.bounded.get(&store.holder) {
+            return *known;
+        }
+        let bounds = |binding: &Binding<'_>| {
+            let call = binding.expr.and_then(|expr| expr.as_call_expr());
+            call.is_some_and(|call| keyword(call, "maxlen").is_some())
+        };
+        let bounded = self.scope.bindings_of(&store.holder).any(bounds);
+        self.bounded.insert(store.holder.clone(), bounded);
+        bounded
+    }
+
+    /// Nothing takes the holder elsewhere, where it could still be differentiated: it is at most printed, counted or plotted.
+    fn is_left_alone(&mut self, holder: &str, around: &Loop<'_>) -> bool {
+        let scope = self.scope;
+        if holder.contains('.') || scope.bindings_of(holder).next().is_none() {
+            return false;
+        }
+        // From the loop's end on until the name gets a new meaning.
+        let until = scope
+            .bindings_within(holder, around.end..scope.items.len())
+            .find(|binding| binding.how == How::Assign)
+            .map_or(scope.items.len(), |binding| binding.item);
+        let taken = self.takers.get_or_insert_with(|| takers(scope)).get(holder);
+        let taken = taken.map(Vec::as_slice).unwrap_or_default();
+        let next = taken.partition_point(|item| *item < around.item);
+        taken.get(next).is_none_or(|item| *item >= until)
+    }
 }
 
 fn judge(
     check: &mut Check<'_, '_>,
-    scope: &Scope<'_>,
+    facts: &mut Facts<'_, '_>,
     around: &Loop<'_>,
     store: &Store<'_>,
-    takers: &mut Takers,
 ) {
-    let file = check.file;
-    if file.grad(scope, store.item) != Grad::On {
-        return;
-    }
-    let value = file.infer(scope, store.value, store.item);
+    let value = check.file.infer(facts.scope, store.value, store.item);
     let name = path(store.value);
-    let flows = into_backward(scope, around.body());
-    let terms = terms_of_backward(scope, around.body());
+    let turn = facts.turn(around);
     let loss =
-        |path: &String| terms.contains(path) && (is_loss(path) || is_root(scope, around, path));
-    let known_plain = value != crate::model::Value::Unknown && !value.has_graph();
+        |path: &String| turn.terms.contains(path) && (is_loss(path) || turn.roots.contains(path));
+    let known_plain = value != Value::Unknown && !value.has_graph();
     let is_term = !known_plain
         && match store.value {
             Expr::BinOp(binary) => [&binary.left, &binary.right]
@@ -180,8 +255,8 @@ fn judge(
             _ => name.as_ref().is_some_and(loss),
         };
     let in_pass =
-        is_term || value.has_graph() && name.as_ref().is_some_and(|name| flows.contains(name));
-    let left = value.has_graph() && is_left_alone(scope, &store.holder, around, takers);
+        is_term || value.has_graph() && name.as_ref().is_some_and(|n| turn.flows.contains(n));
+    let left = value.has_graph() && facts.is_left_alone(&store.holder, around);
     if !in_pass && !left {
         return;
     }
@@ -205,35 +280,24 @@ fn judge(
     check.report_fix(store.value.range(), message, advice, detached(store.value));
 }
 
-fn is_root(scope: &Scope<'_>, around: &Loop<'_>, path: &str) -> bool {
-    scope
-        .calls_in(around.body())
-        .filter(|(_, call)| crate::model::is_backward(call))
-        .any(|(_, call)| crate::model::backward_roots(call).iter().any(|root| root == path))
-}
+/// For each name the items that hand it to something that could differentiate it, in order.
+type Takers<'a> = FxHashMap<&'a str, Vec<usize>>;
 
-/// Nothing takes the holder elsewhere, where it could still be differentiated: it is at most printed, counted or plotted.
-fn is_left_alone(scope: &Scope<'_>, holder: &str, around: &Loop<'_>, takers: &mut Takers) -> bool {
-    if holder.contains('.') || scope.bindings_of(holder).next().is_none() {
-        return false;
+fn takers<'a>(scope: &Scope<'a>) -> Takers<'a> {
+    let mut takers = Takers::default();
+    for item in 0..scope.items.len() {
+        for name in taken(scope, item) {
+            let items = takers.entry(name).or_default();
+            if items.last() != Some(&item) {
+                items.push(item);
+            }
+        }
     }
-    // From the loop's end on until the name gets a new meaning.
-    let until = scope
-        .bindings_within(holder, around.end..scope.items.len())
-        .find(|binding| binding.how == How::Assign)
-        .map_or(scope.items.len(), |binding| binding.item);
-    let taken = takers.entry(holder.to_string()).or_insert_with(|| {
-        (0..scope.items.len()).filter(|item| takes(scope, *item, holder)).collect()
-    });
-    let next = taken.partition_point(|item| *item < around.item);
-    taken.get(next).is_none_or(|item| *item >= until)
+    takers
 }
 
-/// For each holder the items that take it elsewhere, in order.
-type Takers = HashMap<String, Vec<usize>>;
-
-/// Whether an item hands the holder to something that could differentiate it.
-fn takes(scope: &Scope<'_>, item: usize, holder: &str) -> bool {
+/// The names that an item hands to something that could differentiate them.
+fn taken<'a>(scope: &Scope<'a>, item: usize) -> Vec<&'a str> {
     const HARMLESS: &[&str] = &[
         "print",
         "len",
@@ -247,29 +311,32 @@ fn takes(scope: &Scope<'_>, item: usize, holder: &str) -> bool {
         "float",
         "info",
     ];
-    let nodes = scope.nodes_of(item);
-    let reads = |expr: &Expr| path(expr).is_some_and(|path| is_or_under(&path, holder));
-    match scope.items[item].stmt {
-        Stmt::FunctionDef(_) => false,
-        Stmt::Return(_) | Stmt::For(_) | Stmt::ClassDef(_) => {
-            nodes.iter().any(|node| reads(node.expr))
-        }
-        _ => nodes.iter().any(|node| match node.expr {
-            Expr::Call(call) => {
+    let mut found = Vec::new();
+    let everywhere =
+        matches!(scope.items[item].stmt, Stmt::Return(_) | Stmt::For(_) | Stmt::ClassDef(_));
+    if scope.items[item].stmt.is_function_def_stmt() {
+        return found;
+    }
+    for node in scope.nodes_of(item) {
+        match node.expr {
+            Expr::Name(name) if everywhere => found.push(name.id.as_str()),
+            Expr::Call(call) if !everywhere => {
                 let harmless = last_name(&call.func).is_some_and(|name| HARMLESS.contains(&name));
-                let arguments = || call.arguments.args.iter();
                 // `sum(l.item() for l in losses)` reads numbers.
                 let number = |e: &Expr| matches!(last_name(e), Some("item" | "detach" | "tolist"));
-                !harmless
-                    && arguments().any(|argument| any(argument, &mut |e| reads(e)))
-                    && !arguments().any(|argument| any(argument, &mut |e| number(e)))
+                let arguments = &call.arguments.args;
+                if !harmless && !arguments.iter().any(|argument| any(argument, &mut |e| number(e)))
+                {
+                    arguments.iter().for_each(|argument| names_in(argument, &mut found));
+                }
             }
-            Expr::Yield(yielded) => {
-                yielded.value.as_deref().is_some_and(|value| mentions(value, holder))
+            Expr::Yield(yielded) if !everywhere => {
+                yielded.value.iter().for_each(|value| names_in(value, &mut found));
             }
-            _ => false,
-        }),
+            _ => {}
+        }
     }
+    found
 }
 
 /// `.detach()` behind the value, in brackets if it is an operation.

@@ -3,11 +3,12 @@
 
 use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::{Ranged, TextRange};
+use rustc_hash::FxHashMap;
 
 use super::evidence::{in_place_receiver, into_backward};
 use super::{Check, Rule};
 use crate::model::expression::{integer, last_name, method, path};
-use crate::model::{How, Scope, is_backward};
+use crate::model::{How, Scope};
 
 pub(crate) static RULE: Rule = Rule {
     name: "inplace-on-saved",
@@ -27,15 +28,20 @@ const SAVE_INPUT: &[&str] =
 
 fn check(check: &mut Check<'_, '_>) {
     for scope in &check.file.scopes {
+        if scope.backwards.is_empty() {
+            continue;
+        }
+        let inputs = saved_inputs(check, scope);
+        let flows = into_backward(scope, 0..scope.items.len());
         for item in 0..scope.items.len() {
             let Some((name, range)) = changed(scope, item) else { continue };
-            let Some((saved, operation)) = saved_before(check, scope, &name, item) else {
+            let Some((backward, _)) = scope.backward_after(item) else { continue };
+            let Some((saved, operation)) = saved_before(check, scope, &inputs, &name, item) else {
                 continue;
             };
-            let Some(backward) = backward_after(scope, item) else { continue };
-            let result = scope.bindings.iter().find(|b| b.item == saved).map(|b| b.path.clone());
-            let flows = into_backward(scope, 0..scope.items.len());
-            if !result.is_some_and(|result| flows.contains(&result)) || scope.is_guarded(item) {
+            let result = scope.bindings_in(saved..saved + 1).first();
+            if !result.is_some_and(|result| flows.contains(&result.path)) || scope.is_guarded(item)
+            {
                 continue;
             }
             let same_turn = |other: usize| {
@@ -78,6 +84,7 @@ fn changed(scope: &Scope<'_>, item: usize) -> Option<(String, TextRange)> {
 fn saved_before(
     check: &Check<'_, '_>,
     scope: &Scope<'_>,
+    inputs: &SavedInputs<'_>,
     name: &str,
     item: usize,
 ) -> Option<(usize, String)> {
@@ -100,36 +107,47 @@ fn saved_before(
         }
     }
     // It went into an operation that saved it.
-    scope.bindings.iter().filter(|b| b.item > current.item && b.item < item).find_map(|binding| {
-        let operation = match binding.expr? {
-            Expr::BinOp(binary) if binary.op == Operator::Pow => {
-                let saves = path(&binary.left).as_deref() == Some(name)
-                    && integer(&binary.right) != Some(1);
-                saves.then(|| "**".to_string())?
-            }
-            Expr::BinOp(binary) if binary.op == Operator::Mult => {
-                let (left, right) = (path(&binary.left)?, path(&binary.right)?);
-                (left == name && right == name).then(|| "*".to_string())?
-            }
-            Expr::Call(call) => {
-                let operation = last_name(&call.func)?;
-                let input = match method(call) {
-                    Some((receiver, _)) if check.file.callee(call).is_none() => path(receiver),
-                    _ => call.arguments.args.first().and_then(path),
-                };
-                (SAVE_INPUT.contains(&operation) && input.as_deref() == Some(name))
-                    .then(|| operation.to_string())?
-            }
-            _ => return None,
-        };
-        let named = check.file.value_at(scope, name, binding.item);
-        (named.has_graph() && binding.path != name).then_some((binding.item, operation))
-    })
+    let saves = inputs.get(name).map(Vec::as_slice).unwrap_or_default();
+    let first = saves.partition_point(|(at, _)| *at <= current.item);
+    let (saved, operation) = saves.get(first).filter(|(at, _)| *at < item)?;
+    Some((*saved, operation.to_string()))
 }
 
-fn backward_after(scope: &Scope<'_>, item: usize) -> Option<usize> {
-    scope
-        .calls_in(item + 1..scope.items.len())
-        .find(|(node, call)| is_backward(call) && !scope.exclusive(node.item, item))
-        .map(|(node, _)| node.item)
+/// For each name the items whose operation saved it as its input, in order, with the operation.
+type SavedInputs<'a> = FxHashMap<String, Vec<(usize, &'a str)>>;
+
+fn saved_inputs<'a>(check: &Check<'_, '_>, scope: &Scope<'a>) -> SavedInputs<'a> {
+    let mut found = SavedInputs::default();
+    for binding in &scope.bindings {
+        let Some((name, operation)) = binding.expr.and_then(|expr| saves_input(check, expr)) else {
+            continue;
+        };
+        if binding.path != name && check.file.value_at(scope, &name, binding.item).has_graph() {
+            found.entry(name).or_default().push((binding.item, operation));
+        }
+    }
+    found
+}
+
+/// The name that an operation saves as its input, and the operation.
+fn saves_input<'a>(check: &Check<'_, '_>, expr: &'a Expr) -> Option<(String, &'a str)> {
+    match expr {
+        Expr::BinOp(binary) if binary.op == Operator::Pow => {
+            let name = path(&binary.left)?;
+            (integer(&binary.right) != Some(1)).then_some((name, "**"))
+        }
+        Expr::BinOp(binary) if binary.op == Operator::Mult => {
+            let (left, right) = (path(&binary.left)?, path(&binary.right)?);
+            (left == right).then_some((left, "*"))
+        }
+        Expr::Call(call) => {
+            let operation = last_name(&call.func).filter(|name| SAVE_INPUT.contains(name))?;
+            let input = match method(call) {
+                Some((receiver, _)) if check.file.callee(call).is_none() => path(receiver),
+                _ => call.arguments.args.first().and_then(path),
+            };
+            Some((input?, operation))
+        }
+        _ => None,
+    }
 }

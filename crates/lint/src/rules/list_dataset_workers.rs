@@ -1,6 +1,8 @@
 //! `list-dataset-workers`: a dataset of this file builds a list of many Python objects and is loaded by worker processes. Reading
 //! an object writes its reference count, so every worker copies the pages: host memory grows with each epoch.
 
+use std::collections::HashMap;
+
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
@@ -19,11 +21,12 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
+    let loaded = loaded_by_workers(check);
     for (number, class) in file.classes.iter().enumerate() {
         if !class.is_dataset {
             continue;
         }
-        let Some(workers) = loaded_by_workers(check, number) else { continue };
+        let Some(workers) = loaded.get(&number) else { continue };
         let Some(init) =
             class.methods.iter().map(|m| &file.scopes[*m]).find(|m| m.name() == "__init__")
         else {
@@ -41,7 +44,7 @@ fn check(check: &mut Check<'_, '_>) {
             if !reads {
                 continue;
             }
-            let line = check.line(&workers);
+            let line = check.line(workers);
             check.report(
                 range,
                 format!(
@@ -54,17 +57,21 @@ fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// Where a loader with workers is made from this class.
-fn loaded_by_workers(check: &Check<'_, '_>, class: usize) -> Option<TextRange> {
-    check.file.calls_of("DataLoader").find_map(|(scope, node, call)| {
-        let item = scope.nodes[node].item;
-        let dataset = call.arguments.args.first().or_else(|| keyword(call, "dataset"))?;
-        let of_class = check.file.infer(scope, dataset, item) == Value::Instance(class);
-        let workers = keyword(call, "num_workers")?;
+/// Where a loader with workers is made first, by the class of its dataset.
+fn loaded_by_workers(check: &Check<'_, '_>) -> HashMap<usize, TextRange> {
+    let mut loaded = HashMap::new();
+    for (scope, node, call) in check.file.calls_of("DataLoader") {
+        let dataset = call.arguments.args.first().or_else(|| keyword(call, "dataset"));
+        let Some((dataset, workers)) = dataset.zip(keyword(call, "num_workers")) else { continue };
         // A variable is often 0 where it matters.
-        let some = integer(workers).is_some_and(|count| count > 0);
-        (of_class && some).then_some(call.range())
-    })
+        if integer(workers).is_none_or(|count| count <= 0) {
+            continue;
+        }
+        if let Value::Instance(class) = check.file.infer(scope, dataset, scope.nodes[node].item) {
+            loaded.entry(class).or_insert(call.range());
+        }
+    }
+    loaded
 }
 
 /// Attributes of the object that are filled element by element.

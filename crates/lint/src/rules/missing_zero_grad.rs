@@ -3,6 +3,7 @@
 
 use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
+use rustc_hash::FxHashMap;
 
 use super::{Check, Rule};
 use crate::model::expression::{last_name, method, path, receiver};
@@ -19,7 +20,9 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
+    let own_step = own_step_clears(check);
     for scope in &file.scopes {
+        let mut cleared: FxHashMap<usize, bool> = FxHashMap::default();
         for around in scope.loops.iter().filter(|around| around.has_backward) {
             if !around.has_step && around.loader.is_none() {
                 continue;
@@ -44,11 +47,12 @@ fn check(check: &mut Check<'_, '_>) {
             let clearing = if around.has_step { around } else { outermost };
             // Code that reads `.grad` does its own bookkeeping.
             let reads = scope.reads_grad.last().is_some_and(|item| *item >= outermost.item);
-            if clears(scope, clearing) || reads {
+            if reads || *cleared.entry(clearing.number).or_insert_with(|| clears(scope, clearing)) {
                 continue;
             }
             if around.has_step {
-                if !steps_plainly(scope, around) || own_optimizer(check, scope, around) {
+                if own_step || !steps_plainly(scope, around) || own_optimizer(check, scope, around)
+                {
                     continue;
                 }
             } else if !calls_module(check, scope, around) {
@@ -100,7 +104,7 @@ fn steps_plainly(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
     })
 }
 
-/// An optimizer of a class of this file may clear in its own `step`.
+/// The loop steps an optimizer of a class of this file.
 fn own_optimizer(check: &Check<'_, '_>, scope: &Scope<'_>, around: &Loop<'_>) -> bool {
     scope.calls_in(around.body()).any(|(node, call)| {
         receiver(call, "step").is_some_and(|optimizer| {
@@ -109,15 +113,16 @@ fn own_optimizer(check: &Check<'_, '_>, scope: &Scope<'_>, around: &Loop<'_>) ->
                 crate::model::Value::Instance(_)
             )
         })
-    }) || check.file.classes.iter().any(|class| {
-        class.methods.iter().any(|method| {
-            let method = &check.file.scopes[*method];
-            method.name() == "step"
-                && method.calls().any(|(_, call)| {
-                    last_name(&call.func).is_some_and(|name| name.contains("zero"))
-                })
-        })
     })
+}
+
+/// A class of this file clears in its own `step`.
+fn own_step_clears(check: &Check<'_, '_>) -> bool {
+    let zeroes = |call: &ExprCall| last_name(&call.func).is_some_and(|name| name.contains("zero"));
+    let methods = check.file.classes.iter().flat_map(|class| &class.methods);
+    methods
+        .map(|method| &check.file.scopes[*method])
+        .any(|method| method.name() == "step" && method.calls().any(|(_, call)| zeroes(call)))
 }
 
 fn calls_module(check: &Check<'_, '_>, scope: &Scope<'_>, around: &Loop<'_>) -> bool {

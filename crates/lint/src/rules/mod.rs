@@ -38,6 +38,7 @@ mod transfer_in_loop;
 mod view_on_non_contiguous;
 
 use ruff_text_size::{Ranged, TextRange};
+use rustc_hash::FxHashSet;
 
 use crate::finding::{Edit, Finding};
 use crate::model::File;
@@ -113,6 +114,8 @@ pub(crate) struct Check<'a, 's> {
     pub(crate) source: &'s Source,
     rule: &'static Rule,
     findings: Vec<Finding>,
+    /// The places of the findings: one rule says one thing about a place.
+    places: FxHashSet<TextRange>,
 }
 
 impl<'a, 's> Check<'a, 's> {
@@ -127,7 +130,7 @@ impl<'a, 's> Check<'a, 's> {
         advice: impl Into<String>,
         edits: Vec<Edit>,
     ) {
-        if self.findings.iter().any(|known| known.range == range) {
+        if !self.places.insert(range) {
             return;
         }
         let (start, end) = (self.source.position(range.start()), self.source.position(range.end()));
@@ -163,7 +166,8 @@ impl<'a, 's> Check<'a, 's> {
 pub(crate) fn run(source: &Source, file: &File<'_>, rules: &[&'static Rule]) -> Vec<Finding> {
     let mut all = Vec::new();
     for rule in rules.iter().copied() {
-        let mut check = Check { file, source, rule, findings: Vec::new() };
+        let mut check =
+            Check { file, source, rule, findings: Vec::new(), places: FxHashSet::default() };
         (rule.check)(&mut check);
         all.append(&mut check.findings);
     }

@@ -139,10 +139,7 @@ fn latest_in<'s, 'a>(
     after: usize,
     seen: &HashSet<usize>,
 ) -> Option<&'s Binding<'a>> {
-    scope
-        .bindings_of(name)
-        .rev()
-        .find(|b| b.item < before && b.item > after && !seen.contains(&b.item))
+    scope.bindings_within(name, after + 1..before).rev().find(|b| !seen.contains(&b.item))
 }
 
 /// An index or a maximum that the host needs for its own decisions.

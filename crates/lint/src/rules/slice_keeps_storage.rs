@@ -74,16 +74,16 @@ fn deleted_after(
     if whole == *kept || !is_part(slice) || !is_tensor(check, scope, slice, item) {
         return;
     }
-    let next = scope.bindings_of(&whole).find(|binding| binding.item > item);
+    let next = scope.bindings_within(&whole, item + 1..scope.items.len()).next();
     let gone = next.filter(|binding| match binding.how {
         How::Delete => true,
         How::Assign => binding.expr.is_some_and(Expr::is_none_literal_expr),
         _ => false,
     });
     // The slice itself must outlive it.
-    let Some(gone) = gone.filter(|gone| {
-        !scope.bindings_of(kept).any(|binding| binding.item > item && binding.item <= gone.item)
-    }) else {
+    let Some(gone) =
+        gone.filter(|gone| scope.bindings_within(kept, item + 1..gone.item + 1).next().is_none())
+    else {
         return;
     };
     let line = check.line(scope.items[gone.item].stmt);
