@@ -3,7 +3,7 @@
 
 mod support;
 
-use plimsoll_report::{Limits, read, read_with};
+use plimsoll_report::{Limits, Report, read, read_with};
 use support::sample;
 
 fn fault(bytes: &[u8]) -> String {
@@ -171,6 +171,22 @@ fn wrong_values_are_named() {
         let text = fault(format!("{{\"device_traces\": [[{event}]]}}").as_bytes());
         assert!(text.contains(part), "{event}: {text}");
     }
+}
+
+/// Sizes that add up to more than any number holds: sums stop at the largest one.
+#[test]
+fn sizes_that_add_up_to_too_much_are_reported() {
+    let half = u64::MAX / 2;
+    let event = |action: &str, addr: u64| {
+        format!("{{\"action\":\"{action}\",\"addr\":{addr},\"size\":{half},\"stream\":0}}")
+    };
+    let mut events: Vec<String> = (0..12).map(|addr| event("alloc", addr)).collect();
+    events.extend((0..12).map(|addr| event("segment_free", addr)));
+    events.extend((0..5).map(|addr| event("free_completed", addr)));
+    let text = format!("{{\"segments\":[],\"device_traces\":[[{}]]}}", events.join(","));
+    let report = Report::of(read(text.as_bytes()).unwrap(), "large");
+    assert_eq!(report.devices[0].lives.peak.bytes, u64::MAX);
+    assert!(!plimsoll_report::text(&report).is_empty());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""Writes tests/data/NAME.golden.json for every tests/data/NAME.pickle: what PyTorch's own tool says about it.
+"""Writes tests/data/NAME.golden.json for every tests/data/NAME.pickle (or .pickle.gz): what PyTorch's own tool says about it.
 
     python crates/report/tests/make_golden.py
 
@@ -7,6 +7,7 @@ web viewer (requested bytes; a block ends when its free completes; what the trac
 the Python tool has none. The version of PyTorch is written beside the figures.
 """
 
+import gzip
 import json
 import pickle
 from collections import Counter
@@ -57,10 +58,10 @@ def by_stack(snapshot):
     return dict(sorted(found.items()))
 
 
-def peaks(snapshot, device, alloc, free, initial):
+def peaks(trace, alloc, free, initial):
     """The rule of the web viewer: (bytes before the trace, highest bytes, bytes at the end)."""
     live, now, before = {}, [], 0
-    for event in snapshot["device_traces"][device]:
+    for event in trace:
         if event["action"] == alloc:
             live[event["addr"]] = event["size"]
             now.append(event["size"])
@@ -79,10 +80,12 @@ def peaks(snapshot, device, alloc, free, initial):
 
 
 def devices_of(snapshot):
+    traces = dict(enumerate(snapshot["device_traces"]))
+    traces[-1] = snapshot.get("host_traces", [])
     found = []
-    for device in range(len(snapshot["device_traces"])):
-        segments = [s for s in snapshot["segments"] if s["device"] == device]
-        if not segments and not snapshot["device_traces"][device]:
+    for device, trace in traces.items():
+        segments = [s for s in snapshot["segments"] + snapshot.get("host_segments", []) if s["device"] == device]
+        if not segments and not trace:
             continue
         blocks = {}
         for segment in segments:
@@ -94,22 +97,23 @@ def devices_of(snapshot):
         whole = {s["address"]: s["total_size"] for s in segments}
         entry = {
             "device": device,
-            "events": dict(Counter(e["action"] for e in snapshot["device_traces"][device])),
-            "live": peaks(snapshot, device, "alloc", "free_completed", blocks),
+            "events": dict(Counter(e["action"] for e in trace)),
+            "live": peaks(trace, "alloc", "free_completed", blocks),
         }
         if not any(s.get("is_expandable") for s in segments):
-            entry["reserved"] = peaks(snapshot, device, "segment_alloc", "segment_free", whole)
+            entry["reserved"] = peaks(trace, "segment_alloc", "segment_free", whole)
         found.append(entry)
     return found
 
 
-for path in sorted(DATA.glob("*.pickle")):
-    snapshot = pickle.loads(path.read_bytes())
+for path in sorted([*DATA.glob("*.pickle"), *DATA.glob("*.pickle.gz")]):
+    data = path.read_bytes()
+    snapshot = pickle.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
     golden = {
         "torch": torch.__version__,
         "totals": totals_of(snapshot),
         "by_innermost_frame": by_stack(snapshot),
         "devices": devices_of(snapshot),
     }
-    path.with_suffix(".golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+    path.with_name(path.name.split(".")[0] + ".golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(path.name, golden["devices"])

@@ -2,11 +2,12 @@
 
     python crates/report/tests/make_layouts.py
 
-`protocolN.pickle` for each protocol, `plain.json`, `segments_only.pickle` (what `torch.cuda.memory_snapshot()` returns), and
-`history.pickle` (blocks as before 2.1, with a history instead of frames), plus `cpp.pickle` as PyTorch's C++ writer does it:
+`protocolN.pickle` for each protocol, `plain.json.gz`, `segments_only.pickle` (what `torch.cuda.memory_snapshot()` returns), and
+`history.pickle` (blocks as before 2.1, with a history instead of frames) and `torch_2_1.pickle`, plus `cpp.pickle.gz` as PyTorch's C++ writer does it:
 protocol 2, every list in one piece, integers of eight bytes.
 """
 
+import gzip
 import json
 import pickle
 import struct
@@ -19,7 +20,7 @@ snapshot = pickle.loads((HERE / "leak_cache.pickle").read_bytes())
 
 for protocol in range(6):
     (OUT / f"protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot, protocol=protocol))
-(OUT / "plain.json").write_text(json.dumps(snapshot))
+(OUT / "plain.json.gz").write_bytes(gzip.compress(json.dumps(snapshot).encode(), mtime=0))
 (OUT / "segments_only.pickle").write_bytes(pickle.dumps(snapshot["segments"], protocol=4))
 
 old = pickle.loads(pickle.dumps({"segments": snapshot["segments"], "device_traces": snapshot["device_traces"]}))
@@ -35,6 +36,14 @@ for event in old["device_traces"][0]:
     for key in ("time_us", "compile_context", "user_metadata"):
         event.pop(key, None)
 (OUT / "history.pickle").write_bytes(pickle.dumps(old, protocol=4))
+
+
+# As PyTorch 2.1 has it: blocks with addresses and frames, and neither times nor contexts, settings nor annotations.
+first = pickle.loads(pickle.dumps({"segments": snapshot["segments"], "device_traces": snapshot["device_traces"]}))
+for event in first["device_traces"][0]:
+    for key in ("time_us", "compile_context", "user_metadata", "pool_id"):
+        event.pop(key, None)
+(OUT / "torch_2_1.pickle").write_bytes(pickle.dumps(first, protocol=4))
 
 
 def cpp(value, memo):
@@ -61,5 +70,6 @@ def cpp(value, memo):
     return b"}(" + b"".join(items) + b"u"
 
 
-(OUT / "cpp.pickle").write_bytes(b"\x80\x02" + cpp(snapshot, {}) + b".")
-assert pickle.loads((OUT / "cpp.pickle").read_bytes()) == snapshot
+written = b"\x80\x02" + cpp(snapshot, {}) + b"."
+assert pickle.loads(written) == snapshot
+(OUT / "cpp.pickle.gz").write_bytes(gzip.compress(written, mtime=0))

@@ -8,7 +8,7 @@ use crate::strings::TextId;
 pub(crate) enum Code {
     /// The user's own.
     User,
-    /// `torch/nn/modules`: a model being built, moved or run.
+    /// `torch/nn/modules` and its parameters: a model being built, copied, moved or run.
     Module,
     /// `torch/optim`, or another package's optimizers.
     Optimizer,
@@ -42,6 +42,7 @@ fn classify(file: &str) -> Code {
     if let Some(inner) = packaged {
         return match inner {
             _ if inner.starts_with("torch/nn/modules/") => Code::Module,
+            _ if inner == "torch/nn/parameter.py" => Code::Module,
             _ if inner.contains("optim/") || inner.contains("optimizers/") => Code::Optimizer,
             _ if inner.starts_with("torch/autograd/") || inner == "torch/_tensor.py" => {
                 Code::Autograd

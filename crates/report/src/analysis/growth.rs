@@ -37,11 +37,24 @@ pub struct Grown {
 }
 
 impl Growth {
-    /// Bytes that a step leaves behind: the median.
+    /// Bytes that a step leaves behind: the median, or where most steps leave nothing, the mean.
     pub fn bytes_per_step(&self) -> u64 {
-        let mut sorted = self.bytes_by_step.clone();
-        sorted.sort_unstable();
-        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+        if !self.is_rare() {
+            return median(self.bytes_by_step.clone());
+        }
+        let all = self.bytes_by_step.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        all / self.bytes_by_step.len().max(1) as u64
+    }
+
+    /// Whether most steps leave nothing: what grows comes with every epoch, say.
+    pub fn is_rare(&self) -> bool {
+        median(self.bytes_by_step.clone()) == 0
+    }
+
+    /// How many steps leave something, and the median of what those do.
+    pub fn steps_that_leave(&self) -> (usize, u64) {
+        let left: Vec<u64> = self.bytes_by_step.iter().copied().filter(|b| *b > 0).collect();
+        (left.len(), median(left))
     }
 
     /// Bytes and allocations left behind.
@@ -49,6 +62,11 @@ impl Growth {
         let bytes = self.lives.iter().fold(0u64, |s, l| s.saturating_add(lives.bytes[*l as usize]));
         (bytes, self.lives.len() as u64)
     }
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
 /// What the steps leave behind; nothing if they are too few, or if they only keep and drop nothing, as a loop does that fills a

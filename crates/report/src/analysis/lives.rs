@@ -62,7 +62,8 @@ impl Lives {
         let completes = events.action[rows.clone()].contains(&Action::FreeCompleted);
         let end = if completes { Action::FreeCompleted } else { Action::FreeRequested };
         // Live bytes relative to those before the trace, which are known only at its end.
-        let (mut now, mut highest) = (0i64, (0i64, 0u32));
+        // Wide, because a forged file can add up to more than 64 bits.
+        let (mut now, mut highest) = (0i128, (0i128, 0u32));
         for (index, row) in rows.enumerate() {
             let position = index as u32 + 1;
             let action = events.action[row];
@@ -70,12 +71,12 @@ impl Lives {
                 if let Some(old) = at.insert(events.addr[row], lives.addr.len() as u32) {
                     // Two allocations at one place: the free between them was not recorded.
                     lives.died[old as usize] = position;
-                    now -= lives.bytes[old as usize] as i64;
+                    now -= i128::from(lives.bytes[old as usize]);
                 }
                 lives.push(events.addr[row], events.size[row], position, ALIVE);
                 lives.stack.push(events.stack[row]);
                 lives.kind.push(events.kind[row]);
-                now += events.size[row] as i64;
+                now += i128::from(events.size[row]);
                 if now > highest.0 {
                     highest = (now, position);
                 }
@@ -90,7 +91,7 @@ impl Lives {
                         events.size[row]
                     }
                 };
-                now -= bytes as i64;
+                now -= i128::from(bytes);
             }
         }
         lives.in_trace = lives.addr.len();
@@ -104,7 +105,8 @@ impl Lives {
         let before = &lives.bytes[lives.in_trace..];
         lives.bytes_before = before.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         lives.peak = Peak {
-            bytes: lives.bytes_before.saturating_add_signed(highest.0),
+            // Never below the bytes before the trace: `highest` starts there.
+            bytes: u64::try_from(i128::from(lives.bytes_before) + highest.0).unwrap_or(u64::MAX),
             position: highest.1,
         };
         lives

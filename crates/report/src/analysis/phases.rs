@@ -60,7 +60,8 @@ fn phase(snapshot: &Snapshot, code: &CodeOf, stack: StackId) -> Phase {
                 return Phase::Backward;
             }
             Code::Module => {
-                let moves = ["_apply", "to", "cuda", "__init__", "reset_parameters"];
+                let moves =
+                    ["_apply", "to", "cuda", "__init__", "reset_parameters", "__deepcopy__"];
                 build |= moves.contains(&function);
                 model |= function.ends_with("_call_impl");
             }

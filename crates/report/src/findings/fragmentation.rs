@@ -2,7 +2,7 @@
 //! bytes keep from going back, at the end. A wholly free segment is cache (`cache.rs`), and holes that each step fills again are
 //! no loss.
 
-use super::words::{counted, percent, size};
+use super::words::{counted, percent, size, total};
 use super::{Case, Finding, FindingKind};
 use crate::analysis::{PlacedSegment, SiteId, Sites, placement};
 use crate::events::Action;
@@ -29,17 +29,17 @@ fn in_pieces(case: &Case<'_>) -> Option<Finding> {
     };
     let placed = placement(case.snapshot, device, lives, position);
     let used: Vec<&PlacedSegment> = placed.iter().filter(|segment| !segment.is_empty()).collect();
-    let free: u64 = used.iter().map(|segment| segment.enclosed_bytes()).sum();
-    let reserved: u64 = placed.iter().map(PlacedSegment::total_bytes).sum();
+    let free = total(used.iter().map(|segment| segment.enclosed_bytes()));
+    let reserved = total(placed.iter().map(PlacedSegment::total_bytes));
     let largest = used.iter().map(|segment| segment.largest_hole_bytes).max().unwrap_or(0);
     let forced = forced_segments(case, position);
     let matters = free >= TOLERATED_BYTES && percent(free, reserved) >= TOLERATED_PERCENT;
-    if !matters || largest * 2 > free || forced < 2 {
+    if !matters || largest > free / 2 || forced < 2 {
         return None;
     }
-    let holes: u64 = used.iter().map(|segment| u64::from(segment.holes)).sum();
+    let holes = total(used.iter().map(|segment| u64::from(segment.holes)));
     let site =
-        keeper(case, used.iter().filter(|s| s.enclosed_bytes() * 4 >= s.total_bytes()).copied());
+        keeper(case, used.iter().filter(|s| s.enclosed_bytes() >= s.total_bytes() / 4).copied());
     Some(Finding {
         kind: FindingKind::Fragmentation,
         cause: "free memory lies in pieces between live blocks".to_string(),
@@ -96,20 +96,20 @@ fn pinned(case: &Case<'_>) -> Option<Finding> {
     let (device, lives) = (case.device.device, &case.device.lives);
     let last = lives.last_position();
     let placed = placement(case.snapshot, device, lives, last);
-    let reserved: u64 = placed.iter().map(PlacedSegment::total_bytes).sum();
+    let reserved = total(placed.iter().map(PlacedSegment::total_bytes));
     let pinned: Vec<&PlacedSegment> = placed
         .iter()
         .filter(|s| {
-            !s.is_empty() && s.total_bytes() > (2 << 20) && s.used_bytes * 4 <= s.total_bytes()
+            !s.is_empty() && s.total_bytes() > (2 << 20) && s.used_bytes <= s.total_bytes() / 4
         })
         .collect();
-    let free: u64 = pinned.iter().map(|segment| segment.free_bytes()).sum();
+    let free = total(pinned.iter().map(|segment| segment.free_bytes()));
     let cold = super::cache::cold_bytes(case, reserved);
     let matters = free >= TOLERATED_PINNED_BYTES && percent(free, reserved) >= TOLERATED_PERCENT;
     if !matters || cold < free / 2 || pinned.len() < 2 {
         return None;
     }
-    let live: u64 = pinned.iter().map(|segment| segment.used_bytes).sum();
+    let live = total(pinned.iter().map(|segment| segment.used_bytes));
     let site = keeper(case, pinned.iter().copied());
     Some(Finding {
         kind: FindingKind::PinnedSegment,

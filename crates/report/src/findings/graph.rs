@@ -103,7 +103,8 @@ fn backward_lengthens(case: &Case<'_>, growth: &Growth) -> bool {
     asked.len() >= 4 && longer * 4 >= (asked.len() - 1) * 3
 }
 
-/// Whether the last result of forward in most steps is a number: a loss, kept or added to a sum.
+/// Whether the last result of forward in most steps is a number: a loss, kept or added to a sum. Either way it outlives its
+/// step; a number that does not is part of some operation's work.
 fn ends_in_scalar(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let Some(steps) = steps_of(case, growth) else { return false };
@@ -112,6 +113,7 @@ fn ends_in_scalar(case: &Case<'_>, growth: &Growth) -> bool {
         let phase = case.lines.phases.get(lives.stack[life]);
         if matches!(phase, Phase::Model | Phase::Program)
             && let Some(step) = steps.of_position(lives.born[life] - 1)
+            && lives.died[life] > steps.bounds[step + 1]
         {
             last[step] = lives.bytes[life];
         }
@@ -176,7 +178,7 @@ pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, holder: Holder) -> Caus
             "a graph is kept alive by results that are kept",
             format!(
                 "They are results of forward at {line}{lines}, saved for backward: the output made at \
-                 {line} is kept with its graph, in a list, a sum, or as a state for the next step."
+                 {line} is kept with its graph: in a list, a sum, an exception, or as a state for the next step."
             ),
             "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep \
              `output.detach()` (`output.detach().cpu()` to free the device).",

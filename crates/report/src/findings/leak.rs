@@ -1,30 +1,63 @@
 //! Leaks: growth with a cause. What a step leaves behind tells what holds it: gradients, an optimizer's state, a whole graph of
 //! results (several different ones of each step, held together), or single values.
 
+use std::collections::{HashMap, HashSet};
+
 use super::graph::{self, Holder};
-use super::words::{counted, size};
+use super::words::{counted, size, total};
 use super::{Case, Finding, FindingKind};
+use crate::analysis::code::{Code, CodeOf};
 use crate::analysis::{Growth, Phase, SiteId, Sites, growth};
-use crate::stacks::StackId;
+use crate::kind::Kind;
+use crate::stacks::{Frame, StackId};
 
 /// Steps may leave this much behind: numbers for a log.
 const TOLERATED_PER_STEP: u64 = 1024;
 /// Growth below this share of the peak is not worth a line.
 const TOLERATED_SHARE: u64 = 1000;
 
+/// Tensors that an optimizer keeps for each parameter, at most: Adam's two averages, and its maximum with `amsgrad`.
+const STATES_PER_PARAMETER: u32 = 3;
+
 /// What the steps of a device leave behind, if it is enough to matter.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let lives = &case.device.lives;
-    for steps in &case.device.steps {
-        let Some(growth) = growth(lives, steps) else { continue };
-        let (bytes, _) = growth.total(lives);
-        let per_step = growth.bytes_per_step();
-        if per_step < TOLERATED_PER_STEP || bytes < lives.peak.bytes / TOLERATED_SHARE {
-            continue;
-        }
-        return vec![explain(case, &growth, steps.count())];
+    let matters = |growth: &Growth| {
+        growth.bytes_per_step() >= TOLERATED_PER_STEP
+            && growth.total(lives).0 >= lives.peak.bytes / TOLERATED_SHARE
+            && !is_first_state(case, growth)
+    };
+    let grown: Vec<(Growth, usize)> = case
+        .device
+        .steps
+        .iter()
+        .filter_map(|steps| growth(lives, steps).map(|growth| (growth, steps.count())))
+        .filter(|(growth, _)| matters(growth))
+        .collect();
+    // Steps that each leave something are the leak's own; epochs show as steps of which few do.
+    let best = grown.iter().find(|(growth, _)| !growth.is_rare()).or(grown.first());
+    best.map(|(growth, steps)| explain(case, growth, *steps)).into_iter().collect()
+}
+
+/// Whether what grows is the state that an optimizer makes when it first meets a parameter: no more tensors of any size than
+/// its parameters account for. Layers that are unfrozen one after the other bring their state late.
+fn is_first_state(case: &Case<'_>, growth: &Growth) -> bool {
+    let lives = &case.device.lives;
+    let is_state = |stack: StackId| case.lines.phases.get(stack) == Phase::Optimizer;
+    if !growth.stacks.iter().all(|grown| is_state(grown.stack)) {
+        return false;
     }
-    Vec::new()
+    let mut tensors: HashMap<u64, (u32, u32)> = HashMap::new();
+    for life in lives.alive_at(growth.position) {
+        let (parameters, states) = tensors.entry(lives.bytes[life]).or_default();
+        *parameters += u32::from(lives.kind[life] == Kind::Parameter);
+        *states += u32::from(is_state(lives.stack[life]));
+    }
+    let sizes = growth.lives.iter().map(|life| lives.bytes[*life as usize]);
+    sizes.into_iter().all(|bytes| {
+        let (parameters, states) = tensors.get(&bytes).copied().unwrap_or_default();
+        states <= parameters.saturating_mul(STATES_PER_PARAMETER)
+    })
 }
 
 /// Why it grows, in words.
@@ -37,16 +70,26 @@ pub(super) struct Cause {
 
 fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
     let (bytes, count) = growth.total(&case.device.lives);
-    let cause = cause(case, growth);
+    let mut cause = cause(case, growth);
+    if let Some(call) = call_that_keeps(case, growth, cause.site) {
+        let place = case.place(call);
+        cause.what += &format!(
+            " That line runs from elsewhere too; what stays comes from the call at {place}."
+        );
+    }
     let per_step = growth.bytes_per_step();
-    let per_step_count = (count as usize).div_ceil(steps.max(1)) as u64;
-    let message = format!(
-        "Each step leaves {} behind ({}); after {steps} steps {} are held. {}",
-        size(per_step),
-        counted(per_step_count, "allocation"),
-        size(bytes),
-        cause.what,
-    );
+    let leaves = match growth.is_rare() {
+        false => {
+            let each = (count as usize).div_ceil(steps.max(1)) as u64;
+            format!("Each step leaves {} behind ({})", size(per_step), counted(each, "allocation"))
+        }
+        true => {
+            let (some, each) = growth.steps_that_leave();
+            let judged = growth.bytes_by_step.len();
+            format!("{some} of {judged} steps leave something behind, {} each", size(each))
+        }
+    };
+    let message = format!("{leaves}; after {steps} steps {} are held. {}", size(bytes), cause.what);
     Finding {
         kind: FindingKind::Leak,
         cause: cause.name.to_string(),
@@ -61,13 +104,38 @@ fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
     }
 }
 
+/// The call that reaches a line, where the line alone does not tell which: it is reached by other calls too, of which nothing
+/// stays.
+fn call_that_keeps(case: &Case<'_>, growth: &Growth, site: SiteId) -> Option<Frame> {
+    let code = CodeOf::new(case.snapshot);
+    let line = case.lines.sites.frame(site);
+    let call_of = |stack: StackId| {
+        let mut outward = case.snapshot.stacks.frames(stack).skip_while(|frame| *frame != line);
+        outward.next();
+        outward.find(|frame| code.of(frame.file) == Code::User)
+    };
+    let lives = &case.device.lives;
+    let held = lives.alive_at(growth.position).map(|life| lives.stack[life]);
+    let held: HashSet<StackId> = held.collect();
+    let gone = lives.stack[..lives.in_trace].iter().filter(|stack| !held.contains(stack));
+    let gone: HashSet<StackId> = gone.copied().collect();
+    let elsewhere: HashSet<Frame> = gone.into_iter().filter_map(call_of).collect();
+    let keeping: HashSet<Frame> = growth.stacks.iter().filter_map(|g| call_of(g.stack)).collect();
+    match keeping.iter().next() {
+        Some(call) if keeping.len() == 1 && !elsewhere.is_empty() => {
+            (!elsewhere.contains(call)).then_some(*call)
+        }
+        _ => None,
+    }
+}
+
 fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     let phase_of = |stack: StackId| case.lines.phases.get(stack);
     let bytes_in = |wanted: Phase| -> u64 {
-        growth.stacks.iter().filter(|g| phase_of(g.stack) == wanted).map(|g| g.bytes).sum()
+        total(growth.stacks.iter().filter(|g| phase_of(g.stack) == wanted).map(|g| g.bytes))
     };
-    let all: u64 = growth.stacks.iter().map(|g| g.bytes).sum();
-    let most_of = |wanted: Phase| bytes_in(wanted) * 2 > all;
+    let all = total(growth.stacks.iter().map(|g| g.bytes));
+    let most_of = |wanted: Phase| bytes_in(wanted) > all / 2;
     let largest = |wanted: &[Phase]| {
         let found = growth.stacks.iter().find(|g| wanted.contains(&phase_of(g.stack)));
         found.map(|g| g.stack)
@@ -76,7 +144,7 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     if most_of(Phase::Optimizer) {
         let site = largest(&[Phase::Optimizer]).map_or(Sites::NOWHERE, caller);
         return Cause {
-            name: "optimizer state is made anew at each step",
+            name: "optimizer state is made anew again and again",
             site,
             what: format!("They are an optimizer's state, made at {}.", case.line(site)),
             advice: "Make the optimizer once, before the loop; drop old ones with their state.",
@@ -85,7 +153,7 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     if most_of(Phase::Build) {
         let site = largest(&[Phase::Build]).map_or(Sites::NOWHERE, caller);
         return Cause {
-            name: "models are made at each step and kept",
+            name: "models are made again and again, and kept",
             site,
             what: format!("They are parameters, made or copied at {}.", case.line(site)),
             advice: "Build or copy the model once; of copies for a record, keep them on the host \
@@ -152,8 +220,8 @@ fn values(case: &Case<'_>, stack: StackId) -> Cause {
         name: "values are kept, or slices that keep the whole storage",
         site,
         what: format!(
-            "A value made at {made} is kept at each step: in a list, a cache, an attribute, a closure \
-             or a hook; a slice or any other view keeps the whole storage it was cut from."
+            "A value made at {made} is kept each time: in a list, a cache, an attribute, a closure, \
+             a hook or an exception; a slice or any other view keeps the whole storage it was cut from."
         ),
         advice: "Keep a copy of the part you need (`part.clone()`, or `part.cpu()`), bound the list or \
                  cache, and let old entries go.",

@@ -1,6 +1,6 @@
 //! Out of memory: what filled the device when an allocation failed, and what would have made it fit.
 
-use super::words::{counted, percent, size};
+use super::words::{counted, percent, size, total};
 use super::{Case, Finding, FindingKind};
 use crate::analysis::{Amount, LiveSet, Phase, PlacedSegment, Sites, placement};
 use crate::events::Action;
@@ -39,7 +39,7 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
         device_free: event.addr,
         reserved: case.device.reserved.at(case.snapshot, device, position),
         live: LiveSet::at(lives, &case.lines.sites, position),
-        free_in_pieces: used.iter().map(|segment| segment.free_bytes()).sum(),
+        free_in_pieces: total(used.iter().map(|segment| segment.free_bytes())),
         largest_hole: used.iter().map(|s| s.largest_hole_bytes).max().unwrap_or(0),
     };
     let by_kind = |wanted: Kind| {
@@ -72,7 +72,7 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
             size(failure.largest_hole)
         ));
     }
-    let leak = leaks.iter().find(|leak| leak.bytes * 4 > failure.live.total.bytes);
+    let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
     if let Some(leak) = leak {
         message.push_str(&format!(
             " Of this, {} are left behind by earlier steps ({}).",

@@ -4,6 +4,7 @@ use plimsoll_core::ByteSize;
 
 use super::Case;
 use crate::analysis::{SiteId, Sites};
+use crate::stacks::Frame;
 
 /// Bytes for people.
 pub(super) fn size(bytes: u64) -> String {
@@ -18,6 +19,11 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
+/// A sum that stops at the largest number: forged files add up to more than 64 bits.
+pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
 /// Whole percent of a part.
 pub(super) fn percent(part: u64, whole: u64) -> u64 {
     (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
@@ -29,7 +35,11 @@ impl Case<'_> {
         if site == Sites::NOWHERE {
             return "a thread without Python frames (backward, most likely)".to_string();
         }
-        let frame = self.lines.sites.frame(site);
+        self.place(self.lines.sites.frame(site))
+    }
+
+    /// The same of a frame.
+    pub(super) fn place(&self, frame: Frame) -> String {
         let file = self.snapshot.strings.get(frame.file);
         format!("{}:{}", crate::short_path(file), frame.line)
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::html::escaped;
 use super::text::size;
-use crate::analysis::{DeviceAnalysis, LiveSet};
+use crate::analysis::{Amount, DeviceAnalysis, LiveSet};
 use crate::report::Report;
 
 const WIDTH: f64 = 1200.0;
@@ -23,6 +23,13 @@ struct Node {
     count: u64,
     /// By name, so that the drawing is the same each time.
     children: BTreeMap<String, usize>,
+}
+
+impl Node {
+    fn add(&mut self, amount: Amount) {
+        self.bytes = self.bytes.saturating_add(amount.bytes);
+        self.count += amount.count;
+    }
 }
 
 /// The flame graph of what is alive on a device at a position.
@@ -70,16 +77,14 @@ fn tree(report: &Report, live: &LiveSet) -> Vec<Node> {
             frames.push("(no Python frames)".to_string());
         }
         let mut at = 0;
-        nodes[0].bytes += amount.bytes;
-        nodes[0].count += amount.count;
+        nodes[0].add(*amount);
         for frame in frames.into_iter().take(DEEPEST) {
             let next = nodes.len();
             at = *nodes[at].children.entry(frame).or_insert(next);
             if at == next {
                 nodes.push(Node::default());
             }
-            nodes[at].bytes += amount.bytes;
-            nodes[at].count += amount.count;
+            nodes[at].add(*amount);
         }
     }
     nodes

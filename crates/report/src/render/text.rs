@@ -84,7 +84,7 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
     }
     if sites.len() > MOST_LINES {
         let rest = sites[MOST_LINES..].iter().fold(Amount::default(), |sum, (_, amount)| Amount {
-            bytes: sum.bytes + amount.bytes,
+            bytes: sum.bytes.saturating_add(amount.bytes),
             count: sum.count + amount.count,
         });
         row(&counted(sites.len() - MOST_LINES, "other line"), rest, total, out);

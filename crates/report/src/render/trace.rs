@@ -23,12 +23,11 @@ pub fn trace(report: &Report, out: impl Write) -> io::Result<()> {
     let start = start_us(report);
     for (index, device) in report.devices.iter().enumerate() {
         // Perfetto takes process 0 for the idle task.
-        let pid = index + 1;
-        let name = report.snapshot.device_name(device.device);
-        events.put(json!({"ph": "M", "pid": pid, "tid": 0, "ts": 0, "name": "process_name", "args": {"name": name}}))?;
-        live_counters(report, device, pid, start, &mut events)?;
-        reserved_counter(report, device, pid, start, &mut events)?;
-        marks(report, device, pid, start, &mut events)?;
+        let process = Process { report, device, pid: index + 1, start };
+        process.name(&mut events)?;
+        process.live_counters(&mut events)?;
+        process.reserved_counter(&mut events)?;
+        process.marks(&mut events)?;
     }
     spans(report, start, &mut events)?;
     events.out.write_all(b"\n]}\n")?;
@@ -57,109 +56,120 @@ fn start_us(report: &Report) -> u64 {
     first.into_iter().chain(annotated).min().unwrap_or(0)
 }
 
-/// When a position is reached.
-fn time_of(report: &Report, device: &DeviceAnalysis, position: u32, start: u64) -> u64 {
-    let rows = &device.lives.rows;
-    if rows.is_empty() {
-        return 0;
-    }
-    let index = (position.max(1) as usize - 1).min(rows.len() - 1);
-    match report.snapshot.events.time_us[rows.start + index] {
-        0 => index as u64,
-        time => time.saturating_sub(start),
-    }
+/// One device, which Perfetto shows as a process.
+struct Process<'a> {
+    report: &'a Report,
+    device: &'a DeviceAnalysis,
+    pid: usize,
+    /// The snapshot's first event, in microseconds since the epoch.
+    start: u64,
 }
 
-fn live_counters<W: Write>(
-    report: &Report,
-    device: &DeviceAnalysis,
-    pid: usize,
-    start: u64,
-    events: &mut Events<W>,
-) -> io::Result<()> {
-    let lives = &device.lives;
-    let mut now = [0u64; Kind::ALL.len()];
-    for life in lives.in_trace..lives.len() {
-        let bytes = &mut now[lives.kind[life].index()];
-        *bytes = bytes.saturating_add(lives.bytes[life]);
+impl Process<'_> {
+    /// When a position is reached.
+    fn time_of(&self, position: u32) -> u64 {
+        let rows = &self.device.lives.rows;
+        if rows.is_empty() {
+            return 0;
+        }
+        let index = (position.max(1) as usize - 1).min(rows.len() - 1);
+        match self.report.snapshot.events.time_us[rows.start + index] {
+            0 => index as u64,
+            time => time.saturating_sub(self.start),
+        }
     }
-    let changes = changes(lives);
-    let stretch = changes.len().div_ceil(MOST_SAMPLES).max(1);
-    let put = |events: &mut Events<W>, position: u32, now: &[u64]| {
-        let kinds = Kind::ALL.into_iter().zip(now);
-        let args: serde_json::Map<String, Value> =
-            kinds.map(|(kind, bytes)| (kind.category().to_string(), json!(bytes))).collect();
-        let ts = time_of(report, device, position, start);
+
+    fn name<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        let name = self.report.snapshot.device_name(self.device.device);
+        let args = json!({ "name": name });
+        events.put(json!({
+            "ph": "M", "pid": self.pid, "tid": 0, "ts": 0, "name": "process_name", "args": args
+        }))
+    }
+
+    fn counter<W: Write>(
+        &self,
+        events: &mut Events<W>,
+        position: u32,
+        name: &str,
+        args: Value,
+    ) -> io::Result<()> {
+        let ts = self.time_of(position);
         events.put(
-            json!({"ph": "C", "pid": pid, "tid": 0, "ts": ts, "name": "live bytes", "args": args}),
+            json!({"ph": "C", "pid": self.pid, "tid": 0, "ts": ts, "name": name, "args": args}),
         )
-    };
-    put(events, 0, &now)?;
-    for part in changes.chunks(stretch) {
-        let mut highest: Option<(u64, u32, [u64; Kind::ALL.len()])> = None;
-        for change in part {
-            let bytes = lives.bytes[change.life as usize];
-            let kind = &mut now[lives.kind[change.life as usize].index()];
-            *kind = match change.is_birth {
-                true => kind.saturating_add(bytes),
-                false => kind.saturating_sub(bytes),
-            };
-            let total = now.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-            if highest.is_none_or(|(most, ..)| total > most) {
-                highest = Some((total, change.position, now));
+    }
+
+    fn live_counters<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        let lives = &self.device.lives;
+        let mut now = [0u64; Kind::ALL.len()];
+        for life in lives.in_trace..lives.len() {
+            let bytes = &mut now[lives.kind[life].index()];
+            *bytes = bytes.saturating_add(lives.bytes[life]);
+        }
+        let changes = changes(lives);
+        let stretch = changes.len().div_ceil(MOST_SAMPLES).max(1);
+        let put = |events: &mut Events<W>, position: u32, now: &[u64]| {
+            let kinds = Kind::ALL.into_iter().zip(now);
+            let args: serde_json::Map<String, Value> =
+                kinds.map(|(kind, bytes)| (kind.category().to_string(), json!(bytes))).collect();
+            self.counter(events, position, "live bytes", Value::Object(args))
+        };
+        put(events, 0, &now)?;
+        for part in changes.chunks(stretch) {
+            let mut highest: Option<(u64, u32, [u64; Kind::ALL.len()])> = None;
+            for change in part {
+                let bytes = lives.bytes[change.life as usize];
+                let kind = &mut now[lives.kind[change.life as usize].index()];
+                *kind = match change.is_birth {
+                    true => kind.saturating_add(bytes),
+                    false => kind.saturating_sub(bytes),
+                };
+                let total = now.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+                if highest.is_none_or(|(most, ..)| total > most) {
+                    highest = Some((total, change.position, now));
+                }
+            }
+            if let Some((_, position, values)) = highest {
+                put(events, position, &values)?;
             }
         }
-        if let Some((_, position, values)) = highest {
-            put(events, position, &values)?;
-        }
+        put(events, lives.last_position(), &now)
     }
-    put(events, lives.last_position(), &now)
-}
 
-fn reserved_counter<W: Write>(
-    report: &Report,
-    device: &DeviceAnalysis,
-    pid: usize,
-    start: u64,
-    events: &mut Events<W>,
-) -> io::Result<()> {
-    let mut now = i128::from(device.reserved.start_bytes);
-    let first = std::iter::once((0, 0));
-    for (position, change) in first.chain(reserved_changes(&report.snapshot, device.device)) {
-        now += change;
-        let bytes = u64::try_from(now.max(0)).unwrap_or(u64::MAX);
-        let ts = time_of(report, device, position, start);
-        events.put(json!({
-            "ph": "C", "pid": pid, "tid": 0, "ts": ts, "name": "reserved bytes", "args": {"reserved": bytes}
-        }))?;
-    }
-    Ok(())
-}
-
-/// Steps and failures as marks.
-fn marks<W: Write>(
-    report: &Report,
-    device: &DeviceAnalysis,
-    pid: usize,
-    start: u64,
-    events: &mut Events<W>,
-) -> io::Result<()> {
-    let mark = |events: &mut Events<W>, ts: u64, name: String| {
-        events.put(json!({"ph": "i", "s": "p", "pid": pid, "tid": 0, "ts": ts, "name": name}))
-    };
-    for (step, bound) in device.steps.first().map_or(&[][..], |s| &s.bounds).iter().enumerate() {
-        mark(events, time_of(report, device, *bound, start), format!("step {step}"))?;
-    }
-    let rows = device.lives.rows.clone();
-    for (index, row) in rows.enumerate() {
-        if report.snapshot.events.action[row] == Action::Oom {
-            let stack = report.snapshot.events.stack[row];
-            let site = site_name(report, report.lines.sites.of_stack(stack));
-            let ts = time_of(report, device, index as u32 + 1, start);
-            mark(events, ts, format!("out of memory at {site}"))?;
+    fn reserved_counter<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        let mut now = i128::from(self.device.reserved.start_bytes);
+        let changes = reserved_changes(&self.report.snapshot, self.device.device);
+        for (position, change) in std::iter::once((0, 0)).chain(changes) {
+            now += change;
+            let bytes = u64::try_from(now.max(0)).unwrap_or(u64::MAX);
+            self.counter(events, position, "reserved bytes", json!({ "reserved": bytes }))?;
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Steps and failures as marks.
+    fn marks<W: Write>(&self, events: &mut Events<W>) -> io::Result<()> {
+        let mark = |events: &mut Events<W>, position: u32, name: String| {
+            let ts = self.time_of(position);
+            events.put(
+                json!({"ph": "i", "s": "p", "pid": self.pid, "tid": 0, "ts": ts, "name": name}),
+            )
+        };
+        let bounds = self.device.steps.first().map_or(&[][..], |steps| &steps.bounds);
+        for (step, bound) in bounds.iter().enumerate() {
+            mark(events, *bound, format!("step {step}"))?;
+        }
+        let snapshot = &self.report.snapshot;
+        for (index, row) in self.device.lives.rows.clone().enumerate() {
+            if snapshot.events.action[row] == Action::Oom {
+                let stack = snapshot.events.stack[row];
+                let site = site_name(self.report, self.report.lines.sites.of_stack(stack));
+                mark(events, index as u32 + 1, format!("out of memory at {site}"))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Named spans. They may overlap, which is why they are asynchronous: a start and an end with one number.

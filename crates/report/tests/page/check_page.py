@@ -331,16 +331,19 @@ def the_picture_is_described_in_words(page):
 
 QUESTIONS = """(async () => {
   const { answers, store } = window.plimsoll;
-  const { last, height, top_sites: sites } = store.device();
   const found = [];
-  for (const [from, to, columns] of [[0, last, 10], [0, last, 900], [3, 90, 2000], [last - 20, last, 7], [50, 50, 1]]) {
-    for (const by of ["kind", "site"]) found.push(await answers.timeline(0, by, from, to, columns));
-    for (const [low, high, site] of [[0, height, null], [height / 3, height / 2, null], [0, height, sites[0]]]) {
-      found.push(await answers.shapes(0, { from, to, low: Math.floor(low), high: Math.ceil(high), columns, rows: 300, site }));
+  for (const [device, { last, height, top_sites: sites }] of store.state.meta.devices.entries()) {
+    const start = Math.max(0, last - 20);
+    for (const [from, to, columns] of [[0, last, 10], [0, last, 900], [3, 90, 2000], [start, last, 7], [50, 50, 1]]) {
+      for (const by of ["kind", "site"]) found.push(await answers.timeline(device, by, from, to, columns));
+      for (const [low, high, site] of [[0, height, null], [height / 3, height / 2, null], [0, height, sites[0]]]) {
+        const window = { from, to, low: Math.floor(low), high: Math.ceil(high), columns, rows: 300, site };
+        found.push(await answers.shapes(device, window));
+      }
     }
+    for (let at = 0; at <= last; at += Math.ceil(last / 40)) found.push(await answers.moment(device, at));
+    for (const life of [0, 5, 7]) found.push(await answers.allocation(device, life));
   }
-  for (let at = 0; at <= last; at += 13) found.push(await answers.moment(0, at));
-  for (const life of [0, 5, 17]) found.push(await answers.allocation(0, life));
   return JSON.stringify(found);
 })()"""
 
@@ -354,7 +357,11 @@ def rounded(value):
 
 @check
 def the_server_and_the_page_give_the_same_answers(page):
-    for name in ["clean_training", "oom_activations", "leak_losses_keep_graph"]:
+    # Ordinary ones, and private pools, expandable segments, several devices and pinned host memory.
+    for name in [
+        "clean_training", "oom_activations", "leak_losses_keep_graph",
+        "graph_pool", "expandable_segments", "made_several_devices", "made_pinned_host",
+    ]:
         page.show(name)
         own = json.loads(page.value(QUESTIONS))
         command = [page.plimsoll, "view", DATA / f"{name}.pickle", "--serve", "--port", "0"]

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use plimsoll_report::{Snapshot, open};
 use serde_json::Value;
 
-/// The file of a sample.
+/// The file of a sample, packed or not.
 pub(crate) fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.pickle"))
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let plain = folder.join(format!("{name}.pickle"));
+    if plain.exists() { plain } else { folder.join(format!("{name}.pickle.gz")) }
 }
 
 /// Every sample, in order of names.
@@ -17,7 +19,10 @@ pub(crate) fn samples() -> Vec<(PathBuf, Snapshot)> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "pickle"))
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".pickle") || name.ends_with(".pickle.gz")
+        })
         .collect();
     paths.sort();
     assert!(paths.len() >= 3, "samples are missing");
@@ -27,6 +32,8 @@ pub(crate) fn samples() -> Vec<(PathBuf, Snapshot)> {
 #[allow(dead_code, reason = "each test file takes what it needs of this")]
 /// What `make_golden.py` wrote about a sample.
 pub(crate) fn golden(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path.with_extension("golden.json")).unwrap();
+    let name = path.file_name().unwrap().to_string_lossy();
+    let name = format!("{}.golden.json", name.split('.').next().unwrap());
+    let text = std::fs::read_to_string(path.with_file_name(name)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
