@@ -1,4 +1,5 @@
-"""Writes a snapshot with a given number of events, in the shape of a long training run, as PyTorch writes it.
+"""Writes a snapshot with a given number of events, in the shape of a long training run, as PyTorch writes it: parameters that stay, then steps
+that make and drop the same.
 
     python make_large_snapshot.py EVENTS OUT.pickle
 
@@ -6,6 +7,7 @@ Written piece by piece with the opcodes of CPython's pickle (protocol 4), becaus
 Frames, lists of frames and texts are shared as in PyTorch's own files; each event's dictionary is memoized, as CPython does.
 """
 
+import io
 import pickle
 import random
 import struct
@@ -13,6 +15,7 @@ import sys
 
 EVENTS, PATH = int(sys.argv[1]), sys.argv[2]
 LAYERS, FRAMES = 60, 20
+PARAMETERS = min(2000, EVENTS // 100)
 random.seed(7)
 
 
@@ -34,7 +37,7 @@ class Writer:
     """Memoizes like CPython's pickler and can write a list item by item."""
 
     def __init__(self, out):
-        self.out, self.memo, self.known = out, 0, {}
+        self.out, self.memo, self.known, self.pieces = out, 0, {}, {}
         out.write(b"\x80\x04")
 
     def remember(self, key):
@@ -42,11 +45,14 @@ class Writer:
         self.known[key] = self.memo
         self.memo += 1
 
+    def reference(self, key):
+        at = self.known[key]
+        return b"h" + bytes([at]) if at < 256 else b"j" + struct.pack("<I", at)
+
     def again(self, key):
-        at = self.known.get(key)
-        if at is None:
+        if key not in self.known:
             return False
-        self.out.write(b"h" + bytes([at]) if at < 256 else b"j" + struct.pack("<I", at))
+        self.out.write(self.reference(key))
         return True
 
     def text(self, text):
@@ -87,6 +93,26 @@ class Writer:
         self.out.write(b"e")
 
     def event(self, action, addr, size, time, key, frames):
+        """An event in full the first two times, then as the same bytes around another time: steps repeat."""
+        place = (action, addr, key)
+        pieces = self.pieces.get(place)
+        if pieces:
+            self.out.write(b"".join((pieces[0], b"\x8a\x07", time.to_bytes(7, "little"), pieces[1])))
+            self.memo += 3
+            return
+        if key in self.known and action in self.known:
+            out, self.out = self.out, io.BytesIO()
+            self.whole_event(action, addr, size, time, key, frames)
+            written = self.out.getvalue()
+            self.out = out
+            out.write(written)
+            mark = b"\x8a\x07" + time.to_bytes(7, "little")
+            assert written.count(mark) == 1
+            self.pieces[place] = written.split(mark)
+        else:
+            self.whole_event(action, addr, size, time, key, frames)
+
+    def whole_event(self, action, addr, size, time, key, frames):
         # The dictionary, its "N/A" and its pool are new objects in each event of PyTorch's, so each takes a place in the memo.
         self.out.write(b"}\x94(")
         self.memo += 1
@@ -123,6 +149,14 @@ def main():
         writer.text("device_traces")
         out.write(b"](](")
         time, count, free, next_addr = 1_700_000_000_000_000, 0, {}, 0x7F0000000000
+        for index in range(PARAMETERS):
+            time += 5
+            size = 512 * (1 + (index * 53) % 2048)
+            writer.event("alloc", next_addr, size, time, (index % LAYERS, 2), stacks[index % LAYERS, 2])
+            next_addr += size
+            count += 1
+            if count % 1000 == 0:
+                out.write(b"e(")
         while count < EVENTS:
             live = []
             for layer in range(LAYERS):

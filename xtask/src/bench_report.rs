@@ -1,7 +1,8 @@
 //! `cargo xtask bench report`: reading, analysing and reporting a snapshot of 179,324 events beside CPython's `pickle.loads` alone on
-//! the same file, taking turns, so that whatever else the machine does hits both.
+//! the same file, taking turns, so that whatever else the machine does hits both. `cargo xtask bench large-report`: what a file of
+//! 12 million events (about 800 MB) takes to report and to zoom in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench::Worker;
@@ -9,29 +10,52 @@ use crate::run;
 
 /// The size of a trace that a user could not open in PyTorch's viewer.
 const EVENTS: &str = "179324";
+/// A file of about 800 MB.
+const LARGE_EVENTS: &str = "12000000";
+/// Windows that are asked for in the large file.
+const WINDOWS: &str = "400";
 const ROUNDS: usize = 11;
 /// The share of `pickle.loads`' time that a whole report may take.
 const AT_MOST: f64 = 0.5;
 
 /// Makes the file if it is not there, then measures.
 pub(crate) fn bench() -> Result<(), String> {
-    let folder = run::target().join("bench");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let file = folder.join(format!("{EVENTS}_events.pickle"));
-    if !file.exists() {
-        let script = run::root().join("xtask/bench/make_large_snapshot.py");
-        let mut make = Command::new("python3");
-        run::plain(make.arg(script).arg(EVENTS).arg(&file))?;
-    }
-    let build =
-        ["build", "--release", "--package", "plimsoll-report", "--example", "report_worker"];
-    run::plain(&mut run::command(env!("CARGO"), &build))?;
-    let mut ours =
-        Worker::start(Command::new(run::target().join("release/examples/report_worker")))?;
+    let file = snapshot(EVENTS)?;
+    let mut ours = Worker::start(worker("report_worker")?)?;
     let mut python = Command::new("python3");
     python.arg(run::root().join("xtask/bench/pickle_worker.py"));
     let mut theirs = Worker::start(python)?;
     measure(&file, &mut ours, &mut theirs)
+}
+
+/// A file larger than people can open elsewhere. The worker knows what it may take, and fails beyond it.
+pub(crate) fn bench_large() -> Result<(), String> {
+    let mut zoom = worker("zoom_worker")?;
+    let file = snapshot(LARGE_EVENTS)?;
+    let measured = run::plain(zoom.arg(&file).arg(WINDOWS));
+    // 800 MB are not kept for a next time.
+    std::fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    measured
+}
+
+/// The file with so many events, made if it is not there.
+fn snapshot(events: &str) -> Result<PathBuf, String> {
+    let folder = run::target().join("bench");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let file = folder.join(format!("{events}_events.pickle"));
+    if !file.exists() {
+        let script = run::root().join("xtask/bench/make_large_snapshot.py");
+        let mut make = Command::new("python3");
+        run::plain(make.arg(script).arg(events).arg(&file))?;
+    }
+    Ok(file)
+}
+
+/// An example of the report crate, built for speed.
+fn worker(name: &str) -> Result<Command, String> {
+    let build = ["build", "--release", "--package", "plimsoll-report", "--example", name];
+    run::plain(&mut run::command(env!("CARGO"), &build))?;
+    Ok(Command::new(run::target().join("release/examples").join(name)))
 }
 
 fn measure(file: &Path, ours: &mut Worker, theirs: &mut Worker) -> Result<(), String> {

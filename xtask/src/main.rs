@@ -27,6 +27,7 @@ cargo xtask COMMAND
   bench cpu [NAME]   times beside PyTorch's, in paired runs
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
+  bench large-report memory and zooms of a snapshot with 12 million events
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             bench_lint::bench(&rest[1..])
         }
         Some("bench") if rest == ["report"] => bench_report::bench(),
+        Some("bench") if rest == ["large-report"] => bench_report::bench_large(),
         Some("bench") => bench::bench(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
