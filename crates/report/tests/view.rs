@@ -1,76 +1,15 @@
-//! What the picture is drawn from, against counting everything: columns of the timeline, rectangles, segments and stacks at a
-//! position, on real snapshots and on made ones of tens of thousands of events.
+//! What the picture is drawn from, against counting everything: columns of the timeline and rectangles, on real snapshots and on
+//! made ones of tens of thousands of events. Moments are in `view_moments.rs`.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_report::view::{By, DeviceScene, Scene, Window};
-use plimsoll_report::{
-    Action, Block, DeviceAnalysis, Event, FindingKind, Frame, Kind, Lines, LiveSet, Report,
-    Snapshot, Trace, placement,
-};
+use plimsoll_report::view::{By, Scene, Window};
+use plimsoll_report::{Action, Event, FindingKind, Kind, LiveSet, Report, Snapshot, Trace};
 use support::samples;
-
-/// Calls `check` with every device of the samples and of a made snapshot.
-fn for_each_device(check: impl Fn(&Lines, &DeviceAnalysis, &DeviceScene<'_>)) {
-    let made = ("made".into(), made(30_000, 1));
-    for (_, snapshot) in samples().into_iter().chain([made]) {
-        let report = Report::of(snapshot, "");
-        let scene = Scene::of(&report);
-        assert!(!scene.devices.is_empty());
-        for (analysis, device) in report.devices.iter().zip(&scene.devices) {
-            check(&report.lines, analysis, device);
-        }
-    }
-}
-
-/// A linear congruential generator; enough to be different each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
-/// A trace of `events` events: sizes over nine powers of ten, lives from one event to all of them.
-fn made(events: usize, seed: u64) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    let mut dice = Dice(seed);
-    let file = snapshot.strings.intern("train.py");
-    let function = snapshot.strings.intern("step");
-    let frames: Vec<_> =
-        (1..40).map(|line| snapshot.stacks.intern_frame(Frame { function, file, line })).collect();
-    let stacks: Vec<_> = frames.iter().map(|f| snapshot.stacks.intern(&[*f, frames[0]])).collect();
-    let mut live: Vec<(u64, u64)> = Vec::new();
-    let mut next = 4096;
-    for row in 0..events {
-        let frees = live.len() > 3 && dice.below(100) < 49;
-        let stack = stacks[dice.below(39) as usize];
-        let (action, addr, size) = if frees {
-            let newest = dice.below(4) > 0;
-            let back = if newest { dice.below(3) } else { dice.below(live.len() as u64) };
-            let (addr, size) = live.remove(live.len() - 1 - back as usize);
-            (Action::FreeCompleted, addr, size)
-        } else {
-            let power = dice.below(9) as u32;
-            let size = 1 + dice.below(10u64.pow(power));
-            live.push((next, size));
-            next += size.next_multiple_of(512);
-            (Action::Alloc, live[live.len() - 1].0, size)
-        };
-        let kind = Kind::ALL[dice.below(7) as usize];
-        let time_us = row as u64 * 3;
-        snapshot.events.push(Event { action, addr, size, stream: 0, time_us, stack, kind });
-    }
-    snapshot.events.streams.push(0);
-    snapshot.traces.push(Trace { device: 0, rows: 0..events });
-    snapshot
-}
+use support::scenes::{Dice, for_each_device};
 
 /// Windows of every width, aligned and not, with few and with many columns.
 fn spans(last: u32) -> Vec<(u32, u32, u32)> {
@@ -261,83 +200,6 @@ fn what_is_too_small_to_draw_is_counted_in_the_density() {
 }
 
 #[test]
-fn a_moment_has_what_is_alive_at_it() {
-    for_each_device(|lines, analysis, device| {
-        let last = analysis.lives.last_position();
-        for at in (0..=last).step_by((last / 50).max(1) as usize).chain([last]) {
-            let set = LiveSet::at(&analysis.lives, &lines.sites, at);
-            let found = device.moment(at);
-            assert_eq!((found.live_bytes, found.live_count), (set.total.bytes, set.total.count));
-            let stacks: Vec<_> = found.stacks.iter().map(|s| (s.stack, s.bytes, s.count)).collect();
-            let expected: Vec<_> =
-                set.by_stack.iter().map(|(s, amount)| (s.0, amount.bytes, amount.count)).collect();
-            assert_eq!(stacks, expected);
-            for (kind, amount) in &set.by_kind {
-                assert_eq!(found.kinds[kind.index()], amount.bytes);
-            }
-        }
-    });
-}
-
-#[test]
-fn the_last_moment_has_the_segments_of_the_file() {
-    for (path, snapshot) in samples() {
-        let report = Report::of(snapshot, "");
-        let scene = Scene::of(&report);
-        for device in &scene.devices {
-            let found = device.moment(u32::MAX);
-            let mut expected = Vec::new();
-            for segment in report.snapshot.segments.iter().filter(|s| s.device == device.device) {
-                // Where a block is larger than its request rounded to 512, the trace cannot know.
-                let rounded = |block: &Block| block.requested_bytes.max(1).next_multiple_of(512);
-                let active = report.snapshot.blocks_of(segment).iter().filter(|b| b.is_active());
-                let (bytes, count) =
-                    active.fold((0, 0), |sum, block| (sum.0 + rounded(block), sum.1 + 1));
-                let address = format!("{:x}", segment.address);
-                expected.push((address, segment.total_bytes, bytes, count));
-            }
-            let figures = found.segments.iter();
-            let mut figures: Vec<_> =
-                figures.map(|s| (s.address.clone(), s.bytes, s.used_bytes, s.used_count)).collect();
-            expected.sort();
-            figures.sort();
-            assert_eq!(figures, expected, "{path:?}");
-            let reserved: u64 = expected.iter().map(|segment| segment.1).sum();
-            assert_eq!(found.reserved_bytes, reserved);
-            for segment in &found.segments {
-                let counted: u32 = segment.runs.iter().map(|run| run.count).sum();
-                assert_eq!(counted as usize, segment.used_count);
-                assert!(segment.runs.windows(2).all(|r| r[0].start + r[0].bytes <= r[1].start));
-            }
-        }
-    }
-}
-
-/// The same as walking the trace back for each position.
-#[test]
-fn segments_are_those_of_the_placement_at_every_moment() {
-    for (path, snapshot) in samples() {
-        let report = Report::of(snapshot, "");
-        let scene = Scene::of(&report);
-        for (analysis, device) in report.devices.iter().zip(&scene.devices) {
-            let last = analysis.lives.last_position();
-            for at in (0..=last).step_by((last / 60).max(1) as usize) {
-                let placed = placement(&report.snapshot, device.device, &analysis.lives, at);
-                let mut expected: Vec<_> = placed
-                    .iter()
-                    .map(|s| (format!("{:x}", s.range.start), s.total_bytes(), s.lives.len()))
-                    .collect();
-                let found = device.moment(at).segments.into_iter();
-                let mut found: Vec<_> = found.map(|s| (s.address, s.bytes, s.used_count)).collect();
-                expected.sort();
-                found.sort();
-                assert_eq!(found, expected, "{path:?} at {at}");
-            }
-        }
-    }
-}
-
-#[test]
 fn findings_are_marked_where_they_are_seen() {
     let mut marked = 0;
     for (path, snapshot) in samples() {
@@ -357,20 +219,6 @@ fn findings_are_marked_where_they_are_seen() {
         }
     }
     assert!(marked > 1, "no sample has findings");
-}
-
-#[test]
-fn reserved_bytes_are_those_of_the_trace_at_every_moment() {
-    for (path, snapshot) in samples() {
-        let report = Report::of(snapshot, "");
-        let scene = Scene::of(&report);
-        for (analysis, device) in report.devices.iter().zip(&scene.devices) {
-            for at in 0..=analysis.lives.last_position() {
-                let expected = analysis.reserved.at(&report.snapshot, device.device, at);
-                assert_eq!(device.moment(at).reserved_bytes, expected, "{path:?} at {at}");
-            }
-        }
-    }
 }
 
 #[test]

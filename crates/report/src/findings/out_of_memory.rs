@@ -5,6 +5,7 @@ use super::{Case, Finding, FindingKind};
 use crate::analysis::{Amount, LiveSet, Phase, PlacedSegment, Sites, placement};
 use crate::events::Action;
 use crate::kind::Kind;
+use crate::stacks::StackId;
 
 /// Failures beyond this many are repetitions of the same.
 const MOST: usize = 3;
@@ -22,64 +23,62 @@ pub(super) fn find(case: &Case<'_>, leaks: &[Finding]) -> Vec<Finding> {
 /// What is known about one failure.
 struct Failure {
     asked: u64,
+    asked_by: StackId,
     device_free: u64,
     reserved: u64,
     live: LiveSet,
+    segments_in_use: u64,
     free_in_pieces: u64,
     largest_hole: u64,
 }
 
+impl Failure {
+    fn at(case: &Case<'_>, position: u32) -> Failure {
+        let (device, lives) = (case.device.device, &case.device.lives);
+        let event = case.snapshot.events.get(lives.rows.start + position as usize);
+        let placed = placement(case.snapshot, device, lives, position);
+        let used: Vec<&PlacedSegment> = placed.iter().filter(|s| !s.is_empty()).collect();
+        Failure {
+            asked: event.size,
+            asked_by: event.stack,
+            device_free: event.addr,
+            reserved: case.device.reserved.at(case.snapshot, device, position),
+            live: LiveSet::at(lives, &case.lines.sites, position),
+            segments_in_use: used.len() as u64,
+            free_in_pieces: total(used.iter().map(|segment| segment.free_bytes())),
+            largest_hole: used.iter().map(|s| s.largest_hole_bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// Whether enough was free, but nowhere in one piece.
+    fn is_in_pieces(&self) -> bool {
+        self.free_in_pieces >= self.asked && self.largest_hole < self.asked
+    }
+
+    /// The kind that holds the most.
+    fn most(&self) -> (Kind, Amount) {
+        let kinds = self.live.by_kind.iter();
+        let most = kinds.max_by_key(|(kind, amount)| (amount.bytes, kind.index()));
+        most.copied().unwrap_or_default()
+    }
+
+    /// The kind that does not fit. What a phase that keeps what it makes asks for is that, even if another kind holds more.
+    fn kind_at_fault(&self, case: &Case<'_>) -> (Kind, Amount) {
+        let kind = match case.lines.phases.get(self.asked_by) {
+            Phase::Optimizer => Kind::OptimizerState,
+            Phase::Build => Kind::Parameter,
+            _ => return self.most(),
+        };
+        let found = self.live.by_kind.iter().find(|(found, _)| *found == kind);
+        (kind, found.map_or(Amount::default(), |(_, amount)| *amount))
+    }
+}
+
 fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
-    let (device, lives) = (case.device.device, &case.device.lives);
-    let event = case.snapshot.events.get(lives.rows.start + position as usize);
-    let placed = placement(case.snapshot, device, lives, position);
-    let used: Vec<&PlacedSegment> = placed.iter().filter(|segment| !segment.is_empty()).collect();
-    let failure = Failure {
-        asked: event.size,
-        device_free: event.addr,
-        reserved: case.device.reserved.at(case.snapshot, device, position),
-        live: LiveSet::at(lives, &case.lines.sites, position),
-        free_in_pieces: total(used.iter().map(|segment| segment.free_bytes())),
-        largest_hole: used.iter().map(|s| s.largest_hole_bytes).max().unwrap_or(0),
-    };
-    let by_kind = |wanted: Kind| {
-        let found = failure.live.by_kind.iter().find(|(kind, _)| *kind == wanted);
-        found.map_or(Amount::default(), |(_, amount)| *amount)
-    };
-    let most =
-        failure.live.by_kind.iter().max_by_key(|(kind, amount)| (amount.bytes, kind.index()));
-    let most = most.copied().unwrap_or_default();
-    // What a phase that keeps what it makes asks for is what does not fit, even if another kind holds more.
-    let (kind, amount) = match case.lines.phases.get(event.stack) {
-        Phase::Optimizer => (Kind::OptimizerState, by_kind(Kind::OptimizerState)),
-        Phase::Build => (Kind::Parameter, by_kind(Kind::Parameter)),
-        _ => most,
-    };
-    let asked_at = case.line(case.lines.sites.of_stack(event.stack));
-    let mut message = format!(
-        "{} were asked for at {asked_at} when {} were live and {} reserved; {}. ",
-        size(failure.asked),
-        size(failure.live.total.bytes),
-        size(failure.reserved),
-        limit(&failure),
-    );
-    message.push_str(&fillers(case, &failure));
-    let pieces = failure.free_in_pieces >= failure.asked && failure.largest_hole < failure.asked;
-    if pieces {
-        message.push_str(&format!(
-            " {} were free inside segments in use, but the largest hole had {}.",
-            size(failure.free_in_pieces),
-            size(failure.largest_hole)
-        ));
-    }
+    let failure = Failure::at(case, position);
     let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
-    if let Some(leak) = leak {
-        message.push_str(&format!(
-            " Of this, {} are left behind by earlier steps ({}).",
-            size(leak.bytes),
-            case.line(leak.site)
-        ));
-    }
+    let pieces = failure.is_in_pieces();
+    let (kind, amount) = failure.kind_at_fault(case);
     let (cause, advice) = match leak {
         _ if pieces => ("fragmentation".to_string(), fragmentation_advice(case)),
         Some(leak) => {
@@ -87,31 +86,59 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
                 format!("{kind} memory fills the device, left by earlier steps: {}", leak.cause);
             (cause, leak.advice.clone())
         }
-        None if kind != most.0 => {
+        None if kind != failure.most().0 => {
             (format!("{kind} does not fit beside the rest"), remedy(kind, &failure, amount))
         }
         None => (format!("{kind} memory fills the device"), remedy(kind, &failure, amount)),
     };
-    let fills = match leak {
+    let site = match leak {
         Some(leak) if !pieces => leak.site,
         _ => top_site(&failure.live),
     };
     let (bytes, count) = match pieces {
-        true => (failure.free_in_pieces, used.len() as u64),
+        true => (failure.free_in_pieces, failure.segments_in_use),
         false => (amount.bytes, amount.count),
     };
     Finding {
         kind: FindingKind::OutOfMemory,
         cause,
-        device,
+        device: case.device.device,
         bytes,
         count,
         bytes_per_step: None,
-        site: fills,
-        message,
+        site,
+        message: message(case, &failure, leak),
         advice,
         position,
     }
+}
+
+/// What was asked for, what filled the device, and what of it is somebody's fault.
+fn message(case: &Case<'_>, failure: &Failure, leak: Option<&Finding>) -> String {
+    let mut message = format!(
+        "{} were asked for at {} when {} were live and {} reserved; {}. {}",
+        size(failure.asked),
+        case.line(case.lines.sites.of_stack(failure.asked_by)),
+        size(failure.live.total.bytes),
+        size(failure.reserved),
+        limit(failure),
+        fillers(case, failure),
+    );
+    if failure.is_in_pieces() {
+        message.push_str(&format!(
+            " {} were free inside segments in use, but the largest hole had {}.",
+            size(failure.free_in_pieces),
+            size(failure.largest_hole)
+        ));
+    }
+    if let Some(leak) = leak {
+        message.push_str(&format!(
+            " Of this, {} are left behind by earlier steps ({}).",
+            size(leak.bytes),
+            case.line(leak.site)
+        ));
+    }
+    message
 }
 
 /// What set the limit.

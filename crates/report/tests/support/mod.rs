@@ -1,5 +1,8 @@
 //! Where the sample files are, and what PyTorch says about each.
 
+#[allow(dead_code, reason = "each test file takes what it needs of this")]
+pub(crate) mod scenes;
+
 use std::path::{Path, PathBuf};
 
 use plimsoll_report::{Snapshot, open};
