@@ -24,8 +24,11 @@ pub struct Layout {
 
 impl Layout {
     /// The row-major layout of `shape` from offset 0.
+    #[inline]
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
-        Layout::strided(shape, &contiguous_strides(shape), 0)
+        // No element lies past the number of elements, so that is all there is to check.
+        checked_numel(shape)?;
+        Ok(Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 })
     }
 
     /// A layout from its parts, refused if an element's position would overflow.
@@ -66,26 +69,37 @@ impl Layout {
     }
 
     /// The sizes.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// The distance in elements between neighbours along each dimension; 0 where it is expanded.
+    #[inline]
     pub fn strides(&self) -> &[usize] {
         &self.strides
     }
 
     /// Where the first element lies, in elements from the start of the storage.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
+    /// Whether both have the same sizes. A loop, because a call of the library's comparison costs more than most shapes.
+    #[inline]
+    pub fn same_shape(&self, other: &Layout) -> bool {
+        self.rank() == other.rank() && self.shape.iter().zip(&other.shape).all(|(a, b)| a == b)
+    }
+
     /// The number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
     /// The number of elements.
+    #[inline]
     pub fn numel(&self) -> usize {
         // The zero is looked for first: the other sizes of an empty tensor may overflow together.
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
@@ -93,10 +107,12 @@ impl Layout {
 
     /// How many elements of storage, counted from its start, this layout reaches: one past the
     /// farthest element, or 0 if it has none.
+    #[inline]
     pub fn span(&self) -> usize {
         self.checked_span().unwrap_or(0)
     }
 
+    #[inline]
     fn checked_span(&self) -> Option<usize> {
         if self.shape.contains(&0) {
             return Some(0);
@@ -110,6 +126,7 @@ impl Layout {
 
     /// Row-major without holes: iff every dimension of size above 1 has the stride that the sizes
     /// after it imply. Tensors of no elements are contiguous.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.shape.contains(&0) {
             return true;
@@ -171,6 +188,7 @@ impl Layout {
 }
 
 /// Row-major strides; a size of 0 counts as 1, as in PyTorch.
+#[inline]
 pub(crate) fn contiguous_strides(shape: &[usize]) -> Dims {
     let mut strides = Dims::from_elem(1, shape.len());
     for d in (1..shape.len()).rev() {

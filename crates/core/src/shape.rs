@@ -5,8 +5,9 @@ use smallvec::SmallVec;
 
 use crate::{Error, Result};
 
-/// Sizes or strides, kept inline up to six dimensions.
-pub type Dims = SmallVec<[usize; 6]>;
+/// Sizes or strides, kept inline up to five dimensions (a batch of volumes). Layouts are moved at every operation, so a wider one
+/// would cost all tensors what few have.
+pub type Dims = SmallVec<[usize; 5]>;
 
 /// The most elements that a tensor may have, and the most that a dimension may step over: 2^48 bytes are all that an address can
 /// name. Below it neither sizes in bytes nor sums of strides come near an overflow, whatever a kernel multiplies.
@@ -14,16 +15,20 @@ pub(crate) const ELEMENTS_MAX: usize = 1 << 48;
 
 /// The number of elements, or an error if no memory could hold them. Sizes of 0 count as 1 for that bound, so that every product of
 /// sizes is small enough to compute with.
+#[inline]
 pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
     let product = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size.max(1)));
     match product {
         Some(product) if product <= ELEMENTS_MAX => {
             Ok(if sizes.contains(&0) { 0 } else { product })
         }
-        _ => Err(Error::invalid_argument(format!(
-            "a tensor of shape {sizes:?} has too many elements"
-        ))),
+        _ => Err(too_many_elements(sizes)),
     }
+}
+
+#[cold]
+fn too_many_elements(sizes: &[usize]) -> Error {
+    Error::invalid_argument(format!("a tensor of shape {sizes:?} has too many elements"))
 }
 
 /// Checks sizes that must all be known: none negative, the product in range.

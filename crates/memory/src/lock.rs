@@ -8,59 +8,126 @@
 //! Poisoning is ignored because nothing here leaves a book half written: code under these locks does
 //! not run the user's code.
 //!
-//! Note [Waiting apart]: these locks are held for some 50 ns at a time, and what they guard is a dozen
-//! cache lines; to fetch those from another processor takes longer than to use them. So a thread that
-//! finds a lock taken does not watch it, which would take the lock's own line from the holder, but
-//! looks again after a pause. Meanwhile the holder can come back several times, with all lines at
-//! hand: two threads that allocate all the time move the lines once in several allocations instead
-//! of at each. The price is that a thread may wait a microsecond or two where taking turns
-//! would have let it in earlier.
+//! Note [Taking turns]: these locks are held for some 50 ns at a time, and what they guard is a dozen
+//! cache lines; to fetch those from another processor takes longer than to use them. Two threads that
+//! allocate all the time and go in one by one would spend most of it on moving lines. So on a busy lock
+//! threads take turns of some 60 us: the one whose turn it is goes in at once, again and again, and the
+//! others look only now and then (a look takes the lock's own line away). They come in when nobody was
+//! in between two looks, or when they have waited for a turn's time: then it is theirs.
+//! A lock is busy when somebody found it taken, and stops being so when whose turn it is stays away:
+//! threads that seldom meet never wait for a turn.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// The first pause, in turns of the processor's own pause instruction: 15 to 45 ns each.
-const FIRST_PAUSE: u32 = 16;
-/// Pauses double up to this.
-const LONGEST_PAUSE: u32 = 128;
-/// How often to look before the system is asked to wake us: some 10 us or more, about what sleeping costs.
-const LOOKS: u32 = 8;
+/// Before the first look, in turns of the processor's own pause instruction: 15 to 45 ns each.
+const FIRST_PAUSE: u32 = 24;
+/// Pauses double up to this: some 4 us. Each look costs the one whose turn it is a cache line.
+const LONGEST_PAUSE: u32 = 192;
+/// Looks that a turn lasts while others wait: some 60 us.
+const TURN: u32 = 18;
+/// Tries of the one whose turn has come; the one before it is in for some 50 ns.
+const TRIES: u32 = 64;
+/// How many times the one whose turn it is must have stayed away for the lock to count as calm.
+const BUSY: u32 = 8;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lock<T>(Mutex<T>);
+pub(crate) struct Lock<T> {
+    /// The thread whose turn it is: the one that had it last, or one that waited long enough.
+    turn: AtomicU32,
+    /// How often it was taken; wraps around.
+    taken: AtomicU32,
+    /// 0 while calm. Counts down from [`BUSY`].
+    busy: AtomicU32,
+    value: Mutex<T>,
+}
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
-        Lock(Mutex::new(value))
+        Lock {
+            turn: AtomicU32::new(0),
+            taken: AtomicU32::new(0),
+            busy: AtomicU32::new(0),
+            value: Mutex::new(value),
+        }
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        match self.try_lock() {
-            Some(guard) => guard,
-            None => self.wait(),
+        let own = own_number();
+        if self.busy.load(Ordering::Relaxed) == 0 || self.turn.load(Ordering::Relaxed) == own {
+            if let Some(guard) = self.try_lock(own) {
+                return guard;
+            }
+            self.busy.store(BUSY, Ordering::Relaxed);
         }
+        self.wait(own)
     }
 
     #[inline]
-    fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    fn try_lock(&self, own: u32) -> Option<MutexGuard<'_, T>> {
+        let guard = match self.value.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.note(own);
+        Some(guard)
     }
 
-    /// See Note [Waiting apart].
+    /// Notes the new holder; called by it.
+    #[inline]
+    fn note(&self, own: u32) {
+        self.turn.store(own, Ordering::Relaxed);
+        self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// See Note [Taking turns].
     #[cold]
-    fn wait(&self) -> MutexGuard<'_, T> {
+    fn wait(&self, own: u32) -> MutexGuard<'_, T> {
+        let mut before = self.taken.load(Ordering::Relaxed);
         let mut pause = FIRST_PAUSE;
-        for _ in 0..LOOKS {
+        for _ in 0..TURN {
             (0..pause).for_each(|_| std::hint::spin_loop());
-            if let Some(guard) = self.try_lock() {
+            pause = (2 * pause).min(LONGEST_PAUSE);
+            let now = self.taken.load(Ordering::Relaxed);
+            if now == before
+                && let Some(guard) = self.try_lock(own)
+            {
+                let busy = self.busy.load(Ordering::Relaxed);
+                self.busy.store(busy.saturating_sub(1), Ordering::Relaxed);
                 return guard;
             }
-            pause = (2 * pause).min(LONGEST_PAUSE);
+            before = now;
         }
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.busy.store(BUSY, Ordering::Relaxed);
+        self.turn.store(own, Ordering::Relaxed);
+        for _ in 0..TRIES {
+            std::hint::spin_loop();
+            if let Some(guard) = self.try_lock(own) {
+                return guard;
+            }
+        }
+        let guard = self.value.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.note(own);
+        guard
     }
+}
+
+/// The number of this thread, from 1; 0 for one that is shutting down.
+#[inline]
+fn own_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local! {
+        static OWN: Cell<u32> = const { Cell::new(0) };
+    }
+    OWN.try_with(|own| match own.get() {
+        0 => {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            own.get()
+        }
+        number => number,
+    })
+    .unwrap_or(0)
 }

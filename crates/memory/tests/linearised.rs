@@ -3,6 +3,7 @@
 //! breakdown now and at the peak. The model knows addresses and sizes from the log, nothing else.
 
 mod model;
+mod random;
 mod support;
 
 use std::sync::Mutex;
@@ -13,24 +14,12 @@ use plimsoll_core::Device;
 use plimsoll_memory::{
     Arena, Block, Configuration, HistoryLevel, HostSource, Kind, OriginId, Request, Site, StreamId,
 };
+use random::Random;
 use support::{Helm, MIB, arena};
 
 const THREADS: u64 = 4;
 const ROUNDS: u64 = if cfg!(miri) { 1 } else { 20 };
 const STEPS: u64 = if cfg!(miri) { 40 } else { 12_500 };
-
-/// A small generator, so that each thread's program repeats: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 fn program(
     arena: &'static Arena,

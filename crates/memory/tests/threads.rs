@@ -1,32 +1,18 @@
 //! Many threads on one arena: no two live blocks overlap, memory holds what was written to it, and the
 //! book balances at the end and in between.
 
+mod random;
+
 use std::sync::Mutex;
 
 use plimsoll_core::Device;
 use plimsoll_memory::{
     Arena, Block, Configuration, HistoryLevel, HostSource, Kind, OriginId, Request, Site, StreamId,
 };
+use random::Random;
 
 const THREADS: u64 = 4;
 const ROUNDS: usize = if cfg!(miri) { 60 } else { 20_000 };
-
-/// A small generator, so that runs repeat: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// Writes a mark at both ends of a block (of 16 bytes at least); whoever overlaps it overwrites one.
 fn mark(block: &Block, value: u64) {

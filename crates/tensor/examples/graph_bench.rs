@@ -69,7 +69,7 @@ fn main() -> Result<()> {
         "{:<8} {:>9}  {:>8} {:>10} {:>8}  (ns a node)",
         "graph", "nodes", "record", "backward", "drop"
     );
-    for nodes in [10_000, 100_000, 1_000_000] {
+    for nodes in [10_000, 100_000, 1_000_000, 4_000_000] {
         // e^0 is 1, so the gradient counts the nodes of the first level.
         for (name, build, gradient) in
             [("chain", chain as Build, 1.0), ("wide", wide as Build, nodes as f64 / 2.0)]

@@ -45,13 +45,15 @@ pub(crate) fn apply(
 
 /// Runs `op`, which gives one tensor.
 pub(crate) fn apply_one(op: &dyn Operation, inputs: &[&Tensor], site: Site) -> Result<Tensor> {
-    Ok(first(apply(op, inputs, Dest::New, site)?))
+    let entry = common_device(op, inputs, Dest::New)?;
+    let mut outputs = Outputs::new();
+    apply_into(entry, op, inputs, Dest::New, site, &mut outputs)?;
+    Ok(outputs.swap_remove(0))
 }
 
 /// The first of an operation's results; every operation has one.
 pub(crate) fn first(mut outputs: Outputs) -> Tensor {
-    outputs.truncate(1);
-    outputs.pop().expect("every operation has a first output")
+    outputs.swap_remove(0)
 }
 
 /// Runs `op` on the device of `entry`: the only way for operations without inputs.
@@ -62,22 +64,38 @@ pub(crate) fn apply_on(
     dest: Dest<'_>,
     site: Site,
 ) -> Result<Outputs> {
+    let mut outputs = Outputs::new();
+    apply_into(entry, op, inputs, dest, site, &mut outputs)?;
+    Ok(outputs)
+}
+
+/// Runs `op` and puts its results into `outputs`. What is inferred and made stays where it is on the way through here: moving
+/// layouts and lists of tensors from function to function was a fifth of a small operation.
+fn apply_into(
+    entry: &'static Entry,
+    op: &dyn Operation,
+    inputs: &[&Tensor],
+    dest: Dest<'_>,
+    site: Site,
+    outputs: &mut Outputs,
+) -> Result<()> {
     entry.between_operations();
     let needs = rules::needs(op.info(), inputs);
-    let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-    match op.infer(&metas, needs).map_err(|e| e.in_operation(op.info().name))? {
-        Inferred::View(layout) => {
+    let mut metas: SmallVec<[&Meta; 4]> = SmallVec::new();
+    inputs.iter().for_each(|input| metas.push(input.meta()));
+    let call = Call { op, entry, inputs, needs, site };
+    match op.infer(&metas, needs) {
+        Ok(Inferred::Exact(ref mut inferred)) => call.run(&metas, inferred, dest, outputs),
+        Ok(Inferred::AtMost(bound)) => {
+            let mut inferred = call.measure(&metas, bound)?;
+            call.run(&metas, &mut inferred, dest, outputs)
+        }
+        Ok(Inferred::View(layout)) => {
             let meta = Meta { layout, dtype: inputs[0].dtype() };
-            view(op, inputs[0], meta, needs, site).map(|view| smallvec::smallvec![view])
+            outputs.push(view(op, inputs[0], meta, needs, site)?);
+            Ok(())
         }
-        Inferred::Exact(outputs) => {
-            Call { op, entry, inputs, needs, site }.run(&metas, outputs, dest)
-        }
-        Inferred::AtMost(bound) => {
-            let call = Call { op, entry, inputs, needs, site };
-            let outputs = call.measure(&metas, bound)?;
-            call.run(&metas, outputs, dest)
-        }
+        Err(error) => Err(error.in_operation(op.info().name)),
     }
 }
 
@@ -123,7 +141,13 @@ impl Call<'_> {
         self.op.info().name
     }
 
-    fn run(&self, metas: &[&Meta], inferred: Metas, dest: Dest<'_>) -> Result<Outputs> {
+    fn run(
+        &self,
+        metas: &[&Meta],
+        inferred: &mut Metas,
+        dest: Dest<'_>,
+        outputs: &mut Outputs,
+    ) -> Result<()> {
         let origin = OriginId::intern(self.name(), self.site);
         let saves = if self.needs.any() { self.op.saves(self.needs) } else { Saves::NOTHING };
 
@@ -131,31 +155,37 @@ impl Call<'_> {
         for input in self.inputs {
             read_pins.add(input.storage())?;
         }
-        let outputs = self.outputs(inferred, dest, origin)?;
+        let fresh = matches!(dest, Dest::New);
+        let fresh_workspace = fresh.then(|| self.workspace_bytes(metas, inferred));
+        self.fill(outputs, inferred, dest, origin)?;
+        let outputs = &outputs[..];
         let mut write_pins = Pins::default();
-        for output in &outputs {
+        for output in outputs {
             write_pins.add(output.storage())?;
         }
-        let fresh = matches!(dest, Dest::New);
-        let dependents = if fresh { None } else { Some(recipe::pin_dependents(&outputs)?) };
-        let saved = self.save_inputs(saves, dest)?;
+        let dependents = if fresh { None } else { Some(recipe::pin_dependents(outputs)?) };
+        let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
-        let output_metas: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
-        let workspace_bytes = launch::workspace_bytes(self.entry, self.op, metas, &output_metas);
+        let workspace_bytes = fresh_workspace.unwrap_or_else(|| {
+            let targets: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
+            self.workspace_bytes(metas, &targets)
+        });
         let workspace = launch::Scratch::allocate(self.entry, workspace_bytes, origin)?;
         {
             let reads = self.inputs.iter().map(|input| input.storage().as_ref());
-            let writes = outputs.iter().map(|output| output.storage().as_ref());
+            // New tensors are nobody else's yet.
+            let claimed = if fresh { &[] } else { outputs };
+            let writes = claimed.iter().map(|output| output.storage().as_ref());
             let _claim = Claim::new(reads, writes);
-            launch::launch(self.entry, self.op, self.inputs, &outputs, &workspace, origin)?;
+            launch::launch(self.entry, self.op, self.inputs, outputs, &workspace, origin)?;
             if !fresh {
-                for output in &outputs {
+                for output in outputs {
                     output.storage().written_by(origin);
                 }
             } else if self.entry.tracked().is_on() {
                 // Under the claim, so that the versions are those that the kernel read.
-                recipe::remember(self.op, self.inputs, &outputs, origin);
+                recipe::remember(self.op, self.inputs, outputs, origin);
             }
         }
         drop(dependents);
@@ -166,32 +196,39 @@ impl Call<'_> {
                 inputs: self.inputs,
                 needs: self.needs,
                 saves,
-                saved,
+                saved: saved.unwrap_or_default(),
                 origin,
                 site: self.site,
             };
             match dest {
                 Dest::InPlace => recorded.in_place(self.inputs[0])?,
-                Dest::New | Dest::Out(_) => recorded.outputs(&outputs)?,
+                Dest::New | Dest::Out(_) => recorded.outputs(outputs)?,
             }
         }
         drop(write_pins);
-        Ok(outputs)
+        Ok(())
     }
 
-    /// The tensors to write: new ones, input 0, or the caller's.
-    fn outputs(&self, inferred: Metas, dest: Dest<'_>, origin: OriginId) -> Result<Outputs> {
+    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        launch::workspace_bytes(self.entry, self.op, inputs, outputs)
+    }
+
+    /// Fills in the tensors to write: new ones, input 0, or the caller's.
+    fn fill(
+        &self,
+        outputs: &mut Outputs,
+        inferred: &mut Metas,
+        dest: Dest<'_>,
+        origin: OriginId,
+    ) -> Result<()> {
         let given: SmallVec<[&Tensor; 2]> = match dest {
             Dest::New => {
-                return inferred
-                    .into_iter()
-                    .map(|meta| {
-                        let bytes = checked_bytes(self.name(), &meta)?;
-                        let storage =
-                            Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
-                        Ok(Tensor::new(storage, meta))
-                    })
-                    .collect();
+                for meta in inferred.drain(..) {
+                    let bytes = checked_bytes(self.name(), &meta)?;
+                    let storage = Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
+                    outputs.push(Tensor::new(storage, meta));
+                }
+                return Ok(());
             }
             Dest::InPlace => {
                 rules::check_in_place(self.name(), self.inputs[0], self.needs)?;
@@ -202,10 +239,11 @@ impl Call<'_> {
                 outs.iter().copied().collect()
             }
         };
-        for (index, (tensor, meta)) in given.iter().zip(&inferred).enumerate() {
+        for (index, (tensor, meta)) in given.iter().zip(&*inferred).enumerate() {
             self.check_target(index, tensor, meta)?;
         }
-        Ok(given.into_iter().cloned().collect())
+        outputs.extend(given.into_iter().cloned());
+        Ok(())
     }
 
     /// Refuses a target of another shape or dtype, one that overlaps itself, and one that overlaps an input other than
@@ -281,7 +319,7 @@ impl Call<'_> {
             pins.add(input.storage())?;
         }
         let origin = OriginId::intern(self.name(), self.site);
-        let bytes = launch::workspace_bytes(self.entry, self.op, metas, &[]);
+        let bytes = self.workspace_bytes(metas, &[]);
         let workspace = launch::Scratch::allocate(self.entry, bytes, origin)?;
         let _claim =
             Claim::new(self.inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
@@ -297,6 +335,7 @@ fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {
 }
 
 /// The device that all operands share.
+#[inline]
 fn common_device(op: &dyn Operation, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
     let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
     let mut operands = inputs.iter().chain(outs);
@@ -304,17 +343,22 @@ fn common_device(op: &dyn Operation, inputs: &[&Tensor], dest: Dest<'_>) -> Resu
         return Err(Error::invalid_argument("an operation without operands needs a device")
             .in_operation(op.info().name));
     };
-    match operands.find(|other| other.device() != first.device()) {
+    match operands.find(|other| !std::ptr::eq(other.entry(), first.entry())) {
         None => Ok(first.entry()),
-        Some(other) => Err(Error::device(
-            op.info().name,
-            format!(
-                "operands are on different devices, {} (shape {:?}) and {} (shape {:?}); move one with `to`",
-                first.device(),
-                first.shape(),
-                other.device(),
-                other.shape()
-            ),
-        )),
+        Some(other) => Err(different_devices(op, first, other)),
     }
+}
+
+#[cold]
+fn different_devices(op: &dyn Operation, first: &Tensor, other: &Tensor) -> Error {
+    Error::device(
+        op.info().name,
+        format!(
+            "operands are on different devices, {} (shape {:?}) and {} (shape {:?}); move one with `to`",
+            first.device(),
+            first.shape(),
+            other.device(),
+            other.shape()
+        ),
+    )
 }

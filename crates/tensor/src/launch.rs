@@ -19,6 +19,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    #[inline]
     pub(crate) fn allocate(
         entry: &'static Entry,
         bytes: usize,
@@ -27,6 +28,10 @@ impl Scratch {
         if bytes == 0 {
             return Ok(Scratch { block: None, bytes });
         }
+        Scratch::allocate_some(entry, bytes, origin)
+    }
+
+    fn allocate_some(entry: &'static Entry, bytes: usize, origin: OriginId) -> Result<Scratch> {
         let stream = entry.current_stream();
         let request = Request { bytes, origin, kind: Kind::Workspace, stream };
         Ok(Scratch { block: Some(entry.arena().allocate(&request)?), bytes })
@@ -138,16 +143,16 @@ pub(crate) fn with_operands<R>(
     outputs: &[Tensor],
     run: impl FnOnce(&[Operand<'_>], &[Operand<'_>]) -> R,
 ) -> R {
-    let reads: SmallVec<[Operand<'_>; 4]> = inputs
-        .iter()
+    let mut reads: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
+    for tensor in inputs {
         // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their storage, and the claim
         // covers reading it until the launch returns.
-        .map(|tensor| unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) })
-        .collect();
-    let writes: SmallVec<[Operand<'_>; 2]> = outputs
-        .iter()
-        // SAFETY: as above; the claim covers writing.
-        .map(|tensor| unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) })
-        .collect();
+        reads.push(unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) });
+    }
+    let mut writes: SmallVec<[Operand<'_>; 2]> = SmallVec::new();
+    for tensor in outputs {
+        // SAFETY: as above; the claim covers writing, or nobody else has the tensor yet.
+        writes.push(unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) });
+    }
     run(&reads, &writes)
 }

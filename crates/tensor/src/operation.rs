@@ -86,8 +86,8 @@ pub struct OpInfo {
     pub dtypes: &'static [DType],
 }
 
-/// Tensors' metas, inline for the usual one or two.
-pub type Metas = SmallVec<[Meta; 2]>;
+/// Tensors' metas, inline for the usual one.
+pub type Metas = SmallVec<[Meta; 1]>;
 
 /// Tensors that an operation returns.
 pub type Outputs = SmallVec<[Tensor; 2]>;

@@ -2,29 +2,18 @@
 //! ones mixed, in every method. What is refused is refused by an error that names its operation; what is accepted lies in its memory, or
 //! reading it would fail.
 
+#[path = "../../memory/tests/random/mod.rs"]
+mod random;
+
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn};
 use plimsoll_tensor::{DType, Device, Tensor, TensorOptions, memory, no_grad};
+use random::Random;
 
 const ROUNDS: u64 = 400_000;
 
-/// A small generator, so that a failure repeats: splitmix64.
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
     /// A size, dimension, index or stride: mostly small, sometimes absurd.
     fn number(&mut self) -> i64 {
         match self.below(24) {

@@ -4,6 +4,8 @@
 
 #[path = "../../memory/tests/model/mod.rs"]
 mod model;
+#[path = "../../memory/tests/random/mod.rs"]
+mod random;
 
 use std::sync::Mutex;
 
@@ -11,24 +13,14 @@ use model::Model;
 use plimsoll_memory::{Configuration, HistoryLevel};
 use plimsoll_tensor::device::{self, StandIn};
 use plimsoll_tensor::*;
+use random::Random;
 
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 13;
 /// Of each thread in each round; 13 rounds of four threads on two devices are 1,040,000 steps.
 const STEPS: u64 = 10_000;
 
-/// Splitmix64, so that each thread's program repeats.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % end
-    }
-
     fn pick<'a>(&mut self, from: &'a [Tensor]) -> Option<&'a Tensor> {
         (!from.is_empty()).then(|| &from[self.below(from.len() as u64) as usize])
     }

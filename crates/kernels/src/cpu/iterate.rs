@@ -126,7 +126,7 @@ struct Ways {
 }
 
 /// Byte strides if every operand lies row-major like the output, or is a single element.
-#[inline]
+#[inline(always)]
 fn flat_strides<const N: usize>(
     operands: &[Operand<'_>; N],
     out: &Layout,
@@ -135,7 +135,7 @@ fn flat_strides<const N: usize>(
     let mut inner = [operands[0].dtype().size_bytes(); N];
     for (operand, inner) in operands.iter().zip(&mut inner).skip(1) {
         let layout = operand.layout();
-        if layout.shape() == out.shape() && layout.is_contiguous() {
+        if layout.same_shape(out) && layout.is_contiguous() {
             *inner = operand.dtype().size_bytes();
         } else if numel > 0 && layout.shape().iter().all(|&size| size == 1) {
             *inner = 0;

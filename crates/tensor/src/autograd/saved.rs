@@ -16,8 +16,9 @@ use plimsoll_kernels::Meta;
 /// A node's saved tensors, by position.
 #[derive(Default)]
 pub(crate) struct SavedTensors {
-    inputs: SmallVec<[Option<Saved>; 2]>,
-    outputs: SmallVec<[Option<Saved>; 1]>,
+    // Not kept inline: a saved tensor is some 200 bytes, and most nodes save none or are never made.
+    inputs: Vec<Option<Saved>>,
+    outputs: Vec<Option<Saved>>,
     /// Whether backward ran and gave them back.
     released: bool,
 }
@@ -64,6 +65,7 @@ impl SavedTensors {
     ) -> Result<SavedTensors> {
         let mut kept = SavedTensors::default();
         if saves.inputs.any() {
+            kept.inputs.reserve_exact(inputs.len());
             for (index, &tensor) in inputs.iter().enumerate() {
                 kept.inputs.push(if saves.inputs.has(index) {
                     let value = Value::Input(tensor.meta().clone(), tensor.edge());
@@ -84,6 +86,7 @@ impl SavedTensors {
         outputs: &[Tensor],
     ) -> Result<()> {
         if saves.outputs.any() {
+            self.outputs.reserve_exact(outputs.len());
             for (index, tensor) in outputs.iter().enumerate() {
                 self.outputs.push(if saves.outputs.has(index) {
                     Some(Saved::new(name, tensor, Value::Output(tensor.meta().clone()))?)

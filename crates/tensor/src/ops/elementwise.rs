@@ -20,7 +20,7 @@ pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<
 pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
     // By far the most common: one layout, dense, for all.
     if let Some((first, rest)) = inputs.split_first()
-        && rest.iter().all(|meta| meta.layout.shape() == first.layout.shape())
+        && rest.iter().all(|meta| meta.layout.same_shape(&first.layout))
     {
         if inputs.iter().all(|meta| meta.layout.is_contiguous()) {
             return Layout::contiguous(first.shape());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Dims, Error, Result};
 use smallvec::SmallVec;
 
 use super::nn::{check_float, info, sum_leading};
@@ -18,7 +18,7 @@ use plimsoll_memory::Site;
 /// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will want them.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerNorm {
-    pub(crate) normalized: SmallVec<[usize; 6]>,
+    pub(crate) normalized: Dims,
     pub(crate) weight: bool,
     pub(crate) bias: bool,
     pub(crate) eps: f64,
@@ -173,7 +173,7 @@ impl LayerNorm {
         wanted: LayerNormGrads,
         grads: &mut Grads,
     ) -> Result<()> {
-        let dims: SmallVec<[i64; 6]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
+        let dims: SmallVec<[i64; 5]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
         let mean = |x: &Tensor| x.mean_dim(&dims, true);
         let centered = x.sub(&mean(x)?)?;
         let rstd = mean(&centered.mul(&centered)?)?.add(self.eps)?.rsqrt()?;

@@ -24,11 +24,30 @@ impl Access {
     }
 }
 
+/// Storages to claim, `true` for writing.
+type Held<'a> = SmallVec<[(&'a Storage, bool); 4]>;
+
+/// By ascending address, each storage once.
+fn put_in_order(held: &mut Held<'_>) {
+    // Writers sort before readers of the same storage, so that the one kept is the stronger.
+    let order =
+        |&(storage, writes): &(&Storage, bool)| (std::ptr::from_ref(storage).addr(), !writes);
+    if let [first, second] = &mut held[..] {
+        // As the sort would, for the usual two.
+        if order(second) < order(first) {
+            std::mem::swap(first, second);
+        }
+    } else {
+        held.sort_unstable_by_key(order);
+    }
+    held.dedup_by(|later, first| std::ptr::eq(later.0, first.0));
+}
+
 /// The right to read some storages and write others, until it is dropped.
 #[must_use = "the claim ends when this is dropped"]
 pub(crate) struct Claim<'a> {
-    /// In ascending order of address, each storage once; `true` means writing.
-    held: SmallVec<[(&'a Storage, bool); 4]>,
+    /// In ascending order of address, each storage once.
+    held: Held<'a>,
 }
 
 impl<'a> Claim<'a> {
@@ -37,15 +56,12 @@ impl<'a> Claim<'a> {
         reads: impl Iterator<Item = &'a Storage>,
         writes: impl Iterator<Item = &'a Storage>,
     ) -> Claim<'a> {
-        let mut held: SmallVec<[(&'a Storage, bool); 4]> = reads
-            .map(|storage| (storage, false))
-            .chain(writes.map(|storage| (storage, true)))
-            .collect();
-        // Writers sort before readers of the same storage, so that the one kept is the stronger.
-        held.sort_unstable_by_key(|&(storage, writes)| {
-            (std::ptr::from_ref(storage).addr(), !writes)
-        });
-        held.dedup_by(|later, first| std::ptr::eq(later.0, first.0));
+        let mut held = SmallVec::new();
+        reads.for_each(|storage| held.push((storage, false)));
+        writes.for_each(|storage| held.push((storage, true)));
+        if held.len() > 1 {
+            put_in_order(&mut held);
+        }
         for &(storage, writes) in &held {
             if writes {
                 storage.access.0.lock_exclusive();

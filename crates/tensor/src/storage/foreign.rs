@@ -3,7 +3,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use plimsoll_memory::{External, Kind, OriginId};
 
@@ -32,9 +31,6 @@ impl Storage {
         let external = entry.arena().external(bytes, origin, Kind::Input);
         let place = Place::Foreign(Foreign { external, owner });
         let home = entry.current_stream();
-        let storage = Storage::at(entry, place, address, bytes, Kind::Input, home);
-        // A pin that nobody takes off: this memory cannot be moved.
-        storage.pins.fetch_add(1, Ordering::Relaxed);
-        Arc::new(storage)
+        Arc::new(Storage::at(entry, place, address, bytes, Kind::Input, home))
     }
 }

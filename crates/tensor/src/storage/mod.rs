@@ -35,6 +35,9 @@ pub struct Storage {
     entry: &'static Entry,
     /// Bytes that tensors may reach: what was requested.
     bytes: usize,
+    /// Whether the bytes may be taken away while nobody has them pinned: the device took memory back when this was made, and
+    /// lists it (`tracked.rs`). Pins of others cost nothing.
+    movable: bool,
     /// Pins and presence in one word; see `pin.rs`.
     pins: AtomicU32,
     /// Where the bytes are, valid while pinned.
@@ -45,9 +48,7 @@ pub struct Storage {
     /// The number of the origin of the newest write after creation.
     last_writer: AtomicU32,
     roles: Roles,
-    /// The stream that the memory belongs to.
-    home: StreamId,
-    /// Work of asynchronous devices that touched it.
+    /// The stream that the memory belongs to, and work of asynchronous devices that touched it.
     pub(crate) uses: StreamUses,
     provenance: Provenance,
 }
@@ -85,9 +86,12 @@ impl Storage {
         home: StreamId,
     ) -> Arc<Storage> {
         let address = block.address();
+        let movable = entry.tracked().is_on();
         let place = Place::Resident(block);
-        let storage = Arc::new(Storage::at(entry, place, address, bytes, kind, home));
-        if entry.tracked().is_on() {
+        let mut storage = Storage::at(entry, place, address, bytes, kind, home);
+        storage.movable = movable;
+        let storage = Arc::new(storage);
+        if movable {
             entry.tracked().add(&storage);
         }
         storage
@@ -104,6 +108,7 @@ impl Storage {
         Storage {
             entry,
             bytes,
+            movable: false,
             pins: AtomicU32::new(0),
             address: AtomicUsize::new(address),
             place: Mutex::new(place),
@@ -111,7 +116,6 @@ impl Storage {
             version: AtomicU32::new(0),
             last_writer: AtomicU32::new(OriginId::UNKNOWN.number() as u32),
             roles: Roles::born_as(kind),
-            home,
             uses: StreamUses::new(home),
             provenance: Provenance::default(),
         }
@@ -164,7 +168,9 @@ impl Drop for Storage {
     fn drop(&mut self) {
         match std::mem::replace(self.place.get_mut(), Place::Moving) {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
-            Place::Resident(block) => self.hand_to_streams(&block),
+            Place::Resident(block) => {
+                self.uses.for_each_foreign_mut(|stream| block.record_use(stream));
+            }
             Place::Dropped(recipe) => release::recipe(*recipe),
             Place::Spilled(_) | Place::Foreign(_) | Place::Moving => {}
         }

@@ -5,6 +5,8 @@
 //! Pinning adds one and looks at the flag. Taking away holds the `place` lock, swaps 0 for `ABSENT`, and then moves
 //! the bytes; a pin that comes in between sees the flag and waits for that lock. So the fast path is one
 //! addition, and a pinned storage without `ABSENT` is resident and stays so.
+//!
+//! A storage whose device does not take memory back (`Storage::movable`) is always resident, and a pin on it does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +21,11 @@ pub(super) const ABSENT: u32 = 1 << 31;
 
 impl Storage {
     /// Pins, and brings the bytes home if they are away.
+    #[inline]
     pub(crate) fn pin(self: &Arc<Storage>) -> Result<()> {
+        if !self.movable {
+            return Ok(());
+        }
         let before = self.pins.fetch_add(1, Ordering::Acquire);
         if before & ABSENT != 0
             && let Err(error) = self.bring_home()
@@ -30,14 +36,17 @@ impl Storage {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn unpin(&self) {
-        self.pins.fetch_sub(1, Ordering::Release);
+        if self.movable {
+            self.pins.fetch_sub(1, Ordering::Release);
+        }
     }
 
     /// The start of the bytes. Only while pinned.
     pub(crate) fn pointer(&self) -> *mut u8 {
         debug_assert!(
-            self.pins.load(Ordering::Relaxed) & !ABSENT > 0,
+            !self.movable || self.pins.load(Ordering::Relaxed) & !ABSENT > 0,
             "only a pinned storage's address is stable"
         );
         self.address.load(Ordering::Acquire) as *mut u8
@@ -53,9 +62,12 @@ pub(crate) struct Pins<'a> {
 
 impl<'a> Pins<'a> {
     /// Pins one more.
+    #[inline]
     pub(crate) fn add(&mut self, storage: &'a Arc<Storage>) -> Result<()> {
-        storage.pin()?;
-        self.held.push(storage);
+        if storage.movable {
+            storage.pin()?;
+            self.held.push(storage);
+        }
         Ok(())
     }
 }

@@ -16,6 +16,9 @@ use super::place::Place;
 impl Storage {
     /// Tries to free this storage's device memory; `false` if it is in use or there is nowhere to put it.
     pub(crate) fn try_take_back(self: &Arc<Storage>, may_drop: bool) -> bool {
+        if !self.movable {
+            return false;
+        }
         let Some(mut place) = self.place.try_lock() else { return false };
         let free = self.pins.compare_exchange(0, ABSENT, Ordering::Acquire, Ordering::Relaxed);
         if !matches!(*place, Place::Resident(_)) || free.is_err() {
@@ -55,15 +58,15 @@ impl Storage {
             stream: plimsoll_memory::StreamId::DEFAULT,
         })?;
         // Nobody has it pinned, so all work that writes it is queued and noted.
-        self.entry.order(self.home, self, false)?;
+        self.entry.order(self.uses.home(), self, false)?;
         self.move_bytes(block.address(), spilled.address())?;
         Ok(spilled)
     }
 
     /// Copies all bytes on the home stream and waits. An operation that failed meanwhile is not told of: nobody asked.
     fn move_bytes(&self, from: usize, to: usize) -> Result<()> {
-        self.entry.copy_on_stream(self.home, from, to, self.bytes, None)?;
-        self.entry.record(self.home).wait();
+        self.entry.copy_on_stream(self.uses.home(), from, to, self.bytes, None)?;
+        self.entry.record(self.uses.home()).wait();
         Ok(())
     }
 
@@ -112,7 +115,7 @@ impl Storage {
             Place::Dropped(recipe) => (recipe.origin(), self.kind()),
         };
         let block = self.allocate_home(origin, kind)?;
-        self.uses.renew(self.home);
+        self.uses.renew();
         self.address.store(block.address(), Ordering::Release);
         match &*place {
             Place::Spilled(spilled) => {
@@ -130,12 +133,12 @@ impl Storage {
     }
 
     fn allocate_home(&self, origin: OriginId, kind: Kind) -> Result<Block> {
-        let stream = self.home;
+        let stream = self.uses.home();
         self.entry.arena().allocate(&Request { bytes: self.bytes, origin, kind, stream })
     }
 
     /// Tells the arena which other streams may still use `block`, which is about to be freed.
     pub(super) fn hand_to_streams(&self, block: &Block) {
-        self.uses.for_each_other_than(self.home, |stream| block.record_use(stream));
+        self.uses.for_each_foreign(|stream| block.record_use(stream));
     }
 }

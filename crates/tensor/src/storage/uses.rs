@@ -11,14 +11,21 @@
 //! Host memory has no streams. While an asynchronous copy reads or writes it, the storage carries that copy's fence, and a claim
 //! (`claim.rs`) that would disturb the copy, or see it half done, waits.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use plimsoll_memory::{Fence, StreamId};
 use smallvec::SmallVec;
 
-/// The queued work that touches a storage. Untouched by synchronous devices.
+/// The stream that a storage belongs to, and the queued work that touches it.
 pub(crate) struct StreamUses {
+    home: StreamId,
+    /// Made by the first queued work: memory that only synchronous devices touch has none.
+    queued: OnceLock<Box<Queued>>,
+}
+
+struct Queued {
     streams: Mutex<Uses>,
     copies: Mutex<Copies>,
     /// Whether `copies` has any, so that claims on ordinary host memory cost one load.
@@ -37,6 +44,10 @@ impl Uses {
     fn fresh(home: StreamId) -> Uses {
         Uses { writer: home, readers: SmallVec::new(), all: SmallVec::new() }
     }
+
+    fn foreign(&self, home: StreamId) -> impl Iterator<Item = StreamId> {
+        self.all.iter().copied().filter(move |&stream| stream != home)
+    }
 }
 
 /// Asynchronous copies from and to host memory.
@@ -48,22 +59,35 @@ struct Copies {
 
 impl StreamUses {
     /// Fresh memory of the stream `home`.
-    pub(crate) fn new(home: StreamId) -> StreamUses {
-        StreamUses {
-            streams: Mutex::new(Uses::fresh(home)),
-            copies: Mutex::new(Copies::default()),
-            has_copies: AtomicBool::new(false),
-        }
+    pub(crate) const fn new(home: StreamId) -> StreamUses {
+        StreamUses { home, queued: OnceLock::new() }
     }
 
-    /// The storage has moved to fresh memory of the stream `home`.
-    pub(super) fn renew(&self, home: StreamId) {
-        *self.streams.lock() = Uses::fresh(home);
+    /// The stream that the memory belongs to.
+    pub(crate) fn home(&self) -> StreamId {
+        self.home
+    }
+
+    fn queued(&self) -> &Queued {
+        self.queued.get_or_init(|| {
+            Box::new(Queued {
+                streams: Mutex::new(Uses::fresh(self.home)),
+                copies: Mutex::new(Copies::default()),
+                has_copies: AtomicBool::new(false),
+            })
+        })
+    }
+
+    /// The storage has moved to fresh memory of its home stream.
+    pub(super) fn renew(&self) {
+        if let Some(queued) = self.queued.get() {
+            *queued.streams.lock() = Uses::fresh(self.home);
+        }
     }
 
     /// Notes that work on `stream` touches the storage; calls `wait_for` with each stream that must be waited for first.
     pub(crate) fn note(&self, stream: StreamId, writes: bool, mut wait_for: impl FnMut(StreamId)) {
-        let mut uses = self.streams.lock();
+        let mut uses = self.queued().streams.lock();
         if uses.writer != stream {
             wait_for(uses.writer);
         }
@@ -83,22 +107,30 @@ impl StreamUses {
 
     /// Notes that `stream` uses the memory in a way that dispatch does not see.
     pub(crate) fn touch(&self, stream: StreamId) {
-        let mut uses = self.streams.lock();
+        let mut uses = self.queued().streams.lock();
         if !uses.all.contains(&stream) {
             uses.all.push(stream);
         }
     }
 
-    /// The streams other than `home` that touched the storage.
-    pub(crate) fn for_each_other_than(&self, home: StreamId, mut visit: impl FnMut(StreamId)) {
-        for &stream in self.streams.lock().all.iter().filter(|&&stream| stream != home) {
-            visit(stream);
+    /// The streams other than its own that touched the storage.
+    pub(super) fn for_each_foreign(&self, visit: impl FnMut(StreamId)) {
+        if let Some(queued) = self.queued.get() {
+            queued.streams.lock().foreign(self.home).for_each(visit);
+        }
+    }
+
+    /// The same for the last holder, which nobody can race.
+    pub(super) fn for_each_foreign_mut(&mut self, visit: impl FnMut(StreamId)) {
+        if let Some(queued) = self.queued.get_mut() {
+            queued.streams.get_mut().foreign(self.home).for_each(visit);
         }
     }
 
     /// Host memory: a copy that is done at `fence` reads it, or writes it. Called under a claim of that sort.
     pub(crate) fn busy_until(&self, fence: Fence, writes: bool) {
-        let mut copies = self.copies.lock();
+        let queued = self.queued();
+        let mut copies = queued.copies.lock();
         if writes {
             // The claim waited for all earlier copies.
             *copies = Copies { reading: SmallVec::new(), writing: Some(fence) };
@@ -106,18 +138,22 @@ impl StreamUses {
             copies.reading.retain(|earlier| !earlier.is_done());
             copies.reading.push(fence);
         }
-        self.has_copies.store(true, Ordering::Release);
+        queued.has_copies.store(true, Ordering::Release);
     }
 
     /// Host memory: waits for the copies that reading (or writing) it would disturb. Called by a claim that was just granted, so no
     /// new copy can begin; streams never claim, so they get there.
     #[inline]
     pub(super) fn settle(&self, writes: bool) {
-        if self.has_copies.load(Ordering::Acquire) {
-            self.wait_for_copies(writes);
+        if let Some(queued) = self.queued.get()
+            && queued.has_copies.load(Ordering::Acquire)
+        {
+            queued.wait_for_copies(writes);
         }
     }
+}
 
+impl Queued {
     #[cold]
     fn wait_for_copies(&self, writes: bool) {
         // Readers share a claim, so they wait without the lock.

@@ -71,9 +71,11 @@ impl Blocking {
         let panels = if own_panels { panels.next_multiple_of(parts) } else { panels };
         let nc = g.n.div_ceil(panels).next_multiple_of(columns);
         let panels = g.n.div_ceil(nc);
-        let small = g.k <= 256 && g.m * g.k <= 128 * 256;
-        let pack_a = !(plain && small && g.n <= 4 * columns);
-        let pack_b = !(plain && small && g.b.column == 1 && g.m <= 4 * rows);
+        // An unpacked operand must be used few times, and be small enough that its rows share no cache sets or pages.
+        let (short, panel) = (plain && g.k <= 256, nc.min(g.n));
+        let pack_a = !(short && g.m * g.k <= 256 * 256 && panel <= 4 * columns);
+        let small = short && g.m * g.k <= 128 * 256;
+        let pack_b = !(small && g.b.column == 1 && g.m <= 4 * rows);
         let blocks = g.m.div_ceil(BLOCK_ROWS);
         let row_blocks = if parts == 1 || own_panels {
             blocks
