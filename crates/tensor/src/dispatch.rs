@@ -163,7 +163,9 @@ impl Call<'_> {
         for output in outputs {
             write_pins.add(output.storage())?;
         }
-        let dependents = if fresh { None } else { Some(recipe::pin_dependents(outputs)?) };
+        let tracked = self.entry.tracked().is_on();
+        let dependents =
+            if tracked && !fresh { Some(recipe::pin_dependents(outputs)?) } else { None };
         let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -183,7 +185,7 @@ impl Call<'_> {
                 for output in outputs {
                     output.storage().written_by(origin);
                 }
-            } else if self.entry.tracked().is_on() {
+            } else if tracked {
                 // Under the claim, so that the versions are those that the kernel read.
                 recipe::remember(self.op, self.inputs, outputs, origin);
             }

@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use plimsoll_core::Result;
 use plimsoll_memory::OriginId;
 use smallvec::SmallVec;
@@ -40,11 +40,24 @@ struct Remembered {
     origin: OriginId,
 }
 
-/// What a storage knows of how it was made, and of what was made from it.
+/// What a storage knows of how it was made, and of what was made from it. Nothing unless its device takes memory back.
 #[derive(Default)]
-pub(crate) struct Provenance {
-    remembered: OnceLock<Box<Remembered>>,
+pub(crate) struct Provenance(OnceLock<Box<Known>>);
+
+#[derive(Default)]
+struct Known {
+    remembered: OnceLock<Remembered>,
     dependents: Mutex<Dependents>,
+}
+
+impl Provenance {
+    fn known(&self) -> &Known {
+        self.0.get_or_init(Box::default)
+    }
+
+    fn dependents(&self) -> MutexGuard<'_, Dependents> {
+        self.known().dependents.lock()
+    }
 }
 
 #[derive(Default)]
@@ -68,30 +81,30 @@ pub(crate) fn remember(
         .iter()
         .map(|i| (Arc::downgrade(i.storage()), i.meta().clone(), i.version()))
         .collect();
-    let _ = output.storage().provenance.remembered.set(Box::new(Remembered {
+    let _ = output.storage().provenance.known().remembered.set(Remembered {
         op: op.share(),
         ingredients,
         output: output.meta().clone(),
         origin,
-    }));
+    });
 }
 
-/// Before `outputs` are written: brings home, and keeps there, whatever was dropped with a recipe that reads one of them.
+/// Before `outputs` of a device that takes memory back are written: brings home, and keeps there, whatever was dropped with a recipe that reads one of them.
 pub(crate) fn pin_dependents(outputs: &[Tensor]) -> Result<Writing<'_>> {
     for output in outputs {
-        output.storage().provenance.dependents.lock().writers += 1;
+        output.storage().provenance.dependents().writers += 1;
     }
     let mut writing = Writing { outputs, home: Vec::new() };
     for output in outputs {
         // Another writer of the same storage may be bringing them home at this moment: they stay in the list until they are, so that this one
         // waits for them too (a pin does) instead of writing under their recipes.
-        let dropped = output.storage().provenance.dependents.lock().dropped.clone();
+        let dropped = output.storage().provenance.dependents().dropped.clone();
         for dependent in dropped.iter().filter_map(Weak::upgrade) {
             dependent.pin()?;
             writing.home.push(dependent);
         }
         // All are home and pinned, and while there is a writer nothing is added.
-        output.storage().provenance.dependents.lock().dropped.clear();
+        output.storage().provenance.dependents().dropped.clear();
     }
     Ok(writing)
 }
@@ -109,7 +122,7 @@ impl Drop for Writing<'_> {
             storage.unpin();
         }
         for output in self.outputs {
-            output.storage().provenance.dependents.lock().writers -= 1;
+            output.storage().provenance.dependents().writers -= 1;
         }
     }
 }
@@ -117,7 +130,7 @@ impl Drop for Writing<'_> {
 impl Storage {
     /// The recipe, if it would still give the present bytes; from now on writers of its ingredients know of this storage.
     pub(super) fn recipe(self: &Arc<Storage>) -> Option<Recipe> {
-        let remembered = self.provenance.remembered.get()?;
+        let remembered = self.provenance.0.get()?.remembered.get()?;
         if self.version() != 0 {
             return None;
         }
@@ -125,7 +138,7 @@ impl Storage {
         for (weak, meta, version) in &remembered.ingredients {
             let storage = weak.upgrade()?;
             {
-                let mut dependents = storage.provenance.dependents.lock();
+                let mut dependents = storage.provenance.dependents();
                 if dependents.writers > 0 || storage.version() != *version {
                     return None;
                 }
