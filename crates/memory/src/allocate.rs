@@ -43,6 +43,17 @@ impl Arena {
     ///
     /// Where memory runs out, the error carries an [`OutOfMemory`](crate::OutOfMemory) report
     /// (`error.detail()`), nothing is lost, and the same call succeeds once memory was freed.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// assert_eq!((block.requested_bytes(), block.allocated_bytes()), (1000, 1024));
+    /// assert_eq!(block.address() % 64, 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     #[inline]
     pub fn allocate(&'static self, request: &Request) -> Result<Block> {
         if request.bytes == 0 {

@@ -135,24 +135,69 @@ impl Arena {
     }
 
     /// The lowest limit on reserved bytes in force, and which one it is.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// assert_eq!(arena.set_limit(Some(1 << 30)), None);
+    /// assert_eq!(arena.limit().unwrap().0, 1 << 30);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn limit(&self) -> Option<(usize, LimitKind)> {
         self.state().limits.lowest()
     }
 
     /// The most bytes that may be reserved from now on; returns the previous limit. What is reserved
     /// already stays.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// arena.set_limit(Some(1 << 20));
+    /// let error = arena.allocate(&Request::new(4 << 20, OriginId::UNKNOWN)).unwrap_err();
+    /// assert!(error.is_out_of_memory());
+    /// assert_eq!(arena.set_limit(None), Some(1 << 20));
+    /// arena.allocate(&Request::new(4 << 20, OriginId::UNKNOWN))?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn set_limit(&self, bytes: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.state().limits.hard_bytes, bytes)
     }
 
     /// Bytes above which cached memory is given back and the program asked for more, before any more is
     /// reserved; returns the previous one. It never fails an allocation.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// assert_eq!(arena.set_soft_limit(Some(1 << 20)), None);
+    /// arena.allocate(&Request::new(4 << 20, OriginId::UNKNOWN))?; // above it, and still served
+    /// assert_eq!(arena.set_soft_limit(None), Some(1 << 20));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn set_soft_limit(&self, bytes: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.state().limits.soft_bytes, bytes)
     }
 
     /// The share of the device's memory that may be reserved; 1 is no limit. Returns the previous one.
     /// What is not between 0 and 1 is taken as the nearer of them.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// assert_eq!(arena.set_memory_fraction(0.5), 1.0);
+    /// assert_eq!(arena.set_memory_fraction(7.0), 0.5);
+    /// assert_eq!(arena.set_memory_fraction(1.0), 1.0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn set_memory_fraction(&self, fraction: f64) -> f64 {
         let fraction = if fraction.is_nan() { 1.0 } else { fraction.clamp(0.0, 1.0) };
         std::mem::replace(&mut self.state().limits.fraction, fraction)
@@ -174,6 +219,17 @@ impl Arena {
     }
 
     /// Adds a function that sees every out-of-memory report.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// arena.set_limit(Some(0));
+    /// arena.add_oom_observer(Box::new(|report| assert_eq!(report.requested_bytes, 100)));
+    /// assert!(arena.allocate(&Request::new(100, OriginId::UNKNOWN)).is_err());
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn add_oom_observer(&self, observer: OomObserver) {
         self.observers.lock().push(Box::leak(Box::new(observer)));
     }
@@ -200,6 +256,18 @@ impl Arena {
     }
 
     /// Bytes of live blocks, after rounding, and of external memory.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// assert_eq!(arena.live_bytes(), 1024);
+    /// drop(block);
+    /// assert_eq!(arena.live_bytes(), 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn live_bytes(&self) -> usize {
         let state = self.state();
         state.ledger.allocated_bytes() + state.ledger.external_bytes()
@@ -213,48 +281,156 @@ impl Arena {
     }
 
     /// Every counter, at one moment.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// let stats = arena.stats();
+    /// assert_eq!(stats.requested_bytes.all.current, 1000);
+    /// assert_eq!(stats.allocated_bytes.small_pool.current, 1024);
+    /// assert_eq!(stats.cached_bytes(), (2 << 20) - 1024);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.state().ledger.stats()
     }
 
     /// Peaks start again from now. Scoped peaks are not disturbed.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.stats().allocated_bytes.all.peak, 1024);
+    /// arena.reset_peak_stats();
+    /// assert_eq!(arena.stats().allocated_bytes.all.peak, 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn reset_peak_stats(&self) {
         self.state().ledger.reset_peaks();
     }
 
     /// Totals (`allocated`, `freed` and the `num_` counters) start again from zero.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.stats().allocation.all.allocated, 1);
+    /// arena.reset_accumulated_stats();
+    /// assert_eq!(arena.stats().allocation.all.allocated, 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn reset_accumulated_stats(&self) {
         self.state().ledger.reset_totals();
     }
 
     /// Live bytes by kind, largest first.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// block.set_kind(Kind::Parameter);
+    /// let rows = arena.live_by_kind();
+    /// assert_eq!((rows[0].kind, rows[0].bytes, rows[0].count), (Kind::Parameter, 1024, 1));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn live_by_kind(&self) -> Vec<Row> {
         self.state().ledger.by_kind(Moment::Now)
     }
 
     /// Live bytes by origin and kind, largest first.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// use plimsoll_memory::Site;
+    /// let origin = OriginId::intern("zeros", Site::caller());
+    /// let block = arena.allocate(&Request::new(1000, origin))?;
+    /// assert_eq!((arena.live_by_origin()[0].origin, arena.live_by_origin()[0].bytes), (origin, 1024));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn live_by_origin(&self) -> Vec<Row> {
         self.state().ledger.by_origin(Moment::Now)
     }
 
     /// Bytes by kind as they were at the peak of allocated bytes; they add up to that peak.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert!(arena.live_by_kind().is_empty());
+    /// assert_eq!(arena.peak_by_kind()[0].bytes, 1024);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn peak_by_kind(&self) -> Vec<Row> {
         let state = self.state();
         state.ledger.by_kind(state.ledger.peak())
     }
 
     /// Bytes by origin and kind as they were at the peak of allocated bytes; they add up to that peak.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// use plimsoll_memory::Site;
+    /// let origin = OriginId::intern("zeros", Site::caller());
+    /// drop(arena.allocate(&Request::new(1000, origin))?);
+    /// assert_eq!(arena.peak_by_origin()[0].origin, origin);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn peak_by_origin(&self) -> Vec<Row> {
         let state = self.state();
         state.ledger.by_origin(state.ledger.peak())
     }
 
     /// External bytes by origin and kind, largest first.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let mapped = arena.external(4096, OriginId::UNKNOWN, Kind::Input);
+    /// assert_eq!(arena.external_by_origin()[0].bytes, 4096);
+    /// drop(mapped);
+    /// assert!(arena.external_by_origin().is_empty());
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn external_by_origin(&self) -> Vec<Row> {
         self.state().ledger.external_by_origin(Moment::Now)
     }
 
     /// How much of what happens is recorded, and how many events at most; returns the previous level.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// use plimsoll_memory::HistoryLevel;
+    /// assert_eq!(arena.record_history(HistoryLevel::All, 1000), HistoryLevel::Off);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert!(!arena.history().is_empty());
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn record_history(&self, level: HistoryLevel, max_entries: usize) -> HistoryLevel {
         let mut state = self.state();
         self.history_level.store(level as u8, Ordering::Relaxed);
@@ -268,6 +444,20 @@ impl Arena {
     }
 
     /// The recorded events, oldest first.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// use plimsoll_memory::HistoryLevel;
+    /// arena.record_history(HistoryLevel::All, 2);
+    /// for _ in 0..10 {
+    ///     drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// }
+    /// assert_eq!(arena.history().len(), 2); // the newest
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn history(&self) -> Vec<Entry> {
         self.state().ledger.history.entries()
     }

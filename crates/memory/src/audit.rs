@@ -14,6 +14,16 @@ impl Arena {
     ///
     /// # Errors
     /// A text naming the first difference found. There is none unless Plimsoll is wrong.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// arena.check_balanced().expect("counters, records and pools agree");
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn check_balanced(&self) -> Result<(), String> {
         let state = self.state();
         state.check_structure()?;

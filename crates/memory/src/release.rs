@@ -40,12 +40,35 @@ impl Arena {
     /// Gives every cached segment that holds no block back to the source; returns how many bytes.
     ///
     /// Frees that wait for other streams are waited for.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.empty_cache(), 2 << 20); // the whole segment that the block was cut from
+    /// assert_eq!(arena.stats().reserved_bytes.all.current, 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn empty_cache(&self) -> usize {
         self.release_cached()
     }
 
     /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of wholly free
     /// segments are left; returns how many bytes went back.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// for bytes in [1000, 4 << 20] {
+    ///     drop(arena.allocate(&Request::new(bytes, OriginId::UNKNOWN))?);
+    /// }
+    /// assert_eq!(arena.trim(2 << 20), 20 << 20); // the larger segment goes, the smaller may stay
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn trim(&self, keep_bytes: usize) -> usize {
         self.release_where(|state| {
             let mut whole = whole_segments(state);
@@ -63,6 +86,17 @@ impl Arena {
     /// Gives back the cached segments that lay untouched since the call before this one; returns how many
     /// bytes. Called now and then (once a step, or by a timer), it trims what a program stopped
     /// using and keeps what it uses.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.trim_idle(), 0); // freed since the last call: perhaps used again
+    /// assert_eq!(arena.trim_idle(), 2 << 20);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn trim_idle(&self) -> usize {
         let since = {
             let mut state = self.state();

@@ -62,6 +62,17 @@ pub struct SegmentView {
 
 impl Arena {
     /// Every segment with its blocks, in order of address.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// let block = arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?;
+    /// let segments = arena.segments();
+    /// assert_eq!((segments[0].bytes, segments[0].blocks.len()), (2 << 20, 2));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn segments(&self) -> Vec<SegmentView> {
         self.state().segment_views()
     }
