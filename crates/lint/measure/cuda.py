@@ -234,8 +234,8 @@ def transfer_in_loop():
     peak_each = torch.cuda.max_memory_allocated() - before
     torch.cuda.reset_peak_memory_stats()
     once()
-    say("transfer-in-loop", each_time=copied(each_time), once=copied(once), peak_each_time=peak_each,
-        peak_once=torch.cuda.max_memory_allocated() - before, ms_each_time=round(milliseconds(each_time), 3), ms_once=round(milliseconds(once), 4))
+    peak_once = torch.cuda.max_memory_allocated() - before
+    say("transfer-in-loop", each_time=copied(each_time), once=copied(once), peak_each_time=peak_each, peak_once=peak_once, ms_each_time=round(milliseconds(each_time), 3), ms_once=round(milliseconds(once), 4))
 
 
 def graph_kept():
@@ -250,8 +250,9 @@ def graph_kept():
                 loss.backward()
                 model.zero_grad()
             kept.append(loss.item() if kind == "item" else loss)
+            del loss
         say("graph-kept", kept=kind, live_growth_a_step=(torch.cuda.memory_allocated() - before) // 20)
-        del kept, loss
+        del kept
 
 
 def eval_without_no_grad():
