@@ -11,6 +11,9 @@ fuzz_target!(|text: &str| {
     let selection = Selection::new(true);
     if let Ok(notebook) = Source::notebook("fuzz.ipynb", text) {
         let _ = check(&notebook, &selection);
+        if let Some((mended, _)) = fixed(&notebook, &selection) {
+            assert!(Source::notebook("fuzz.ipynb", &mended).is_ok(), "{mended}");
+        }
     }
     let source = Source::python("fuzz.py", text);
     let Ok(findings) = check(&source, &selection) else { return };

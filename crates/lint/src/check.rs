@@ -114,6 +114,6 @@ mod tests {
         assert_eq!((problems.len(), problems[0].cell), (1, Some(2)));
         let places: Vec<_> =
             findings.iter().map(|f| (f.rule, f.cell, f.line, f.fixable())).collect();
-        assert_eq!(places, [("create-then-move", Some(3), 1, false)]);
+        assert_eq!(places, [("create-then-move", Some(3), 1, true)]);
     }
 }

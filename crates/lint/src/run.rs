@@ -8,11 +8,12 @@ use rayon::prelude::*;
 
 use crate::check::inspect;
 use crate::configuration::Configuration;
+use crate::encoding::{self, Encoding};
 use crate::finding::{Finding, Problem};
 use crate::render::{self, Format};
 use crate::selection::Selection;
 use crate::source::Source;
-use crate::{discover, encoding, fix, notebook, unified_diff};
+use crate::{discover, fix, notebook, unified_diff};
 
 /// Walking and dropping a syntax tree recurse; this holds `nesting::DEEPEST` levels many times over.
 const STACK_BYTES: usize = 64 << 20;
@@ -94,13 +95,20 @@ fn check_file(path: &Path, options: &Options, selection: &Selection) -> Checked 
     let name = path.to_string_lossy();
     let name = name.strip_prefix("./").unwrap_or(&name);
     let read = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
-    let source = read.and_then(encoding::decode).and_then(|text| match path.extension() {
-        Some(extension) if extension == "ipynb" => notebook::read(name, &text),
-        _ => Ok(Source::python(name, text)),
-    });
+    let source = read
+        .and_then(encoding::decode)
+        .and_then(|(text, encoding)| Ok((source_of(path, name, text)?, encoding)));
     match source {
-        Ok(source) => check_source(source, options, selection, Some(path)),
+        Ok((source, encoding)) => check_source(source, options, selection, Some((path, encoding))),
         Err(message) => Checked::failed(Problem::whole(name, message)),
+    }
+}
+
+/// The text as what its file's name says that it is.
+fn source_of(path: &Path, name: &str, text: String) -> Result<Source, String> {
+    match path.extension() {
+        Some(extension) if extension == "ipynb" => notebook::read(name, text),
+        _ => Ok(Source::python(name, text)),
     }
 }
 
@@ -111,7 +119,7 @@ fn check_input(options: &Options, selection: &Selection) -> Checked {
         .map_err(|error| format!("cannot be read: {error}"))
         .and_then(|_| encoding::decode(bytes));
     match text {
-        Ok(text) => check_source(Source::python("-", text), options, selection, None),
+        Ok((text, _)) => check_source(Source::python("-", text), options, selection, None),
         Err(message) => Checked::failed(Problem::whole("-", message)),
     }
 }
@@ -127,7 +135,7 @@ fn check_source(
     source: Source,
     options: &Options,
     selection: &Selection,
-    path: Option<&Path>,
+    file: Option<(&Path, Encoding)>,
 ) -> Checked {
     let (mut findings, mut problems) = inspect(&source, selection);
     let (mut diff, mut fixed, mut source) = (String::new(), 0, source);
@@ -136,21 +144,28 @@ fn check_source(
         && let Some((text, count)) = fix::fixed(&source, selection)
     {
         if options.diff {
-            diff = unified_diff::unified_diff(source.path(), source.text(), &text);
-        } else if let Some(path) = path {
-            match std::fs::write(path, &text) {
-                Ok(()) => {
-                    source = Source::python(source.path(), text);
-                    (findings, problems) = inspect(&source, selection);
-                    fixed = count;
+            diff = unified_diff::unified_diff(source.path(), source.file_text(), &text);
+        } else if let Some((path, encoding)) = file {
+            match written(path, source.path(), text, encoding) {
+                Ok(new) => {
+                    (findings, problems) = inspect(&new, selection);
+                    (source, fixed) = (new, count);
                 }
-                Err(error) => problems
-                    .push(Problem::whole(source.path(), format!("cannot be written: {error}"))),
+                Err(message) => problems.push(Problem::whole(source.path(), message)),
             }
         }
     }
     let keep = !findings.is_empty();
     Checked { source: keep.then_some(source), findings, problems, diff, fixed }
+}
+
+/// Writes a file's new text in the encoding that it had.
+fn written(path: &Path, name: &str, text: String, encoding: Encoding) -> Result<Source, String> {
+    let refuse = |why: &str| format!("cannot be written: {why}");
+    let bytes = encoding::encode(&text, encoding)
+        .ok_or_else(|| refuse("a fix holds a character that its encoding has not"))?;
+    std::fs::write(path, bytes).map_err(|error| refuse(&error.to_string()))?;
+    source_of(path, name, text)
 }
 
 fn outcome(options: &Options, checked: &[Checked], problems: &[Problem]) -> Outcome {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use ruff_text_size::{TextRange, TextSize};
 
 use crate::finding::Problem;
+use crate::notebook::Notebook;
 
 /// Text with a name.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub struct Source {
     line_starts: Vec<u32>,
     /// Empty for plain files.
     pub(crate) cells: Vec<Cell>,
+    pub(crate) notebook: Option<Notebook>,
 }
 
 /// A code cell of a notebook inside the joined text.
@@ -38,7 +40,7 @@ pub(crate) struct Position {
 impl Source {
     /// A Python file with this text.
     pub fn python(path: impl Into<String>, text: impl Into<String>) -> Source {
-        Source::with_cells(path.into(), text.into(), Vec::new())
+        Source::new(path.into(), text.into())
     }
 
     /// The code cells of a notebook.
@@ -53,11 +55,20 @@ impl Source {
         crate::notebook::read(path, text).map_err(|message| Problem::whole(path, message))
     }
 
-    pub(crate) fn with_cells(path: String, text: String, cells: Vec<Cell>) -> Source {
+    pub(crate) fn with_cells(
+        path: String,
+        text: String,
+        cells: Vec<Cell>,
+        notebook: Notebook,
+    ) -> Source {
+        Source { cells, notebook: Some(notebook), ..Source::new(path, text) }
+    }
+
+    fn new(path: String, text: String) -> Source {
         let after_newline = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts =
             std::iter::once(0).chain(after_newline.map(|(at, _)| at as u32 + 1)).collect();
-        Source { path, text, line_starts, cells }
+        Source { path, text, line_starts, cells: Vec::new(), notebook: None }
     }
 
     /// The name under which findings are reported.
@@ -68,6 +79,11 @@ impl Source {
     /// The text that is checked; of a notebook its code cells.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What the file holds: of a notebook the whole of it.
+    pub fn file_text(&self) -> &str {
+        self.notebook.as_ref().map_or(&self.text, |notebook| &notebook.json)
     }
 
     pub(crate) fn is_notebook(&self) -> bool {

@@ -215,6 +215,62 @@ fn fixes_are_written_or_only_shown() {
 }
 
 #[test]
+fn a_fix_changes_only_its_lines_of_a_notebook() {
+    let folder = Folder::new("fix-notebook");
+    let before = r#"{
+ "cells": [
+  {
+   "cell_type": "code",
+   "execution_count": 7,
+   "metadata": {"tags": [ ]},
+   "outputs": [{"data": {"image/png": "iVBORw0KGgo=\n"}, "text": "\u00e9 \ud83d\ude00"}],
+   "source": [
+    "import torch  # caf\u00e9\n",
+    "%matplotlib inline\n",
+    "x = torch.zeros(8, 8).cuda()"
+   ]
+  },
+  { "cell_type": "markdown", "source": ["x = torch.zeros(8, 8).cuda()"] },
+  {"cell_type": "code", "source": "def ("},
+  {"cell_type": "code", "source": "y = torch.ones(8, 8).to(\"cuda\")\n"}
+ ],
+ "nbformat": 4
+}
+"#;
+    let path = folder.write("n.ipynb", before);
+    let shown = folder.run(|options| options.diff = true);
+    let hunk = "-    \"x = torch.zeros(8, 8).cuda()\"\n+    \"x = torch.zeros(8, 8, device=\\\"cuda\\\")\"\n";
+    assert!(shown.output.contains(hunk), "{}", shown.output);
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    let written = folder.run(|options| options.fix = true);
+    // The broken cell is still a failure; nothing else is left.
+    assert_eq!((written.status, written.output.as_str()), (2, "2 fixed\n"));
+    let after = before
+        .replace(
+            "    \"x = torch.zeros(8, 8).cuda()\"",
+            "    \"x = torch.zeros(8, 8, device=\\\"cuda\\\")\"",
+        )
+        .replace("ones(8, 8).to(\\\"cuda\\\")", "ones(8, 8, device=\\\"cuda\\\")");
+    assert_eq!(fs::read_to_string(&path).unwrap(), after);
+    assert_eq!(folder.run(|options| options.fix = true).output, "");
+    assert_eq!(fs::read_to_string(&path).unwrap(), after);
+}
+
+#[test]
+fn a_fix_keeps_the_encoding_of_its_file() {
+    let folder = Folder::new("fix-encoding");
+    let latin: &[u8] = b"# coding: latin-1\nimport torch  # \xe9\nx = torch.zeros(8, 8).cuda()\n";
+    let mark: &[u8] = b"\xef\xbb\xbfimport torch\r\nx = torch.zeros(8, 8).cuda()\r\n";
+    let (latin, mark) = (folder.write("latin.py", latin), folder.write("mark.py", mark));
+    folder.run(|options| options.fix = true);
+    let new: &[u8] =
+        b"# coding: latin-1\nimport torch  # \xe9\nx = torch.zeros(8, 8, device=\"cuda\")\n";
+    assert_eq!(fs::read(latin).unwrap(), new);
+    let new: &[u8] = b"\xef\xbb\xbfimport torch\r\nx = torch.zeros(8, 8, device=\"cuda\")\r\n";
+    assert_eq!(fs::read(mark).unwrap(), new);
+}
+
+#[test]
 fn a_project_sets_its_own_rules() {
     let folder = Folder::new("project");
     folder.write("x.py", WRONG);

@@ -101,6 +101,29 @@ fn fixes_parse_remove_their_finding_and_are_stable() {
     assert!(count >= 30, "only {count} fixable findings in the cases");
 }
 
+/// The same program as a file and as a cell is mended to the same text.
+#[test]
+fn notebooks_are_fixed_as_files_are() {
+    for case in cases() {
+        let file = Source::python("case.py", case.text.as_str());
+        let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
+        let json = serde_json::json!({"cells": [
+            {"cell_type": "code", "source": lines, "outputs": []},
+            {"cell_type": "markdown", "source": lines},
+        ]});
+        let notebook = Source::notebook("case.ipynb", &json.to_string()).unwrap();
+        let mended = fixed(&file, &selection(&case));
+        let mended_cell = fixed(&notebook, &selection(&case));
+        assert_eq!(mended.is_some(), mended_cell.is_some(), "{}", case.path.display());
+        let (Some((text, count)), Some((cells, count_in_cell))) = (mended, mended_cell) else {
+            continue;
+        };
+        let cells = Source::notebook("case.ipynb", &cells).unwrap();
+        assert_eq!(cells.text().trim_end(), text.trim_end(), "{}", case.path.display());
+        assert_eq!(count_in_cell, count, "{}", case.path.display());
+    }
+}
+
 #[test]
 fn findings_say_what_and_what_to_do_in_few_words() {
     for case in cases() {

@@ -47,8 +47,8 @@ fn placed(
     expr: &Expr,
     item: usize,
 ) -> Option<(String, Place)> {
-    // Only names: a value made on the spot is what `create-then-move` looks at.
-    let name = path(expr)?;
+    // Only names and views of them: a value made on the spot is what `create-then-move` looks at.
+    let name = path(viewed(expr))?;
     let made = scope.latest(&name, item)?;
     // A binding in one arm of a branch, or an attribute, is not proof.
     if name.contains('.') || !scope.dominates(made.item, item) {
@@ -66,6 +66,35 @@ fn placed(
             Some((name, module.place))
         }
         _ => None,
+    }
+}
+
+/// What a view or a cast, which stays where it is, was made of: `x` in `x.t()` and `x.T`.
+fn viewed(expr: &Expr) -> &Expr {
+    const VIEWS: &[&str] = &[
+        "t",
+        "transpose",
+        "permute",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "contiguous",
+        "detach",
+        "float",
+        "half",
+        "clone",
+    ];
+    match expr {
+        Expr::Call(call) => match method(call) {
+            Some((receiver, name)) if VIEWS.contains(&name) => viewed(receiver),
+            _ => expr,
+        },
+        Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "T" | "mT" | "H") => {
+            viewed(&attribute.value)
+        }
+        _ => expr,
     }
 }
 

@@ -145,8 +145,7 @@ impl<'a, 's> Check<'a, 's> {
             cell: start.cell,
             message,
             advice: advice.into(),
-            // Cells are strings inside JSON; rewriting them is left to people.
-            edits: if self.source.is_notebook() { Vec::new() } else { edits },
+            edits,
             range,
         });
     }
