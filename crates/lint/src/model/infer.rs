@@ -2,14 +2,11 @@
 //! by the rules that care. Calls into PyTorch are in `tensor_calls`.
 
 use ruff_python_ast::{Expr, ExprCall, Operator};
-use ruff_text_size::Ranged;
 
-use super::expression::{
-    holder_path, is_false, is_true, keyword, last_name, method, passes_unseen, path,
-};
+use super::expression::{holder_path, last_name, method, path};
 use super::scope::Scope;
-use super::value::{Graph, Loader, Module, Place, Tensor, Value};
-use super::{File, Grad, class, names, tensor_calls};
+use super::value::{Graph, Module, Place, Tensor, Value};
+use super::{File, Grad, names};
 
 /// Expressions nested deeper than this yield nothing; the limit also bounds the stack.
 const DEEPEST: u32 = 60;
@@ -151,83 +148,6 @@ impl<'a> File<'a> {
             Some((receiver, name)) => self.infer_method(scope, call, receiver, name, item),
             None => Value::Unknown,
         }
-    }
-
-    fn infer_known(
-        &self,
-        scope: &Scope<'a>,
-        call: &ExprCall,
-        full: &str,
-        item: usize,
-    ) -> Option<Value> {
-        if let Some(value) = self.torch_call(scope, call, full, item) {
-            return Some(value);
-        }
-        let last = full.rsplit('.').next().unwrap_or(full);
-        match full {
-            "torch.utils.data.DataLoader" => Some(Value::Loader(loader(call))),
-            "torch.device" => Some(Value::Device(match call.arguments.args.first() {
-                Some(device) => tensor_calls::place_of_text(device),
-                None => Place::Unknown,
-            })),
-            _ if last == "GradScaler" => Some(Value::Scaler),
-            _ if full.starts_with("torch.optim.") && !full.contains("lr_scheduler") => {
-                Some(Value::Optimizer)
-            }
-            _ if full.starts_with("torch.nn.parallel.") || full == "torch.nn.DataParallel" => {
-                let inner = call.arguments.args.first();
-                let inner = inner.map(|inner| self.infer(scope, inner, item));
-                let module = match inner {
-                    Some(Value::Module(module)) => module,
-                    _ => Module::default(),
-                };
-                let data_parallel = last == "DataParallel";
-                Some(Value::Module(Module { data_parallel, certain: true, ..module }))
-            }
-            _ if full.starts_with("torch.nn.") && last.starts_with(char::is_uppercase) => {
-                Some(self.layer(call, last))
-            }
-            _ if full.starts_with("torchvision.models.") || full == "timm.create_model" => {
-                let mode_layer =
-                    Some("BatchNorm2d".to_string()).filter(|_| last.contains("resnet"));
-                Some(Value::Module(Module { mode_layer, certain: true, ..Default::default() }))
-            }
-            _ if full.starts_with("numpy.") => Some(Value::Array),
-            _ => None,
-        }
-    }
-
-    fn layer(&self, call: &ExprCall, name: &str) -> Value {
-        if name.ends_with("Loss") {
-            return Value::Criterion;
-        }
-        let inner = |expr: &Expr| {
-            let call = expr.as_call_expr()?;
-            class::mode_layer(&self.callee(call)?).map(str::to_string)
-        };
-        let mode_layer = match class::mode_layer(name) {
-            Some(layer) => Some(layer.to_string()),
-            None => call.arguments.args.iter().find_map(inner),
-        };
-        let recurrent = matches!(name, "RNN" | "LSTM" | "GRU" | "RNNCell" | "LSTMCell" | "GRUCell");
-        Value::Module(Module { mode_layer, recurrent, certain: true, ..Default::default() })
-    }
-
-    fn instance(&self, class: usize) -> Value {
-        let known = &self.classes[class];
-        if known.is_module && known.name().ends_with("Loss") {
-            return Value::Criterion;
-        }
-        if !known.is_module {
-            return Value::Instance(class);
-        }
-        let mode_layer = known.mode_layer.clone();
-        Value::Module(Module {
-            class: Some(class),
-            mode_layer,
-            certain: true,
-            ..Default::default()
-        })
     }
 
     /// What calling a module yields: a tensor with a graph while autograd records.
@@ -404,15 +324,4 @@ fn element(whole: &Value, index: &Expr) -> Value {
         }
         _ => Value::Unknown,
     }
-}
-
-fn loader(call: &ExprCall) -> Loader {
-    let pinned = match keyword(call, "pin_memory") {
-        Some(value) if is_true(value) => Some(true),
-        Some(value) if is_false(value) => Some(false),
-        Some(_) => None,
-        None if passes_unseen(call) || call.arguments.args.len() > 7 => None,
-        None => Some(false),
-    };
-    Loader { pinned, made: call.range() }
 }

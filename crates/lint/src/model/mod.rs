@@ -4,6 +4,7 @@
 
 mod bindings;
 mod class;
+mod construction;
 pub(crate) mod expression;
 mod flatten;
 mod grad;
@@ -122,6 +123,20 @@ impl<'a> File<'a> {
     /// The function of this name that a scope defines.
     pub(crate) fn function_in(&self, outer: &Scope<'a>, name: &str) -> Option<&Scope<'a>> {
         self.functions.get(&(outer.number, name)).map(|number| &self.scopes[*number])
+    }
+
+    /// The function of this file that a call runs: one of the module by its name, or a method of the same object.
+    pub(crate) fn called(&self, scope: &Scope<'a>, call: &ExprCall) -> Option<&Scope<'a>> {
+        match &*call.func {
+            Expr::Name(name) => self.function_in(&self.scopes[0], &name.id),
+            Expr::Attribute(attribute) => {
+                let on_self = attribute.value.as_name_expr().is_some_and(|name| name.id == "self");
+                let class = scope.class.filter(|_| on_self)?;
+                let mut methods = self.classes[class].methods.iter().map(|m| &self.scopes[*m]);
+                methods.find(|method| method.name() == attribute.attr.as_str())
+            }
+            _ => None,
+        }
     }
 
     /// Every call of a function or method by this name, as scope, node and call.

@@ -3,10 +3,9 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::{appended, batch_copies};
 use super::{Check, Rule};
-use crate::finding::Edit;
-use crate::model::Value;
-use crate::model::expression::{holder_path, keyword, method, path};
+use crate::model::expression::{keyword, last_name};
 
 pub(crate) static RULE: Rule = Rule {
     name: "blocking-copy-from-pinned",
@@ -20,40 +19,21 @@ pub(crate) static RULE: Rule = Rule {
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
-        for around in &scope.loops {
-            let Some(over) = around.over.and_then(path) else { continue };
-            let Value::Loader(loader) = file.value_at(scope, &over, around.item) else { continue };
-            if loader.pinned != Some(true) {
+        for copy in batch_copies(file, scope, true) {
+            let to_device = || {
+                file.moved_to(scope, copy.call, copy.item).is_some_and(|place| place.is_device())
+            };
+            let moves = last_name(&copy.call.func) == Some("cuda") || to_device();
+            if !moves || keyword(copy.call, "non_blocking").is_some() {
                 continue;
             }
-            for (node, call) in scope.calls_in(around.body()) {
-                let Some((receiver, name @ ("to" | "cuda"))) = method(call) else { continue };
-                let root = holder_path(receiver).unwrap_or_default();
-                let root = root.split('.').next().unwrap_or_default();
-                let of_batch = around.targets.iter().any(|target| target == root);
-                let moves = name == "cuda"
-                    || file.moved_to(scope, call, node.item).is_some_and(|place| place.is_device());
-                if !of_batch || !moves || keyword(call, "non_blocking").is_some() {
-                    continue;
-                }
-                let close = call.end().to_usize() - 1;
-                let empty = call.arguments.args.is_empty() && call.arguments.keywords.is_empty();
-                let text = if empty { "non_blocking=True" } else { ", non_blocking=True" };
-                let last = call
-                    .arguments
-                    .args
-                    .iter()
-                    .map(|a| a.end())
-                    .chain(call.arguments.keywords.iter().map(|k| k.end()))
-                    .max();
-                let at = last.map_or(close, |end| end.to_usize());
-                check.report_fix(
-                    call.range(),
-                    format!("`{over}` pins its batches, but this copy waits until it is done"),
-                    "pass `non_blocking=True`; the device orders its own work after the copy",
-                    vec![Edit::insert(at, text)],
-                );
-            }
+            let edits = appended(check.source.text(), copy.call, "non_blocking=True");
+            check.report_fix(
+                copy.call.range(),
+                format!("`{}` pins its batches, but this copy waits until it is done", copy.over),
+                "pass `non_blocking=True`; the device orders its own work after the copy",
+                edits,
+            );
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::appended;
 use super::{Check, Rule};
-use crate::finding::Edit;
 use crate::model::Scope;
 use crate::model::expression::{keyword, passes_unseen};
 
@@ -37,13 +37,7 @@ fn check(check: &mut Check<'_, '_>) {
             {
                 continue;
             }
-            let last = call
-                .arguments
-                .args
-                .iter()
-                .map(|a| a.end())
-                .chain(call.arguments.keywords.iter().map(|k| k.end()));
-            let edits = last.max().map(|end| Edit::insert(end.to_usize(), ", use_reentrant=False"));
+            let edits = appended(check.source.text(), call, "use_reentrant=False");
             check.report_fix(
                 call.range(),
                 format!(
@@ -51,7 +45,7 @@ fn check(check: &mut Check<'_, '_>) {
                      re-entry also works with inputs that need no gradient, with `no_grad` and with keyword arguments"
                 ),
                 "pass `use_reentrant=False`",
-                edits.into_iter().collect(),
+                edits,
             );
         }
     }

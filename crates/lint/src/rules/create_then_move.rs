@@ -4,6 +4,7 @@
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::evidence::{appended, name_range};
 use super::{Check, Rule};
 use crate::finding::Edit;
 use crate::model::expression::{keyword, method, passes_unseen, string};
@@ -55,7 +56,11 @@ fn check(check: &mut Check<'_, '_>) {
             }
             let Some(device) = destination(check, scope, call, move_name, item) else { continue };
             let text = check.quote(creation);
-            let edits = if random { Vec::new() } else { moved_into(call, creation, &device) };
+            let edits = if random {
+                Vec::new()
+            } else {
+                moved_into(check.source.text(), call, creation, &device)
+            };
             let note = if random { " (the device's generator then gives the numbers)" } else { "" };
             check.report_fix(
                 call.range(),
@@ -101,18 +106,13 @@ fn destination(
 }
 
 /// The creation with a `device` argument instead of the move.
-fn moved_into(call: &ExprCall, creation: &ExprCall, device: &str) -> Vec<Edit> {
-    let close = creation.end().to_usize() - 1;
-    let last = creation
-        .arguments
-        .args
-        .iter()
-        .map(|a| a.end())
-        .chain(creation.arguments.keywords.iter().map(|k| k.end()))
-        .max();
-    let Some(last) = last else { return Vec::new() };
-    vec![
-        Edit::insert(last.to_usize(), format!(", device={device}")),
-        Edit { start: close + 1, end: call.end().to_usize(), text: String::new() },
-    ]
+fn moved_into(text: &str, call: &ExprCall, creation: &ExprCall, device: &str) -> Vec<Edit> {
+    let mut edits = appended(text, creation, &format!("device={device}"));
+    let made = creation.end().to_usize();
+    let Some(name) = name_range(call).filter(|_| !edits.is_empty()) else { return Vec::new() };
+    // Brackets around the creation stay: `(torch.zeros(4, 4)).cuda()`.
+    let between = text.get(made..name.start().to_usize()).unwrap_or_default();
+    let start = made + between.rfind(')').map_or(0, |bracket| bracket + 1);
+    edits.push(Edit { start, end: call.end().to_usize(), text: String::new() });
+    edits
 }

@@ -62,11 +62,12 @@ fn check(check: &mut Check<'_, '_>) {
                 continue;
             }
             reported.insert(around.number);
-            let line = check.line(scope.nodes[eval].expr);
+            let (mode, line) =
+                (check.quote(scope.nodes[eval].expr), check.line(scope.nodes[eval].expr));
             check.report(
                 call.range(),
                 format!(
-                    "`{module}` is called in a loop after `{module}.eval()` (line {line}) while autograd \
+                    "`{module}` is called in a loop after `{mode}` (line {line}) while autograd \
                      records: every activation that a backward pass would need is kept until the output \
                      is dropped (relied on: no `no_grad` or `inference_mode` around it, no backward pass in the loop)"
                 ),

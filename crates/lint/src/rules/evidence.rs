@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use ruff_python_ast::{Expr, ExprCall, Operator};
-use ruff_text_size::TextRange;
+use ruff_text_size::{Ranged, TextRange};
 
+use crate::finding::Edit;
 use crate::model::expression::{any, holder_path, last_name, method, path, paths};
 use crate::model::{File, How, Loop, Scope, Value, backward_roots, is_backward};
 
@@ -160,6 +161,62 @@ fn works_in_inner<'a>(scope: &Scope<'a>, around: &Loop<'a>) -> bool {
     scope.loops.iter().any(|inner| {
         inner.number != around.number && around.contains(inner.item) && inner.has_backward
     })
+}
+
+/// A call of `to` or `cuda` on what a loop over a loader of this file yields.
+pub(super) struct BatchCopy<'a> {
+    /// The loader, as the loop names it, and where it is made.
+    pub(super) over: String,
+    pub(super) made: TextRange,
+    /// The number of the loop.
+    pub(super) around: usize,
+    pub(super) item: usize,
+    pub(super) call: &'a ExprCall,
+}
+
+/// The copies of batches from loaders that are known to pin their memory, or known not to.
+pub(super) fn batch_copies<'a>(
+    file: &File<'a>,
+    scope: &Scope<'a>,
+    pinned: bool,
+) -> Vec<BatchCopy<'a>> {
+    let mut found = Vec::new();
+    for around in &scope.loops {
+        let Some(over) = around.over.and_then(path) else { continue };
+        let Value::Loader(loader) = file.value_at(scope, &over, around.item) else { continue };
+        if loader.pinned != Some(pinned) {
+            continue;
+        }
+        for (node, call) in scope.calls_in(around.body()) {
+            let Some((receiver, "to" | "cuda")) = method(call) else { continue };
+            let root = holder_path(receiver).unwrap_or_default();
+            let root = root.split('.').next().unwrap_or_default();
+            if around.targets.iter().any(|target| target == root) {
+                let (over, made) = (over.clone(), loader.made);
+                found.push(BatchCopy { over, made, around: around.number, item: node.item, call });
+            }
+        }
+    }
+    found
+}
+
+/// The edit that passes one more argument to a call, behind the others.
+pub(super) fn appended(text: &str, call: &ExprCall, argument: &str) -> Vec<Edit> {
+    let positional = call.arguments.args.iter().map(Ranged::end);
+    let last = positional.chain(call.arguments.keywords.iter().map(Ranged::end)).max();
+    let Some(last) = last.map(|end| end.to_usize()) else {
+        let open = call.arguments.range.start().to_usize() + 1;
+        return vec![Edit::insert(open, argument)];
+    };
+    // A generator that is the only argument stands without brackets, which it would need beside another.
+    if call.arguments.args.iter().any(Expr::is_generator_expr) {
+        return Vec::new();
+    }
+    // Brackets around the last argument are no part of it.
+    let rest = text.get(last..call.end().to_usize() - 1).unwrap_or_default();
+    let rest = rest.split('#').next().unwrap_or_default();
+    let at = last + rest.rfind(')').map_or(0, |bracket| bracket + 1);
+    vec![Edit::insert(at, format!(", {argument}"))]
 }
 
 /// The receiver of a method call that changes it in place: `x` in `x.add_(1)`.

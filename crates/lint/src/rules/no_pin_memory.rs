@@ -3,9 +3,9 @@
 
 use ruff_text_size::Ranged;
 
+use super::evidence::batch_copies;
 use super::{Check, Rule};
-use crate::model::Value;
-use crate::model::expression::{is_true, keyword, method, path};
+use crate::model::expression::{is_true, keyword};
 
 pub(crate) static RULE: Rule = Rule {
     name: "no-pin-memory",
@@ -19,23 +19,18 @@ pub(crate) static RULE: Rule = Rule {
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
-        for around in &scope.loops {
-            let Some(over) = around.over.and_then(path) else { continue };
-            let Value::Loader(loader) = file.value_at(scope, &over, around.item) else { continue };
-            if loader.pinned != Some(false) {
+        let mut reported = None;
+        for copy in batch_copies(file, scope, false) {
+            // One finding a loop: the remedy is one argument of the loader.
+            if reported == Some(copy.around)
+                || !keyword(copy.call, "non_blocking").is_some_and(is_true)
+            {
                 continue;
             }
-            let copy = scope.calls_in(around.body()).find(|(_, call)| {
-                matches!(method(call), Some((receiver, "to" | "cuda")) if {
-                    let root = crate::model::expression::holder_path(receiver).unwrap_or_default();
-                    let root = root.split('.').next().unwrap_or_default();
-                    around.targets.iter().any(|target| target == root)
-                }) && keyword(call, "non_blocking").is_some_and(is_true)
-            });
-            let Some((_, copy)) = copy else { continue };
-            let line = check.line(&loader.made);
+            reported = Some(copy.around);
+            let (over, line) = (copy.over, check.line(&copy.made));
             check.report(
-                copy.range(),
+                copy.call.range(),
                 format!(
                     "`non_blocking=True` has no effect here: `{over}` (line {line}) does not pin its batches, and \
                      copies from pageable memory go through a staging buffer while the host waits"

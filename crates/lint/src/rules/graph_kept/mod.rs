@@ -1,0 +1,109 @@
+//! `graph-kept`: a tensor that carries its graph is appended, summed up or stored in a loop, so that every iteration's graph
+//! stays alive. Silent where the sum or the list itself goes into a backward pass, where the container is emptied or bounded, and
+//! where nothing proves that there is a graph.
+
+mod facts;
+mod stores;
+
+use ruff_python_ast::Expr;
+use ruff_text_size::Ranged;
+
+use self::facts::Facts;
+use self::stores::{Store, stores};
+use super::{Check, Rule};
+use crate::finding::Edit;
+use crate::model::expression::path;
+use crate::model::{Grad, Loop, Value, is_loss};
+
+pub(crate) static RULE: Rule = Rule {
+    name: "graph-kept",
+    code: "PLM001",
+    summary: "A loss or output is stored across iterations together with its graph",
+    pedantic: false,
+    page: include_str!("../../../../../docs/lint/graph-kept.md"),
+    check,
+};
+
+fn check(check: &mut Check<'_, '_>) {
+    let file = check.file;
+    for scope in file.scopes.iter().filter(|scope| !scope.loops.is_empty()) {
+        let stores = stores(scope);
+        if stores.is_empty() {
+            continue;
+        }
+        let mut facts = Facts::new(scope);
+        for store in stores {
+            let Some(around) = scope.innermost_loop(store.item) else { continue };
+            if facts.needed.contains(&store.holder)
+                || file.grad(scope, store.item) == Grad::Off
+                || facts.is_reset(&store, around)
+                || facts.is_bounded(&store)
+            {
+                continue;
+            }
+            judge(check, &mut facts, around, &store);
+        }
+    }
+}
+
+fn judge<'a>(
+    check: &mut Check<'a, '_>,
+    facts: &mut Facts<'_, 'a>,
+    around: &Loop<'_>,
+    store: &Store<'_>,
+) {
+    let value = check.file.infer(facts.scope, store.value, store.item);
+    let name = path(store.value);
+    let recording = check.file.grad(facts.scope, store.item) == Grad::On;
+    let turn = facts.turn(around);
+    let loss =
+        |path: &String| turn.terms.contains(path) && (is_loss(path) || turn.roots.contains(path));
+    let known_plain = value != Value::Unknown && !value.has_graph();
+    let is_term = !known_plain
+        && match store.value {
+            Expr::BinOp(binary) => [&binary.left, &binary.right]
+                .iter()
+                .any(|side| path(side).is_some_and(|p| loss(&p))),
+            _ => name.as_ref().is_some_and(loss),
+        };
+    let by_name =
+        is_term || value.has_graph() && name.as_ref().is_some_and(|n| turn.flows.contains(n));
+    let spent = facts.spent_by(check.file, store, around);
+    let in_pass = recording && by_name || spent.is_some();
+    let left = recording && value.has_graph() && facts.is_left_alone(&store.holder, around);
+    if !in_pass && !left {
+        return;
+    }
+    let text = check.quote(store.value);
+    let (how, holder) = (store.how, &store.holder);
+    let what = if in_pass {
+        "after `backward()` its nodes and the tensor itself stay alive for every iteration"
+    } else {
+        "and all activations of every iteration stay alive"
+    };
+    let relied = match (spent, name.as_deref().filter(|_| is_term)) {
+        (Some(function), _) => {
+            format!("relied on: `{function}` returns its loss after its `backward()`")
+        }
+        (_, Some(name)) => format!("relied on: `{name}` goes into `backward()` in this loop"),
+        _ => format!("relied on: `{text}` is computed by a model while autograd records"),
+    };
+    let message = format!(
+        "`{text}` is {how} `{holder}` in a loop together with the graph that made it; {what} ({relied})"
+    );
+    let advice = format!(
+        "store `{text}` without its graph: `.item()` for a number, `.detach()` for a tensor"
+    );
+    check.report_fix(store.value.range(), message, advice, detached(store.value));
+}
+
+/// `.detach()` behind the value, in brackets if it is an operation.
+fn detached(value: &Expr) -> Vec<Edit> {
+    let end = value.end().to_usize();
+    match value {
+        Expr::Name(_) | Expr::Attribute(_) | Expr::Call(_) | Expr::Subscript(_) => {
+            vec![Edit::insert(end, ".detach()")]
+        }
+        _ => vec![Edit::insert(value.start().to_usize(), "("), Edit::insert(end, ").detach()")],
+    }
+}
