@@ -7,7 +7,7 @@ use crate::finding::{Finding, Problem};
 use crate::model::File;
 use crate::selection::Selection;
 use crate::source::Source;
-use crate::{nesting, rules, suppress};
+use crate::{magics, nesting, rules, suppress};
 
 /// The findings in a source, in order; an error if it could not be parsed.
 ///
@@ -35,11 +35,12 @@ pub(crate) fn inspect(source: &Source, selection: &Selection) -> (Vec<Finding>, 
             format!("nested more than {} deep; Python would refuse it too", nesting::DEEPEST);
         return (Vec::new(), vec![Problem::whole(source.path(), message)]);
     }
+    let text = magics::blanked(source);
     let parsed = if source.is_notebook() {
         let ranges = source.cells.iter().map(|cell| cell.range);
-        parse_cells_unchecked(source.text(), ranges, &ParseOptions::from(PySourceType::Ipynb))
+        parse_cells_unchecked(&text, ranges, &ParseOptions::from(PySourceType::Python))
     } else {
-        parse_unchecked_source(source.text(), PySourceType::Python)
+        parse_unchecked_source(&text, PySourceType::Python)
     };
     let problems = syntax_errors(source, &parsed);
     if !problems.is_empty() && !source.is_notebook() {
@@ -101,6 +102,14 @@ mod tests {
         assert!(first_problem("x = 1\ny = = 2\n").starts_with("x.py:2:5: syntax error"));
         assert!(first_problem("import torch\nprint \"loss\"\n").contains("Python 2"));
         assert!(first_problem(&format!("x = {}\n", "(".repeat(5000))).contains("nested more than"));
+    }
+
+    #[test]
+    fn a_cell_that_ends_in_a_question_is_only_broken() {
+        let text = r#"{"cells": [{"cell_type": "code", "source": "import torch\nx = f(1,\n?"}]}"#;
+        let source = crate::notebook::read("n.ipynb", text).unwrap();
+        let (_, problems) = inspect(&source, &Selection::default());
+        assert!(problems[0].message.contains("syntax error"), "{problems:?}");
     }
 
     #[test]

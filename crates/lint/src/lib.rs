@@ -1,6 +1,6 @@
 //! Memory mistakes in PyTorch source, found before they run: the engine behind `plimsoll lint`.
 //!
-//! A file goes `discover` -> `source` (decoding, notebooks) -> `nesting` -> ruff's parser -> `model` (scopes, loops, regions,
+//! A file goes `discover` -> `source` (decoding, notebooks) -> `nesting`, `magics` -> ruff's parser -> `model` (scopes, loops, regions,
 //! what each name holds) -> `rules` (one file each) -> `suppress` (ignore comments) -> `render`. Nothing here runs or imports the
 //! code that it reads, and nothing depends on tensors or a GPU.
 //!
@@ -21,6 +21,7 @@ mod discover;
 mod encoding;
 mod finding;
 mod fix;
+mod magics;
 mod model;
 mod nesting;
 mod notebook;

@@ -111,12 +111,12 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-fn end_of_line(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn end_of_line(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end)
 }
 
 /// Past the string that begins with the quote at `at`; an unclosed one ends with its line, or with the text if tripled.
-fn end_of_string(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let quote = bytes[at];
     let tripled = bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote);
     let mut at = if tripled { at + 3 } else { at + 1 };
