@@ -241,15 +241,7 @@ impl<'a> File<'a> {
                 }
             }
             "t" | "transpose" | "permute" | "swapaxes" | "movedim" => {
-                // Of a tensor that is strided already nothing more is known.
-                result.runs = if tensor.strided { None } else { runs(call, name, tensor.dims) };
-                result.strided = !tensor.strided && result.runs != Some(0);
-                if name == "permute" {
-                    result.dims =
-                        Some(call.arguments.args.len()).filter(|dims| *dims > 1).or(result.dims);
-                } else if name == "t" {
-                    result.dims = Some(2);
-                }
+                transpose(call, name, tensor, &mut result);
             }
             "view" | "reshape" => {
                 result.dims = sizes(call).or(None);
@@ -310,6 +302,20 @@ impl<'a> File<'a> {
                 _ => Place::Unknown,
             },
         }
+    }
+}
+
+/// What a change of the order of dimensions does to a tensor's strides and their number.
+fn transpose(call: &ExprCall, name: &str, tensor: &Tensor, result: &mut Tensor) {
+    // Of a tensor that is strided already nothing more is known.
+    result.runs = if tensor.strided { None } else { runs(call, name, tensor.dims) };
+    result.strided = !tensor.strided && result.runs != Some(0);
+    match name {
+        "permute" => {
+            result.dims = Some(call.arguments.args.len()).filter(|dims| *dims > 1).or(result.dims);
+        }
+        "t" => result.dims = Some(2),
+        _ => {}
     }
 }
 
