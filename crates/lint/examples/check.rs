@@ -1,5 +1,5 @@
 //! The checker without the rest of the command: `cargo run -p plimsoll-lint --example check -- PATH...` builds in seconds and
-//! prints what `plimsoll lint PATH...` would. `--pedantic`, `--json` and `--statistics` are understood.
+//! prints what `plimsoll lint PATH...` would. `--pedantic`, `--json`, `--statistics`, `--diff` and `--fix` are understood.
 
 // A program for a terminal, not a library.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             "--json" => options.format = Format::Json,
             "--statistics" => options.statistics = true,
             "--diff" => options.diff = true,
+            "--fix" => options.fix = true,
             _ => options.paths.push(argument.into()),
         }
     }
