@@ -255,6 +255,22 @@ def a_narrow_screen_needs_no_scrolling_sideways(page):
 
 
 @check
+def times_under_the_picture_grow_and_have_equal_digits(page):
+    page.show("made_several_devices")
+    page.value(
+        "(() => { window.written = []; const draw = CanvasRenderingContext2D.prototype.fillText;"
+        " CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {"
+        " if (this.canvas.id === 'picture') window.written.push(text); return draw.call(this, text, ...place); }; })()"
+    )
+    page.press("#zoom-in")
+    written = page.value("window.written")
+    times = [text.removesuffix(" ms") for text in written if text.endswith(" ms")]
+    times = times[-len(times) // written.count("event"):]
+    assert len(times) >= 3 and len({len(time.partition(".")[2]) for time in times}) == 1, times
+    assert sorted(times, key=float) == times, times
+
+
+@check
 def the_picture_is_described_in_words(page):
     page.show("clean_training")
     last = page.value("plimsoll.store.device().last")

@@ -24,6 +24,7 @@ function drawAxes(context, view) {
   context.textAlign = "center";
   const hasTimes = tables.hasTimes(state.device);
   const step = Math.max(1, roundStep(((state.to - state.from) / box.width) * 110, 10));
+  const apart = hasTimes ? closest(tables, state, step) : 0;
   for (let position = Math.ceil(state.from / step) * step; position <= state.to; position += step) {
     const left = Math.round(x(position)) + 0.5;
     context.beginPath();
@@ -33,14 +34,23 @@ function drawAxes(context, view) {
     if (left < MARGIN.left + 20 || left > MARGIN.left + box.width - 24) continue;
     context.fillText(countText(position), left, MARGIN.top + box.height + 6);
     if (hasTimes) {
-      const time = tables.time(state.device, position);
-      const apart = tables.time(state.device, Math.min(position + step, store.device().last)) - time;
-      context.fillText(timeTick(time, apart), left, MARGIN.top + box.height + 19);
+      context.fillText(timeTick(tables.time(state.device, position), apart), left, MARGIN.top + box.height + 19);
     }
   }
   context.textAlign = "right";
   context.fillText("event", MARGIN.left - 8, MARGIN.top + box.height + 6);
   if (hasTimes) context.fillText("time", MARGIN.left - 8, MARGIN.top + box.height + 19);
+}
+
+// The smallest time between two ticks, in microseconds: all of them get the digits that these two need.
+function closest(tables, state, step) {
+  let least = Infinity;
+  const first = Math.ceil(state.from / step) * step;
+  for (let position = first; position + step <= state.to; position += step) {
+    const apart = tables.time(state.device, position + step) - tables.time(state.device, position);
+    if (apart > 0) least = Math.min(least, apart);
+  }
+  return least === Infinity ? 1 : least;
 }
 
 // Where the program's pattern begins again.
