@@ -190,7 +190,7 @@ fn python() -> Outcome {
     Outcome::Ran(run::counted(tests))
 }
 
-/// What Plimsoll writes, opened with the viewer that PyTorch ships.
+/// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool that PyTorch ships.
 fn viewer() -> Outcome {
     let folder = run::target().join("viewer");
     let written = std::fs::create_dir_all(&folder)
@@ -199,12 +199,22 @@ fn viewer() -> Outcome {
             let mut write = cargo(&["run", "--quiet", "--package", "plimsoll-memory"]);
             run::plain(write.args(["--example", "write_snapshot", "--"]).arg(&folder))
         })
+        .and_then(|()| {
+            let build =
+                ["build", "--quiet", "--package", "plimsoll-report", "--example", "rewrite"];
+            run::plain(&mut cargo(&build))
+        })
         .and_then(|()| python_env::prepare(Purpose::Bench));
     match written {
         Ok(environment) => {
             let mut open = python_env::program(&environment, "python");
             open.arg("crates/memory/tests/viz.py").arg(&folder);
-            Outcome::Ran(run::counted(open))
+            let mut counts = run::counted(open);
+            let mut compare = python_env::program(&environment, "python");
+            compare.arg("crates/report/tests/check_written.py");
+            compare.arg(run::target().join("debug/examples/rewrite"));
+            counts.add(run::counted(compare));
+            Outcome::Ran(counts)
         }
         Err(message) => {
             println!("{message}");

@@ -7,6 +7,7 @@ Every sample is rewritten as a pickle and as JSON; the tool must accept the pick
 the original, and the JSON must say the same as the pickle.
 """
 
+import gzip
 import json
 import pickle
 import subprocess
@@ -20,11 +21,13 @@ DATA = Path(__file__).parent / "data"
 rewrite = sys.argv[1]
 count = 0
 with tempfile.TemporaryDirectory() as folder:
-    for path in sorted(DATA.glob("*.pickle")):
+    for path in sorted([*DATA.glob("*.pickle"), *DATA.glob("*.pickle.gz")]):
         out, as_json = Path(folder) / "out.pickle", Path(folder) / "out.json"
         subprocess.run([rewrite, path, out], check=True)
         subprocess.run([rewrite, path, as_json], check=True)
-        before, after = pickle.loads(path.read_bytes()), pickle.loads(out.read_bytes())
+        data = path.read_bytes()
+        before = pickle.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+        after = pickle.loads(out.read_bytes())
         assert viz.segsum(after) == viz.segsum(before), path
         assert viz.trace(after) == viz.trace(before), path
         raw = lambda lines: "\n".join(sorted(lines.splitlines()))
