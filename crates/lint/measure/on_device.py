@@ -1,4 +1,4 @@
-"""The figures on the rule pages that need a CUDA device: `python crates/lint/measure/cuda.py`.
+"""The figures on the rule pages that need a CUDA device: `python crates/lint/measure/on_device.py`.
 
 Bytes come from PyTorch's own counters (live, peak and reserved bytes, requests to the driver) and, for copies, from the
 profiler's record of what crossed the bus. Each part prints what it measured under the name of its rule.
