@@ -144,10 +144,15 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     if most_of(Phase::Optimizer) {
         let site = largest(&[Phase::Optimizer]).map_or(Sites::NOWHERE, caller);
         return Cause {
-            name: "optimizer state is made anew again and again",
+            name: "optimizer state is made again and again, and kept",
             site,
-            what: format!("They are an optimizer's state, made at {}.", case.line(site)),
-            advice: "Make the optimizer once, before the loop; drop old ones with their state.",
+            what: format!(
+                "They are optimizers' state, made at {}, and more than one optimizer needs: those \
+                 that were replaced are still held, in a list, by a scheduler or in a checkpoint.",
+                case.line(site)
+            ),
+            advice: "Make the optimizer once, before the loop; of one that is replaced let go of all that \
+                     refers to it (schedulers, lists), or change its `lr` instead.",
         };
     }
     if most_of(Phase::Build) {
