@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::shape::ELEMENTS_MAX;
+use crate::shape::{ELEMENTS_MAX, INLINE_DIMS};
 use crate::{Dims, Error, Result, checked_numel};
 
 /// Sizes, strides and offset in elements.
@@ -28,7 +28,20 @@ impl Layout {
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         // No element lies past the number of elements, so that is all there is to check.
         checked_numel(shape)?;
-        Ok(Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 })
+        let rank = shape.len();
+        if rank > INLINE_DIMS {
+            let strides = contiguous_strides(shape);
+            return Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0 });
+        }
+        // Every small operation passes here: arrays of known length are copied without a call.
+        let (mut sizes, mut strides, mut step) = ([0; INLINE_DIMS], [1; INLINE_DIMS], 1);
+        for d in (0..rank).rev() {
+            (sizes[d], strides[d]) = (shape[d], step);
+            step *= shape[d].max(1);
+        }
+        let (shape, strides) =
+            (Dims::from_buf_and_len(sizes, rank), Dims::from_buf_and_len(strides, rank));
+        Ok(Layout { shape, strides, offset: 0 })
     }
 
     /// A layout from its parts, refused if an element's position would overflow.

@@ -5,9 +5,12 @@ use smallvec::SmallVec;
 
 use crate::{Error, Result};
 
-/// Sizes or strides, kept inline up to five dimensions (a batch of volumes). Layouts are moved at every operation, so a wider one
-/// would cost all tensors what few have.
-pub type Dims = SmallVec<[usize; 5]>;
+/// How many dimensions are kept inline: those of a batch of volumes. Layouts are moved at every operation, so a larger number would
+/// cost all tensors what few have.
+pub(crate) const INLINE_DIMS: usize = 5;
+
+/// Sizes or strides, kept inline up to five dimensions.
+pub type Dims = SmallVec<[usize; INLINE_DIMS]>;
 
 /// The most elements that a tensor may have, and the most that a dimension may step over: 2^48 bytes are all that an address can
 /// name. Below it neither sizes in bytes nor sums of strides come near an overflow, whatever a kernel multiplies.

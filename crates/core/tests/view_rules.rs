@@ -162,3 +162,16 @@ fn a_contiguous_layout_past_the_address_space_is_refused() {
     assert!(Layout::contiguous(&[usize::MAX, 0]).unwrap_err().is_invalid_argument());
     assert!(Layout::contiguous(&[1]).unwrap().broadcast_to(&[usize::MAX]).is_err());
 }
+
+/// Up to five dimensions are kept inline and more are not; both are row-major, and a size of 0 counts as 1 in strides.
+#[test]
+fn contiguous_layouts_of_few_and_of_many_dimensions_are_row_major() {
+    let strides = |shape: &[usize]| Layout::contiguous(shape).unwrap().strides().to_vec();
+    assert_eq!(strides(&[]), [0usize; 0]);
+    assert_eq!(strides(&[7]), [1]);
+    assert_eq!(strides(&[2, 3, 4]), [12, 4, 1]);
+    assert_eq!(strides(&[2, 0, 3]), [3, 3, 1]);
+    assert_eq!(strides(&[2, 3, 1, 4, 5]), [60, 20, 20, 5, 1]);
+    assert_eq!(strides(&[6, 2, 3, 1, 4, 5]), [120, 60, 20, 20, 5, 1]);
+    assert_eq!(strides(&[1, 6, 2, 0, 1, 4, 5]), [240, 40, 20, 20, 20, 5, 1]);
+}
