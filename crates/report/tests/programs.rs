@@ -241,7 +241,7 @@ fn the_given_samples_are_explained() {
     assert_eq!(failed.kind, FindingKind::OutOfMemory);
     assert!(failed.cause.starts_with("activation memory fills the device"), "{}", failed.cause);
     assert_eq!(oom.lines.sites.frame(failed.site).line, 40);
-    assert!(failed.message.contains("activation 1.53 GiB (77 %)"), "{}", failed.message);
+    assert!(failed.message.contains("activation 1.53 GiB (78 %)"), "{}", failed.message);
 }
 
 #[test]

@@ -24,9 +24,10 @@ pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// Whole percent of a part.
+/// Whole percent of a part, to the nearest as in the tables.
 pub(super) fn percent(part: u64, whole: u64) -> u64 {
-    (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
+    let whole = u128::from(whole.max(1));
+    ((u128::from(part) * 100 + whole / 2) / whole) as u64
 }
 
 impl Case<'_> {
