@@ -62,6 +62,11 @@ impl Failure {
         most.copied().unwrap_or_default()
     }
 
+    /// Whether the request alone is more than everything that was live: nothing filled the device.
+    fn is_too_large_alone(&self) -> bool {
+        self.asked > self.live.total.bytes
+    }
+
     /// The kind that does not fit. What a phase that keeps what it makes asks for is that, even if another kind holds more.
     fn kind_at_fault(&self, case: &Case<'_>) -> (Kind, Amount) {
         let kind = match case.lines.phases.get(self.asked_by) {
@@ -78,9 +83,20 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
     let failure = Failure::at(case, position);
     let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
     let pieces = failure.is_in_pieces();
-    let (kind, amount) = failure.kind_at_fault(case);
+    let alone = !pieces && failure.is_too_large_alone();
+    // What earlier steps left is at fault whoever asks.
+    let (kind, amount) = match leak {
+        Some(_) => failure.most(),
+        None => failure.kind_at_fault(case),
+    };
     let (cause, advice) = match leak {
         _ if pieces => ("fragmentation".to_string(), fragmentation_advice(case)),
+        _ if alone => (
+            "a single request is larger than all that was live".to_string(),
+            "Make that one tensor smaller: a smaller batch or a shorter sequence, or compute it in \
+             pieces (fused attention never makes the whole matrix of scores)."
+                .to_string(),
+        ),
         Some(leak) => {
             let cause =
                 format!("{kind} memory fills the device, left by earlier steps: {}", leak.cause);
@@ -92,12 +108,14 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
         None => (format!("{kind} memory fills the device"), remedy(kind, &failure, amount)),
     };
     let site = match leak {
+        _ if alone => case.lines.sites.of_stack(failure.asked_by),
         Some(leak) if !pieces => leak.site,
         _ => top_site(&failure.live),
     };
-    let (bytes, count) = match pieces {
-        true => (failure.free_in_pieces, failure.segments_in_use),
-        false => (amount.bytes, amount.count),
+    let (bytes, count) = match (pieces, alone) {
+        (true, _) => (failure.free_in_pieces, failure.segments_in_use),
+        (_, true) => (failure.asked, 1),
+        _ => (amount.bytes, amount.count),
     };
     Finding {
         kind: FindingKind::OutOfMemory,
