@@ -84,6 +84,7 @@ const PROGRAMS: &[Expected] = &[
     ),
     ("oom_first_forward", &[(OutOfMemory, "activation", "net(x).mean()")]),
     ("oom_model", &[(OutOfMemory, "parameter", "net.cuda()")]),
+    ("oom_attention", &[(OutOfMemory, "a single request", "scores = q @ q.transpose(1, 2)")]),
     ("oom_curriculum", &[(OutOfMemory, "activation", "loss = layer(x)")]),
     ("fragmented", &[(Fragmentation, "in pieces", "keep.append(")]),
     ("oom_batch", &[(OutOfMemory, "activation", "torch.relu(layer(x))")]),
