@@ -13,13 +13,10 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from parts import run_all, say
+
 DEVICE = torch.device("cuda")
 MIB4 = 4 * 1024 * 1024
-
-
-def say(rule, **figures):
-    parts = [f"{name}={value:,}" if isinstance(value, int) else f"{name}={value}" for name, value in figures.items()]
-    print(f"{rule}: " + ", ".join(parts), flush=True)
 
 
 def fresh():
@@ -289,11 +286,7 @@ def main():
     print(f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, {torch.cuda.get_device_name()}")
     # Workspaces of libraries are allocated on first use and would count for the first part.
     nn.Linear(8, 8).to(DEVICE)(torch.randn(8, 8, device=DEVICE)).sum().backward()
-    for part in PARTS:
-        try:
-            part()
-        except Exception as error:  # one part that fails must not hide the others
-            print(f"{part.__name__}: FAILED {type(error).__name__}: {error}", flush=True)
+    run_all(PARTS)
 
 
 if __name__ == "__main__":

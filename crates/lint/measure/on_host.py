@@ -18,13 +18,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+from parts import run_all, say
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BATCH = torch.randn(256, 1024)
-
-
-def say(rule, **figures):
-    parts = [f"{name}={value:,}" if isinstance(value, int) else f"{name}={value}" for name, value in figures.items()]
-    print(f"{rule}: " + ", ".join(parts), flush=True)
 
 
 def resident(collect=True):
@@ -370,11 +367,7 @@ def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, Python on {os.uname().machine}")
-    for part in PARTS:
-        try:
-            part()
-        except Exception as error:  # one part that fails must not hide the others
-            print(f"{part.__name__}: FAILED {type(error).__name__}: {error}", flush=True)
+    run_all(PARTS)
 
 
 if __name__ == "__main__":
