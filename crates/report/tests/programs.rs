@@ -85,6 +85,13 @@ const PROGRAMS: &[Expected] = &[
     ("oom_first_forward", &[(OutOfMemory, "activation", "net(x).mean()")]),
     ("oom_model", &[(OutOfMemory, "parameter", "net.cuda()")]),
     ("oom_attention", &[(OutOfMemory, "a single request", "scores = q @ q.transpose(1, 2)")]),
+    (
+        "oom_leaky",
+        &[
+            (OutOfMemory, "activation memory fills the device, left", "loss = (net(x) ** 2)"),
+            (Leak, "graph is kept alive by a loss", "loss = (net(x) ** 2)"),
+        ],
+    ),
     ("oom_curriculum", &[(OutOfMemory, "activation", "loss = layer(x)")]),
     ("fragmented", &[(Fragmentation, "in pieces", "keep.append(")]),
     ("oom_batch", &[(OutOfMemory, "activation", "torch.relu(layer(x))")]),

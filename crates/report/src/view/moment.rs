@@ -29,6 +29,8 @@ pub struct MomentAnswer {
     pub live_count: u64,
     /// Bytes held from the driver.
     pub reserved_bytes: u64,
+    /// Bytes in use, rounded as the allocator does, in all segments, listed or not.
+    pub used_bytes: u64,
     /// Segments, the largest first.
     pub segments: Vec<SegmentNow>,
     /// All segments, listed or not.
@@ -111,6 +113,8 @@ pub(crate) fn moment(scene: &DeviceScene<'_>, at: u32) -> MomentAnswer {
     answer.segment_count = held.len();
     answer.reserved_bytes = held.iter().fold(0, |sum, piece| piece.bytes.saturating_add(sum));
     answer.segments = held.iter().map(|piece| segment(scene, piece, &alive)).collect();
+    answer.used_bytes =
+        answer.segments.iter().fold(0, |sum, segment| segment.used_bytes.saturating_add(sum));
     // A stable sort: equals stay in order of address.
     answer.segments.sort_by_key(|segment| std::cmp::Reverse(segment.bytes));
     answer.segments.truncate(MOST_SEGMENTS);

@@ -7,6 +7,12 @@ import subprocess
 DATA = pathlib.Path(__file__).parent.parent / "data"
 
 
+def sample(name):
+    """The file of a sample, packed or not."""
+    plain = DATA / f"{name}.pickle"
+    return plain if plain.exists() else DATA / f"{name}.pickle.gz"
+
+
 class Page:
     """A page in the browser, with the words of the checks."""
 
@@ -16,7 +22,7 @@ class Page:
     def show(self, name, width=1360, height=900):
         output = self.folder / f"{name}.html"
         if not output.exists():
-            subprocess.run([self.plimsoll, "view", DATA / f"{name}.pickle", "-o", output], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([self.plimsoll, "view", sample(name), "-o", output], check=True, stdout=subprocess.DEVNULL)
         self.browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
         self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.browser.open(output.as_uri())

@@ -31,6 +31,7 @@ function localMoment(lives, pieces, kinds, at) {
     live_bytes: liveBytes,
     live_count: alive.length,
     reserved_bytes: held.reduce((sum, piece) => sum + piece.bytes, 0),
+    used_bytes: segments.reduce((sum, segment) => sum + segment.used_bytes, 0),
     segments: segments.slice(0, MOST_SEGMENTS),
     segment_count: held.length,
     stacks: [...stacks.values()].sort((a, b) => b.bytes - a.bytes || a.stack - b.stack),

@@ -127,12 +127,12 @@ function makePanels(store, answers, tables) {
     }
     const largest = segments[0].bytes;
     const rows = segments.map((segment) => segmentRow(segment, largest));
-    const free = moment.reserved_bytes - segments.reduce((sum, segment) => sum + segment.used_bytes, 0);
+    const free = moment.reserved_bytes - moment.used_bytes;
     panel.replaceChildren(
       make("p", { class: "muted" }, `${plural(count, "segment", "segments")}, ${bytesText(moment.reserved_bytes)} from the driver, ${bytesText(Math.max(0, free))} of it free. Colours are kinds; click a block for its stack.`),
       make("div", { id: "segments" }, ...rows.map(([row]) => row)),
     );
-    if (count > segments.length) panel.append(make("p", { class: "muted" }, `and ${plural(count - segments.length, "smaller segment", "smaller segments")}`));
+    if (count > segments.length) panel.append(make("p", { class: "muted" }, `and ${plural(count - segments.length, "segment", "segments")} more, none of them larger`));
     for (const [, draw] of rows) draw();
   }
 
