@@ -33,6 +33,11 @@ const PROGRAMS: &[Expected] = &[
     ("clean_transformer_amp", &[]),
     ("clean_truncated_state", &[]),
     ("clean_warmup", &[]),
+    ("ok_beam", &[]),
+    ("ok_lbfgs", &[]),
+    ("ok_resnet", &[]),
+    // Buffers of 12 MiB are segments of their own: what was freed is cache, and the later ones would not have fitted anywhere.
+    ("checkerboard", &[]),
     // Nothing stays, but lengths that grow leave segments that the next length cannot use.
     ("clean_curriculum", &[(OversizedCache, "sizes that change", "loss = (head(out) - x)")]),
     ("expandable_segments", &[]),
@@ -67,6 +72,12 @@ const PROGRAMS: &[Expected] = &[
     ("leak_scheduler_per_epoch", &[(Leak, "optimizer state", "optimizer.step()")]),
     ("leak_sessions", &[(Leak, "values are kept", "self.project(tokens)")]),
     ("leak_tracebacks", &[(Leak, "graph is kept alive by results", "hidden.softmax(")]),
+    ("crops_kept", &[(Leak, "slices that keep the whole storage", "return torch.rand(")]),
+    ("ema_states", &[(Leak, "values are kept", "ema = {k: 0.9 * ema[k]")]),
+    ("embeddings_gpu", &[(Leak, "graph is kept alive by results", "return net(batch)")]),
+    ("gru_chain", &[(Leak, "graph is kept alive by a state", "h = cell(x, h)")]),
+    ("running_total", &[(Leak, "graph is kept alive by a loss", "loss = (net(x) - x)")]),
+    ("saliency", &[(Leak, "inputs keep their gradients", "requires_grad=True")]),
     ("fragmented_lengths", &[(PinnedSegment, "small live blocks", "kept.append(torch.empty(")]),
     (
         "fragmented_contexts",
@@ -104,6 +115,7 @@ const PROGRAMS: &[Expected] = &[
         ],
     ),
     ("oversized_cache", &[(OversizedCache, "early peak", "loss = net(x)")]),
+    ("spike_cache", &[(OversizedCache, "early peak", "net(torch.randn(60000")]),
     ("churn_empty_cache", &[(Churn, "driver", "y = net(x).relu()")]),
 ];
 
@@ -193,6 +205,7 @@ fn bytes_per_step_are_those_of_the_program() {
     // What each step keeps, from the shapes in the programs, four bytes a number.
     for (name, per_step) in [
         ("leak_slices", 4 * 512 * 2048),
+        ("crops_kept", 4 * 3 * 1024 * 1024),
         ("leak_hook", 4 * 512 * 1024),
         ("leak_cache", 4 * 64 * 16 * 512),
         // The images and their gradients.

@@ -21,6 +21,8 @@ pub struct Growth {
     pub bytes_by_step: Vec<u64>,
     /// The position at which all this is counted: the end of the last whole step.
     pub position: u32,
+    /// Whether the steps let nothing go, as in a loop that fills a list.
+    pub only_keeps: bool,
 }
 
 /// One stack that leaves something behind.
@@ -69,8 +71,7 @@ fn median(mut values: Vec<u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// What the steps leave behind; nothing if they are too few, or if they only keep and drop nothing, as a loop does that fills a
-/// list on purpose.
+/// What the steps leave behind; nothing if they are too few.
 pub fn growth(lives: &Lives, steps: &Steps) -> Option<Growth> {
     let count = steps.count();
     // The first step sets things up, and what the last two hold may be let go in the next.
@@ -105,9 +106,7 @@ pub fn growth(lives: &Lives, steps: &Steps) -> Option<Growth> {
             *last = step as u32;
         }
     }
-    if drops[1..=judged].iter().filter(|drops| **drops).count() * 2 < judged {
-        return None;
-    }
+    let only_keeps = drops[1..=judged].iter().filter(|drops| **drops).count() * 2 < judged;
     let enough = |grown: &Grown, first: u32, last: u32| {
         let most = f64::from(grown.steps) >= (SHARE * judged as f64).max(2.0);
         // Every tenth step, say: rarer, but from early on to the end.
@@ -124,7 +123,7 @@ pub fn growth(lives: &Lives, steps: &Steps) -> Option<Growth> {
         return None;
     }
     stacks.sort_by_key(|grown| (std::cmp::Reverse(grown.bytes), grown.stack));
-    Some(collect(lives, steps, stacks, judged, end))
+    Some(Growth { only_keeps, ..collect(lives, steps, stacks, judged, end) })
 }
 
 /// The lives of the stacks that grow, and what each step left of them. What the first step alone asks for (a library's
@@ -133,7 +132,7 @@ fn collect(lives: &Lives, steps: &Steps, stacks: Vec<Grown>, judged: usize, end:
     let growing: HashSet<StackId> = stacks.iter().map(|g| g.stack).collect();
     let mut again: HashSet<(StackId, u64)> = HashSet::new();
     let mut growth =
-        Growth { stacks, lives: Vec::new(), bytes_by_step: vec![0; judged], position: end };
+        Growth { stacks, bytes_by_step: vec![0; judged], position: end, ..Growth::default() };
     let mut step = 0;
     for life in 0..lives.in_trace {
         let born = lives.born[life];

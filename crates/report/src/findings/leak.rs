@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::filling;
 use super::graph::{self, Holder};
 use super::words::{counted, size, total};
 use super::{Case, Finding, FindingKind};
 use crate::analysis::code::{Code, CodeOf};
-use crate::analysis::{Growth, Phase, SiteId, Sites, growth};
+use crate::analysis::{Growth, Phase, SiteId, Sites, Steps, growth};
 use crate::kind::Kind;
 use crate::stacks::{Frame, StackId};
 
@@ -22,21 +23,23 @@ const STATES_PER_PARAMETER: u32 = 3;
 /// What the steps of a device leave behind, if it is enough to matter.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let lives = &case.device.lives;
-    let matters = |growth: &Growth| {
+    let matters = |growth: &Growth, steps: &Steps| {
         growth.bytes_per_step() >= TOLERATED_PER_STEP
             && growth.total(lives).0 >= lives.peak.bytes / TOLERATED_SHARE
             && !is_first_state(case, growth)
+            && (!growth.only_keeps || filling::piles_up(case, growth, steps))
     };
-    let grown: Vec<(Growth, usize)> = case
+    let grown: Vec<(Growth, &Steps)> = case
         .device
         .steps
         .iter()
-        .filter_map(|steps| growth(lives, steps).map(|growth| (growth, steps.count())))
-        .filter(|(growth, _)| matters(growth))
+        .filter_map(|steps| growth(lives, steps).map(|growth| (growth, steps)))
+        .filter(|(growth, steps)| matters(growth, steps))
         .collect();
-    // Steps that each leave something are the leak's own; epochs show as steps of which few do.
-    let best = grown.iter().find(|(growth, _)| !growth.is_rare()).or(grown.first());
-    best.map(|(growth, steps)| explain(case, growth, *steps)).into_iter().collect()
+    // Steps that each leave something are the leak's own; epochs show as steps of which few do. Least telling is a loop that
+    // does nothing else.
+    let best = grown.iter().min_by_key(|(growth, _)| (growth.only_keeps, growth.is_rare()));
+    best.map(|(growth, steps)| explain(case, growth, steps.count())).into_iter().collect()
 }
 
 /// Whether what grows is the state that an optimizer makes when it first meets a parameter: no more tensors of any size than
@@ -76,6 +79,10 @@ fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
         cause.what += &format!(
             " That line runs from elsewhere too; what stays comes from the call at {place}."
         );
+    }
+    if growth.only_keeps {
+        cause.what += " Up to the end of the trace no turn of that loop frees anything. If it is meant to \
+                       hold all of this (a data set loaded ahead), this is what it costs, and no mistake.";
     }
     let per_step = growth.bytes_per_step();
     let leaves = match growth.is_rare() {

@@ -3,6 +3,7 @@
 
 mod cache;
 mod churn;
+mod filling;
 mod fragmentation;
 mod graph;
 mod leak;
