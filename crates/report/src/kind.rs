@@ -19,6 +19,8 @@ pub enum Kind {
     Input,
     /// What lives within one phase of a step.
     Temporary,
+    /// What a library works in, once for each thread and stream.
+    Workspace,
     /// Not known.
     #[default]
     Unknown,
@@ -26,17 +28,18 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of reports and of stacked drawings.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Parameter,
         Kind::Gradient,
         Kind::OptimizerState,
         Kind::Activation,
         Kind::Input,
         Kind::Temporary,
+        Kind::Workspace,
         Kind::Unknown,
     ];
 
-    /// The word in files, as PyTorch's profiler and viewer spell it.
+    /// The word in files, as PyTorch's profiler and viewer spell it; they have none for workspaces.
     pub fn category(self) -> &'static str {
         match self {
             Kind::Parameter => "parameter",
@@ -45,6 +48,7 @@ impl Kind {
             Kind::Activation => "activation",
             Kind::Input => "input",
             Kind::Temporary => "temporary",
+            Kind::Workspace => "workspace",
             Kind::Unknown => "unknown",
         }
     }

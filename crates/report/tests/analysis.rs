@@ -57,7 +57,8 @@ fn kinds_of_clean_training_are_told_apart() {
     assert_eq!(bytes(Kind::Parameter), parameters);
     assert_eq!(bytes(Kind::OptimizerState), 2 * parameters, "Adam keeps two of each");
     // Two workspaces of the matrix library, one a thread.
-    assert_eq!(bytes(Kind::Unknown), 2 * 33_554_432);
+    assert_eq!(bytes(Kind::Workspace), 2 * 33_554_432);
+    assert_eq!(bytes(Kind::Unknown), 0);
 }
 
 #[test]

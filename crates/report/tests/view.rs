@@ -11,6 +11,8 @@ use plimsoll_report::{Action, Event, FindingKind, Kind, LiveSet, Report, Snapsho
 use support::samples;
 use support::scenes::{Dice, for_each_device};
 
+const KINDS: usize = Kind::ALL.len();
+
 /// Windows of every width, aligned and not, with few and with many columns.
 fn spans(last: u32) -> Vec<(u32, u32, u32)> {
     let mut dice = Dice(9);
@@ -37,8 +39,8 @@ fn columns_hold_the_highest_and_the_lowest_state_of_their_positions() {
             changes.entry(lives.born[life]).or_default().push((kind, bytes));
             changes.entry(lives.died[life]).or_default().push((kind, -bytes));
         }
-        let mut now = [0i64; 7];
-        let states: Vec<[i64; 7]> = (0..=last)
+        let mut now = [0i64; KINDS];
+        let states: Vec<[i64; KINDS]> = (0..=last)
             .map(|position| {
                 for (kind, bytes) in changes.get(&position).into_iter().flatten() {
                     now[*kind] += bytes;
@@ -61,7 +63,7 @@ fn columns_hold_the_highest_and_the_lowest_state_of_their_positions() {
                 assert_eq!(total(at), highest, "{from}..{to} in {columns}, column {column}");
                 assert_eq!(answer.low[column] as i64, (start..end).map(total).min().unwrap());
                 let parts: Vec<i64> =
-                    answer.parts[column * 7..][..7].iter().map(|p| *p as i64).collect();
+                    answer.parts[column * KINDS..][..KINDS].iter().map(|p| *p as i64).collect();
                 assert_eq!(parts, states[at]);
             }
         }

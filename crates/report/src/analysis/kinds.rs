@@ -9,7 +9,8 @@
 //! a model, a line     into the next backward, or across steps        activation
 //! a line              the same, before any model ran in that step    input
 //! any of these        less                                           temporary
-//! a model, backward   once, in the first step only, and stays        unknown (a library's workspace)
+//! a model, backward   once, in the first step only, and stays        workspace of a library
+//! a line              once, the size of one, beside a result, stays  workspace
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -41,7 +42,7 @@ pub(super) fn infer(
             continue;
         }
         let kind = match lives.born[life] {
-            0 if WORKSPACE_BYTES.contains(&lives.bytes[life]) => Kind::Unknown,
+            0 if WORKSPACE_BYTES.contains(&lives.bytes[life]) => Kind::Workspace,
             0 => before_the_trace(phases.get(lives.stack[life]), lives.stack[life]),
             _ => in_the_trace(lives, life, phases, steps, &moments, &once),
         };
@@ -83,7 +84,8 @@ fn in_the_trace(
             stays(Kind::OptimizerState, Moments::after(&moments.optimizer_ends, born))
         }
         Phase::Build => Kind::Parameter,
-        Phase::Backward | Phase::Model if once.is_workspace(lives, life) => Kind::Unknown,
+        Phase::Backward | Phase::Model if once.is_workspace(lives, life) => Kind::Workspace,
+        Phase::Program if once.is_workspace_of_a_line(lives, life) => Kind::Workspace,
         Phase::Backward => stays(Kind::Gradient, Moments::after(&moments.backward_ends, born)),
         Phase::Model | Phase::Program => {
             let next = Moments::after(&moments.backward_starts, born);
@@ -140,8 +142,20 @@ impl Once {
             Some(second) => lives.born[life] < second,
             None => WORKSPACE_BYTES.contains(&lives.bytes[life]),
         };
-        early
-            && lives.died[life] == ALIVE
+        early && self.stays_alone(lives, life)
+    }
+
+    /// Of a program's own line only the size tells, and that the same line asked for its result just before or after: a tensor
+    /// that was made once to stay has a line for itself.
+    fn is_workspace_of_a_line(&self, lives: &Lives, life: usize) -> bool {
+        let beside = [life.checked_sub(1), Some(life + 1)].into_iter().flatten();
+        WORKSPACE_BYTES.contains(&lives.bytes[life])
+            && self.stays_alone(lives, life)
+            && beside.filter(|l| *l < lives.in_trace).any(|l| lives.stack[l] == lives.stack[life])
+    }
+
+    fn stays_alone(&self, lives: &Lives, life: usize) -> bool {
+        lives.died[life] == ALIVE
             && !self.parameter_bytes.contains(&lives.bytes[life])
             && self.counts.get(&(lives.stack[life], lives.bytes[life])) == Some(&1)
     }

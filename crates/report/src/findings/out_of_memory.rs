@@ -249,7 +249,7 @@ fn remedy(kind: Kind, failure: &Failure, amount: Amount) -> String {
                 "Free gradients early (`zero_grad(set_to_none=True)`, an optimizer step in backward), or \
                  shard them."
             }
-            Kind::Temporary | Kind::Unknown => {
+            Kind::Temporary | Kind::Workspace | Kind::Unknown => {
                 "Look at the lines above: split the work into smaller parts, or let go of what is no \
                  longer needed before this line."
             }

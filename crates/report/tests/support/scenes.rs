@@ -55,7 +55,7 @@ fn made(events: usize, seed: u64) -> Snapshot {
             next += size.next_multiple_of(512);
             (Action::Alloc, live[live.len() - 1].0, size)
         };
-        let kind = Kind::ALL[dice.below(7) as usize];
+        let kind = Kind::ALL[dice.below(8) as usize];
         let time_us = row as u64 * 3;
         snapshot.events.push(Event { action, addr, size, stream: 0, time_us, stack, kind });
     }
