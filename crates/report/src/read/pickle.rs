@@ -186,6 +186,27 @@ impl Machine<'_> {
                 let at = self.u32()?;
                 self.put(at as usize)
             }
+            op::POP => match self.heap.marks.last() == Some(&self.heap.stack.len()) {
+                true => self.heap.close().map(|_| ()),
+                false => self.heap.pop().map(|_| ()),
+            },
+            op::POP_MARK => {
+                let start = self.heap.close()?;
+                self.heap.stack.truncate(start);
+                Ok(())
+            }
+            op::DUP => {
+                let value = self.heap.pop()?;
+                self.heap.push(value)?;
+                self.heap.push(value)
+            }
+            _ => self.written_out(opcode),
+        }
+    }
+
+    /// Opcodes whose argument is a line of text: protocol 0.
+    fn written_out(&mut self, opcode: u8) -> Result<(), Fault> {
+        match opcode {
             op::PUT => {
                 let at = text_form::index(self.line()?)?;
                 self.put(at)
@@ -209,20 +230,6 @@ impl Machine<'_> {
             op::STRING => {
                 let text = text_form::quoted(self.line()?)?;
                 self.push_text(&text)
-            }
-            op::POP => match self.heap.marks.last() == Some(&self.heap.stack.len()) {
-                true => self.heap.close().map(|_| ()),
-                false => self.heap.pop().map(|_| ()),
-            },
-            op::POP_MARK => {
-                let start = self.heap.close()?;
-                self.heap.stack.truncate(start);
-                Ok(())
-            }
-            op::DUP => {
-                let value = self.heap.pop()?;
-                self.heap.push(value)?;
-                self.heap.push(value)
             }
             _ => Err("this is not data; snapshots hold only data, and nothing here is run".into()),
         }
