@@ -34,7 +34,11 @@ const PROGRAMS: &[Expected] = &[
     ("clean_truncated_state", &[]),
     ("clean_warmup", &[]),
     ("ok_beam", &[]),
+    ("ok_amp", &[]),
+    ("ok_checkpoint", &[]),
+    ("ok_ema", &[]),
     ("ok_lbfgs", &[]),
+    ("ok_replay", &[]),
     ("ok_resnet", &[]),
     // Buffers of 12 MiB are segments of their own: what was freed is cache, and the later ones would not have fitted anywhere.
     ("checkerboard", &[]),
@@ -73,11 +77,24 @@ const PROGRAMS: &[Expected] = &[
     ("leak_sessions", &[(Leak, "values are kept", "self.project(tokens)")]),
     ("leak_tracebacks", &[(Leak, "graph is kept alive by results", "hidden.softmax(")]),
     ("crops_kept", &[(Leak, "slices that keep the whole storage", "return torch.rand(")]),
+    ("failed_batches", &[(Leak, "graph is kept alive by a loss", "loss = F.cross_entropy(")]),
+    ("hook_store", &[(Leak, "values are kept", "x = self.body(x)")]),
+    ("lru_bias", &[(Leak, "values are kept", "bias = torch.zeros(")]),
+    ("metrics_entropy", &[(Leak, "graph is kept alive by a loss", "entropy = -(probs")]),
+    ("rmt_memory", &[(Leak, "graph is kept alive by results", "logits, memory = model(")]),
     ("ema_states", &[(Leak, "values are kept", "ema = {k: 0.9 * ema[k]")]),
     ("embeddings_gpu", &[(Leak, "graph is kept alive by results", "return net(batch)")]),
     ("gru_chain", &[(Leak, "graph is kept alive by a state", "h = cell(x, h)")]),
     ("running_total", &[(Leak, "graph is kept alive by a loss", "loss = (net(x) - x)")]),
     ("saliency", &[(Leak, "inputs keep their gradients", "requires_grad=True")]),
+    ("frag_lengths", &[(Fragmentation, "that nothing fits into", "bank.append(")]),
+    (
+        "frag_shards",
+        &[
+            (Fragmentation, "in pieces", "tables.append("),
+            (PinnedSegment, "small live blocks", "tables.append("),
+        ],
+    ),
     ("fragmented_lengths", &[(PinnedSegment, "small live blocks", "kept.append(torch.empty(")]),
     (
         "fragmented_contexts",
@@ -103,6 +120,8 @@ const PROGRAMS: &[Expected] = &[
             (Leak, "graph is kept alive by a loss", "loss = (net(x) ** 2)"),
         ],
     ),
+    ("oom_adam_state", &[(OutOfMemory, "optimizer state memory fills", "            opt.step()")]),
+    ("oom_eval_grad", &[(OutOfMemory, "activation memory fills", "logits = net(image)")]),
     ("oom_curriculum", &[(OutOfMemory, "activation", "loss = layer(x)")]),
     ("fragmented", &[(Fragmentation, "in pieces", "keep.append(")]),
     ("oom_batch", &[(OutOfMemory, "activation", "torch.relu(layer(x))")]),
@@ -116,6 +135,7 @@ const PROGRAMS: &[Expected] = &[
     ),
     ("oversized_cache", &[(OversizedCache, "early peak", "loss = net(x)")]),
     ("spike_cache", &[(OversizedCache, "early peak", "net(torch.randn(60000")]),
+    ("churn_empty", &[(Churn, "driver", "x = F.relu(self.middle(x))")]),
     ("churn_empty_cache", &[(Churn, "driver", "y = net(x).relu()")]),
 ];
 

@@ -9,6 +9,8 @@ use crate::stacks::StackId;
 
 /// The share of steps that must leave something behind.
 const SHARE: f64 = 0.6;
+/// Where fewer steps than this share leave something, it does not come with every step.
+const EVERY: f64 = 0.75;
 
 /// What one trace leaves behind, cut into steps in one way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub struct Grown {
 }
 
 impl Growth {
-    /// Bytes that a step leaves behind: the median, or where most steps leave nothing, the mean.
+    /// Bytes that a step leaves behind: the median, or where many steps leave nothing, the mean.
     pub fn bytes_per_step(&self) -> u64 {
         if !self.is_rare() {
             return median(self.bytes_by_step.clone());
@@ -48,9 +50,10 @@ impl Growth {
         all / self.bytes_by_step.len().max(1) as u64
     }
 
-    /// Whether most steps leave nothing: what grows comes with every epoch, say.
+    /// Whether many steps leave nothing: what grows comes with every epoch, say, or with steps that fail.
     pub fn is_rare(&self) -> bool {
-        median(self.bytes_by_step.clone()) == 0
+        let some = self.bytes_by_step.iter().filter(|bytes| **bytes > 0).count();
+        (some as f64) < EVERY * self.bytes_by_step.len() as f64
     }
 
     /// How many steps leave something, and the median of what those do.
@@ -119,11 +122,30 @@ pub fn growth(lives: &Lives, steps: &Steps) -> Option<Growth> {
         .filter(|(grown, last, first)| enough(grown, *first, *last))
         .map(|(grown, ..)| grown)
         .collect();
+    let lately = exchanged(lives, steps, count / 2);
+    stacks.retain(|grown| lately.get(&grown.stack).is_some_and(|(gone, new)| *gone <= new / 2));
     if stacks.is_empty() {
         return None;
     }
     stacks.sort_by_key(|grown| (std::cmp::Reverse(grown.bytes), grown.stack));
     Some(Growth { only_keeps, ..collect(lives, steps, stacks, judged, end) })
+}
+
+/// What each stack held over a whole step before the one numbered `step` and has let go since, and what it holds since. A buffer
+/// that is full lets an old entry go for each new one: every step leaves something, and nothing grows.
+fn exchanged(lives: &Lives, steps: &Steps, step: usize) -> HashMap<StackId, (u64, u64)> {
+    let (before, after) = (steps.bounds[step], steps.bounds[steps.count()]);
+    let mut held: HashMap<StackId, (u64, u64)> = HashMap::new();
+    for life in 0..lives.len() {
+        let (was, is) = (lives.is_alive(life, before), lives.is_alive(life, after));
+        let in_flight = was && lives.born[life] > steps.bounds[step - 1];
+        if was != is && !in_flight {
+            let (gone, new) = held.entry(lives.stack[life]).or_default();
+            let side = if was { gone } else { new };
+            *side = side.saturating_add(lives.bytes[life]);
+        }
+    }
+    held
 }
 
 /// The lives of the stacks that grow, and what each step left of them. What the first step alone asks for (a library's

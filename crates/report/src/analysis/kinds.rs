@@ -88,7 +88,8 @@ fn in_the_trace(
         Phase::Program if once.is_workspace_of_a_line(lives, life) => Kind::Workspace,
         Phase::Backward => stays(Kind::Gradient, Moments::after(&moments.backward_ends, born)),
         Phase::Model | Phase::Program => {
-            let next = Moments::after(&moments.backward_starts, born);
+            // What forward held when memory ran out it held for backward, even if the failure then freed it.
+            let next = Moments::after(&moments.forward_ends, born);
             let kind = match phases.get(stack) {
                 Phase::Program if moments.no_model_yet(steps, born) => Kind::Input,
                 _ => Kind::Activation,
@@ -164,7 +165,8 @@ impl Once {
 /// Positions at which phases begin and end, in order.
 #[derive(Default)]
 struct Moments {
-    backward_starts: Vec<u32>,
+    /// Where a backward starts, or an allocation fails.
+    forward_ends: Vec<u32>,
     backward_ends: Vec<u32>,
     optimizer_ends: Vec<u32>,
     /// Where a model begins to run.
@@ -177,11 +179,16 @@ impl Moments {
         let mut last = Phase::Unknown;
         for (index, row) in lives.rows.clone().enumerate() {
             // Frees of another thread come in between; only what is asked for tells the phase.
-            if snapshot.events.action[row] != Action::Alloc {
-                continue;
+            let at = index as u32;
+            match snapshot.events.action[row] {
+                Action::Alloc => {}
+                Action::Oom => {
+                    moments.forward_ends.push(at);
+                    continue;
+                }
+                _ => continue,
             }
             let now = phases.get(snapshot.events.stack[row]);
-            let at = index as u32;
             if now != last {
                 match last {
                     Phase::Backward => moments.backward_ends.push(at),
@@ -189,7 +196,7 @@ impl Moments {
                     _ => {}
                 }
                 match now {
-                    Phase::Backward => moments.backward_starts.push(at),
+                    Phase::Backward => moments.forward_ends.push(at),
                     Phase::Model => moments.model_starts.push(at),
                     _ => {}
                 }

@@ -1,11 +1,12 @@
 //! Churn: the same memory given back and asked for again at once. Blocks from the cache cost little, so they count only in long
 //! runs; segments from the driver cost a synchronisation each.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::words::{counted, size};
 use super::{Case, Finding, FindingKind};
-use crate::analysis::SiteId;
+use crate::analysis::{SiteId, Sites};
 use crate::events::Action;
 
 /// Segments of one size that come and go this often are churn.
@@ -43,7 +44,12 @@ fn segments(case: &Case<'_>) -> Option<Finding> {
             _ => {}
         }
     }
-    let site = again.into_iter().max_by_key(|(site, (n, b))| (*b, *n, std::cmp::Reverse(*site)))?.0;
+    // A line to look at, if any of the program's own is among them.
+    let known = |site: &SiteId| *site != Sites::NOWHERE;
+    let most = again.iter().max_by_key(|(site, (n, b))| (known(site), *b, *n, Reverse(**site)));
+    let site = *most?.0;
+    let whose =
+        if again.contains_key(&Sites::NOWHERE) && known(&site) { " in the program" } else { "" };
     (count >= SEGMENTS).then(|| Finding {
         kind: FindingKind::Churn,
         cause: "segments go back to the driver and are asked for again".to_string(),
@@ -54,7 +60,7 @@ fn segments(case: &Case<'_>) -> Option<Finding> {
         site,
         message: format!(
             "{} the driver was asked for a segment of a size that had just gone back to it, {} in all, the \
-             most at {}. Each time the device is synchronised.",
+             most{whose} at {}. Each time the device is synchronised.",
             counted(count, "time"),
             size(bytes),
             case.line(site),

@@ -1,7 +1,8 @@
-//! Fragmentation: memory that is free but in pieces, at the moment when the most was reserved; and segments that a few live
-//! bytes keep from going back, at the end. A wholly free segment is cache (`cache.rs`), and holes that each step fills again are
-//! no loss.
+//! Fragmentation: memory that is free but in pieces, at the moment when the most was reserved; and segments that live blocks keep
+//! although a good part of them lies idle, at the end. A wholly free segment is cache (`cache.rs`), and holes that each step
+//! fills again are no loss.
 
+use super::idle::{Touched, lately};
 use super::words::{counted, percent, size, total};
 use super::{Case, Finding, FindingKind};
 use crate::analysis::{PlacedSegment, SiteId, Sites, placement};
@@ -9,13 +10,17 @@ use crate::events::Action;
 
 /// Below this, free pieces are part of normal work.
 const TOLERATED_BYTES: u64 = 24 << 20;
-/// Below this, nearly empty segments are: a segment of the large pool has 20 MiB at least.
-const TOLERATED_PINNED_BYTES: u64 = 64 << 20;
+/// Below this, idle parts of segments are: a segment of the large pool has 20 MiB at least.
+const TOLERATED_IDLE_BYTES: u64 = 64 << 20;
 /// Pieces must be this share of what is reserved, in percent.
 const TOLERATED_PERCENT: u64 = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    in_pieces(case).into_iter().chain(pinned(case)).collect()
+    let mut found: Vec<Finding> = in_pieces(case).into_iter().collect();
+    // Where both are fragmentation, they are the same pieces.
+    let idle = kept_idle(case).filter(|idle| found.iter().all(|other| other.kind != idle.kind));
+    found.extend(idle);
+    found
 }
 
 /// Free pieces when the allocator last had to ask the driver for more.
@@ -91,40 +96,52 @@ fn forced_segments(case: &Case<'_>, until: u32) -> u64 {
     forced
 }
 
-/// Segments that are nearly empty at the end, kept by a few bytes, and not filled again lately.
-fn pinned(case: &Case<'_>) -> Option<Finding> {
+/// Segments in use of which a good part lies idle at the end: nothing lately fitted into what the live blocks leave.
+fn kept_idle(case: &Case<'_>) -> Option<Finding> {
     let (device, lives) = (case.device.device, &case.device.lives);
     let last = lives.last_position();
     let placed = placement(case.snapshot, device, lives, last);
-    let reserved = total(placed.iter().map(PlacedSegment::total_bytes));
-    let pinned: Vec<&PlacedSegment> = placed
-        .iter()
-        .filter(|s| {
-            !s.is_empty() && s.total_bytes() > (2 << 20) && s.used_bytes <= s.total_bytes() / 4
-        })
-        .collect();
-    let free = total(pinned.iter().map(|segment| segment.free_bytes()));
-    let cold = super::cache::cold_bytes(case, reserved);
-    let matters = free >= TOLERATED_PINNED_BYTES && percent(free, reserved) >= TOLERATED_PERCENT;
-    if !matters || cold < free / 2 || pinned.len() < 2 {
+    let used: Vec<&PlacedSegment> = placed.iter().filter(|segment| !segment.is_empty()).collect();
+    // The exact count takes time and memory; most traces are told from this one.
+    if total(used.iter().map(|segment| segment.free_bytes())) < TOLERATED_IDLE_BYTES {
         return None;
     }
-    let live = total(pinned.iter().map(|segment| segment.used_bytes));
-    let site = keeper(case, pinned.iter().copied());
+    let touched = Touched::since(lives, lately(case));
+    let kept: Vec<(&PlacedSegment, u64)> = used
+        .iter()
+        .map(|segment| (*segment, touched.unused_bytes(segment)))
+        .filter(|(segment, idle)| {
+            segment.total_bytes() > (2 << 20) && *idle >= segment.total_bytes() / 3
+        })
+        .collect();
+    let idle = total(kept.iter().map(|(_, idle)| *idle));
+    let in_use = total(used.iter().map(|segment| segment.total_bytes()));
+    if idle < TOLERATED_IDLE_BYTES || percent(idle, in_use) < TOLERATED_PERCENT || kept.len() < 2 {
+        return None;
+    }
+    let live = total(kept.iter().map(|(segment, _)| segment.used_bytes));
+    let site = keeper(case, kept.iter().map(|(segment, _)| *segment));
+    let (kind, cause) = match live <= idle / 3 {
+        true => (FindingKind::PinnedSegment, "small live blocks keep large segments"),
+        false => (
+            FindingKind::Fragmentation,
+            "live blocks leave parts of segments that nothing fits into",
+        ),
+    };
     Some(Finding {
-        kind: FindingKind::PinnedSegment,
-        cause: "small live blocks keep large segments".to_string(),
+        kind,
+        cause: cause.to_string(),
         device,
-        bytes: free,
-        count: pinned.len() as u64,
+        bytes: idle,
+        count: kept.len() as u64,
         bytes_per_step: None,
         site,
         message: format!(
-            "{} hold {} live bytes only and cannot go back to the driver: {} in them are free. The blocks \
-             that keep them were made at {}.",
-            counted(pinned.len() as u64, "segment"),
+            "{} hold {} live bytes only and cannot go back to the driver: {} in them lie idle, and nothing \
+             lately fitted into them. The blocks that keep them were made at {}.",
+            counted(kept.len() as u64, "segment"),
             size(live),
-            size(free),
+            size(idle),
             case.line(site),
         ),
         advice: "Make those long-lived tensors before the large short-lived ones, or clone them after the \

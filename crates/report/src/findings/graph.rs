@@ -2,15 +2,19 @@
 //! saved them for backward. What was made last in a step is what is being held: a loss, an output, or a state that the next
 //! step starts from.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Case;
 use super::leak::Cause;
 use super::words::counted;
 use crate::analysis::code::{Code, CodeOf};
-use crate::analysis::{Growth, Phase, SiteId, Steps};
+use crate::analysis::{ALIVE, Growth, Phase, SiteId, Steps};
+use crate::kind::Kind;
 use crate::stacks::StackId;
 
+/// Lines that are named beside the first.
+const MOST_LINES: usize = 3;
 /// A loss is a number or two.
 const SCALAR_BYTES: u64 = 16;
 
@@ -40,11 +44,15 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     // program that learns.
     let lives = &case.device.lives;
     let learns = || lives.stack.iter().any(|s| case.lines.phases.get(*s) == Phase::Backward);
-    let is_graph = different >= 2 && (in_model || per_step >= 3 && learns());
+    let (head, bytes) = head(case, growth);
+    let is_graph = different >= 2
+        && match in_model {
+            true => bytes <= SCALAR_BYTES || !backward_frees_the_rest(case, growth),
+            false => per_step >= 3 && learns(),
+        };
     if !is_graph {
         return Holder::Nothing;
     }
-    let (head, bytes) = head(case, growth);
     if backward_lengthens(case, growth) || is_recurrent(case, head) {
         Holder::State
     } else if bytes <= SCALAR_BYTES || ends_in_scalar(case, growth) {
@@ -52,6 +60,22 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     } else {
         Holder::Output
     }
+}
+
+/// Whether backward lets go of more results of the model than stay: then the graph is gone, and what stays was kept for itself,
+/// by a cache or a hook.
+fn backward_frees_the_rest(case: &Case<'_>, growth: &Growth) -> bool {
+    let lives = &case.device.lives;
+    let in_model = |stack: &StackId| case.lines.phases.get(*stack) == Phase::Model;
+    let kept: HashSet<StackId> = growth.stacks.iter().map(|g| g.stack).filter(in_model).collect();
+    let saved = (0..lives.in_trace).filter(|life| lives.kind[*life] == Kind::Activation);
+    let freed: HashSet<StackId> = saved
+        .filter(|life| lives.died[*life] != ALIVE)
+        .map(|life| lives.stack[life])
+        .filter(|stack| in_model(stack) && !kept.contains(stack))
+        .collect();
+    let learns = lives.stack.iter().any(|stack| case.lines.phases.get(*stack) == Phase::Backward);
+    learns && freed.len() > kept.len()
 }
 
 /// The steps by which the growth was judged.
@@ -104,21 +128,37 @@ fn backward_lengthens(case: &Case<'_>, growth: &Growth) -> bool {
 }
 
 /// Whether the last result of forward in most steps is a number: a loss, kept or added to a sum. Either way it outlives its
-/// step; a number that does not is part of some operation's work.
+/// step; a number that does not is part of some operation's work. If its line lets go of what it saved for backward, the number's
+/// graph is gone, and something else holds what stays.
 fn ends_in_scalar(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let Some(steps) = steps_of(case, growth) else { return false };
-    let mut last = vec![u64::MAX; steps.count()];
+    let kept: HashSet<u32> = growth.lives.iter().copied().collect();
+    let line = |life: usize| case.lines.sites.caller_of_stack(lives.stack[life]);
+    // By step: the last result that outlives it, and the line of the last large one that is let go later.
+    let mut last: Vec<Option<usize>> = vec![None; steps.count()];
+    let mut let_go: Vec<Option<SiteId>> = vec![None; steps.count()];
     for life in 0..lives.in_trace {
         let phase = case.lines.phases.get(lives.stack[life]);
         if matches!(phase, Phase::Model | Phase::Program)
             && let Some(step) = steps.of_position(lives.born[life] - 1)
             && lives.died[life] > steps.bounds[step + 1]
         {
-            last[step] = lives.bytes[life];
+            last[step] = Some(life);
+            if phase == Phase::Program
+                && lives.bytes[life] > SCALAR_BYTES
+                && !kept.contains(&(life as u32))
+            {
+                let_go[step] = Some(line(life));
+            }
         }
     }
-    last.iter().filter(|bytes| **bytes <= SCALAR_BYTES).count() * 2 > last.len()
+    let holds = |step: usize| {
+        last[step].is_some_and(|life| {
+            lives.bytes[life] <= SCALAR_BYTES && let_go[step] != Some(line(life))
+        })
+    };
+    (0..last.len()).filter(|step| holds(*step)).count() * 2 > last.len()
 }
 
 /// Whether a stack goes through a recurrent layer: what that returns is a state.
@@ -137,26 +177,44 @@ pub(super) fn is_hook(case: &Case<'_>, stack: StackId) -> bool {
     })
 }
 
+/// The other lines whose results stay, those that hold the most first: ` and at lines 14, 7 and 10`.
+fn other_lines(case: &Case<'_>, growth: &Growth, site: SiteId) -> String {
+    let mut bytes: BTreeMap<SiteId, u64> = BTreeMap::new();
+    for grown in &growth.stacks {
+        let other = case.lines.sites.of_stack(grown.stack);
+        if case.lines.phases.get(grown.stack) != Phase::Backward && other != site {
+            let sum = bytes.entry(other).or_default();
+            *sum = sum.saturating_add(grown.bytes);
+        }
+    }
+    let mut others: Vec<SiteId> = bytes.keys().copied().collect();
+    others.sort_by_key(|other| (Reverse(bytes[other]), *other));
+    let file = case.lines.sites.frame(site).file;
+    let mut names: Vec<String> = others
+        .iter()
+        .take(MOST_LINES)
+        .map(|other| match case.lines.sites.frame(*other) {
+            frame if frame.file == file => format!("line {}", frame.line),
+            frame => case.place(frame),
+        })
+        .collect();
+    if others.len() > MOST_LINES {
+        names.push(counted((others.len() - MOST_LINES) as u64, "other line"));
+    }
+    match names.pop() {
+        None => String::new(),
+        Some(only) if names.is_empty() => format!(" and at {only}"),
+        Some(last) => format!(" and at {} and {last}", names.join(", ")),
+    }
+}
+
 /// The cause in words.
 pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, holder: Holder) -> Cause {
     let (head, _) = head(case, growth);
     let site = case.lines.sites.caller_of_stack(head);
-    let mut others: Vec<SiteId> = growth
-        .stacks
-        .iter()
-        .filter(|g| case.lines.phases.get(g.stack) != Phase::Backward)
-        .map(|g| case.lines.sites.of_stack(g.stack))
-        .filter(|other| *other != site)
-        .collect();
-    others.sort_unstable();
-    others.dedup();
-    let lines = match others.first() {
-        None => String::new(),
-        Some(first) if others.len() == 1 => format!(" and at {}", case.line(*first)),
-        Some(_) => format!(" and at {}", counted(others.len() as u64, "other line")),
-    };
+    let lines = other_lines(case, growth, site);
     let line = case.line(site);
-    let (name, what, advice) = match holder {
+    let (name, mut what, advice) = match holder {
         Holder::Loss => (
             "a graph is kept alive by a loss that is kept",
             format!(
@@ -184,5 +242,9 @@ pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, holder: Holder) -> Caus
              `output.detach()` (`output.detach().cpu()` to free the device).",
         ),
     };
+    if growth.is_rare() {
+        what += " Not every step keeps its graph: look at what those do that keep it (an exception that is \
+                 kept holds the frames it went through).";
+    }
     Cause { name, site, what, advice }
 }

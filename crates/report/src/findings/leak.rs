@@ -209,6 +209,21 @@ fn gradients(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) -> Cause {
     }
 }
 
+/// Whether the model mostly goes on to other results after those of a stack.
+fn is_on_the_way(case: &Case<'_>, stack: StackId) -> bool {
+    let lives = &case.device.lives;
+    let sites = &case.lines.sites;
+    let caller = sites.caller_of_stack(stack);
+    let made = (0..lives.in_trace).filter(|life| lives.stack[*life] == stack);
+    let goes_on = |life: &usize| {
+        let next = lives.stack[..lives.in_trace].get(life + 1);
+        next.is_some_and(|next| {
+            case.lines.phases.get(*next) == Phase::Model && sites.caller_of_stack(*next) == caller
+        })
+    };
+    made.clone().filter(goes_on).count() * 2 > made.count()
+}
+
 /// One result of each step is kept, without what led to it.
 fn values(case: &Case<'_>, stack: StackId) -> Cause {
     let sites = &case.lines.sites;
@@ -222,12 +237,13 @@ fn values(case: &Case<'_>, stack: StackId) -> Cause {
                      remove the hook when it has done its work.",
         };
     }
-    let site = sites.caller_of_stack(stack);
-    let inner = sites.of_stack(stack);
-    let made = match inner == site {
-        true => case.line(site),
-        false => format!("{} (called from {})", case.line(inner), case.line(site)),
+    let (inner, caller) = (sites.of_stack(stack), sites.caller_of_stack(stack));
+    let made = match inner == caller {
+        true => case.line(inner),
+        false => format!("{} (called from {})", case.line(inner), case.line(caller)),
     };
+    // What a model returns is kept by who called it; what it makes on the way, inside of it.
+    let site = if is_on_the_way(case, stack) { inner } else { caller };
     Cause {
         name: "values are kept, or slices that keep the whole storage",
         site,

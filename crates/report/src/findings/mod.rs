@@ -6,6 +6,7 @@ mod churn;
 mod filling;
 mod fragmentation;
 mod graph;
+mod idle;
 mod leak;
 mod out_of_memory;
 mod words;

@@ -7,6 +7,8 @@ use crate::events::Action;
 use crate::kind::Kind;
 use crate::stacks::StackId;
 
+/// Free pieces below this share of what is reserved, in percent, do not explain a failure.
+const FRAGMENTED_PERCENT: u64 = 10;
 /// Failures beyond this many are repetitions of the same.
 const MOST: usize = 3;
 
@@ -14,10 +16,30 @@ const MOST: usize = 3;
 pub(super) fn find(case: &Case<'_>, leaks: &[Finding]) -> Vec<Finding> {
     let lives = &case.device.lives;
     let actions = &case.snapshot.events.action[lives.rows.clone()];
-    let failed: Vec<usize> =
-        (0..actions.len()).filter(|index| actions[*index] == Action::Oom).collect();
+    let failed = failures(actions);
     let skipped = failed.len().saturating_sub(MOST);
     failed[skipped..].iter().map(|index| explain(case, *index as u32, leaks)).collect()
+}
+
+/// Where allocations failed. A library that is refused may ask again, for less: of failures between which nothing
+/// was made or let go, which are one, the last counts.
+fn failures(actions: &[Action]) -> Vec<usize> {
+    let mut failed: Vec<usize> = Vec::new();
+    let mut same = false;
+    for (index, action) in actions.iter().enumerate() {
+        match action {
+            Action::Oom => {
+                if same {
+                    failed.pop();
+                }
+                failed.push(index);
+                same = true;
+            }
+            Action::Alloc | Action::FreeRequested | Action::FreeCompleted => same = false,
+            _ => {}
+        }
+    }
+    failed
 }
 
 /// What is known about one failure.
@@ -55,6 +77,11 @@ impl Failure {
         self.free_in_pieces >= self.asked && self.largest_hole < self.asked
     }
 
+    /// Whether that is why it failed: a device that is full to the last pieces would have failed soon after.
+    fn is_fragmented(&self) -> bool {
+        self.is_in_pieces() && percent(self.free_in_pieces, self.reserved) >= FRAGMENTED_PERCENT
+    }
+
     /// The kind that holds the most.
     fn most(&self) -> (Kind, Amount) {
         let kinds = self.live.by_kind.iter();
@@ -82,7 +109,7 @@ impl Failure {
 fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
     let failure = Failure::at(case, position);
     let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
-    let pieces = failure.is_in_pieces();
+    let pieces = failure.is_fragmented();
     let alone = !pieces && failure.is_too_large_alone();
     // What earlier steps left is at fault whoever asks.
     let (kind, amount) = match leak {
@@ -193,11 +220,11 @@ fn fillers(case: &Case<'_>, failure: &Failure) -> String {
         })
         .collect();
     let inferred = if case.device.kinds_inferred { " (kinds are inferred)" } else { "" };
-    format!(
-        "The device was filled by {}{inferred}; the most by {}.",
-        kinds.join(", "),
-        sites.join("; ")
-    )
+    let held = match failure.is_too_large_alone() {
+        true => "Live were",
+        false => "The device was filled by",
+    };
+    format!("{held} {}{inferred}; the most by {}.", kinds.join(", "), sites.join("; "))
 }
 
 fn top_site(live: &LiveSet) -> crate::analysis::SiteId {
@@ -225,17 +252,21 @@ fn remedy(kind: Kind, failure: &Failure, amount: Amount) -> String {
         false => failure.device_free,
     });
     let about = match amount.bytes {
-        0 => format!("It lacked at most {}. ", size(missing)),
+        0 => format!("This request lacked at most {}. ", size(missing)),
         all => {
             let share = percent(missing, all).max(1);
-            format!("It lacked at most {} ({share} % of the {kind} memory). ", size(missing))
+            format!(
+                "This request lacked at most {} ({share} % of the {kind} memory). ",
+                size(missing)
+            )
         }
     };
     about
         + match kind {
             Kind::Activation => {
                 "Take a smaller batch and gather gradients over several, checkpoint the layers \
-                 (`torch.utils.checkpoint`), or run in bfloat16."
+                 (`torch.utils.checkpoint`), or run in bfloat16; where nothing is learned, run under \
+                 `torch.no_grad()`."
             }
             Kind::Input => "Take a smaller batch, or bring batches to the device one at a time.",
             Kind::OptimizerState => {
