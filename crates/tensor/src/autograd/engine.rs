@@ -2,7 +2,6 @@
 //! there. A queue and a table, never recursion; what a node saved is freed as soon as it ran.
 
 use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
@@ -10,6 +9,7 @@ use plimsoll_memory::{Phase, Site, enter_phase, with_site};
 use smallvec::SmallVec;
 
 use super::node::{Edge, Function, Node};
+use super::tasks::{Ready, Target, Task, Tasks, oldest_first};
 use super::{accumulate, hooks, mode, saved, views};
 use crate::Tensor;
 use crate::operation::{Backward, Grads};
@@ -140,12 +140,12 @@ pub fn grad(
 }
 
 /// A place in the graph: which node or leaf, and which output of it.
-type Key = (usize, u32);
+type Key = (Target, u32);
 
 fn key(edge: &Edge) -> Key {
     match edge {
-        Edge::Node(_, output) => (edge.key(), *output),
-        Edge::Leaf(_) => (edge.key(), 0),
+        Edge::Node(_, output) => (edge.target(), *output),
+        Edge::Leaf(_) => (edge.target(), 0),
     }
 }
 
@@ -210,65 +210,6 @@ enum Goal {
     },
 }
 
-/// A node or leaf that waits for gradients.
-struct Task {
-    /// Edges into it from nodes that have not run yet.
-    waits_for: u32,
-    /// Whether a wanted place lies at or behind it.
-    useful: bool,
-    queued: bool,
-    grads: SmallVec<[Option<Tensor>; 1]>,
-}
-
-/// Newest first; leaves before all nodes, so that a finished gradient is written and its memory settled at once.
-struct Ready(u64, Edge);
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Ready) -> bool {
-        self.0 == other.0
-    }
-}
-impl Eq for Ready {}
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Ready) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Ready {
-    fn cmp(&self, other: &Ready) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-
-impl Ready {
-    fn new(edge: Edge) -> Ready {
-        match &edge {
-            Edge::Node(node, _) => Ready(node.sequence, edge),
-            Edge::Leaf(_) => Ready(u64::MAX, edge),
-        }
-    }
-}
-
-/// Keys are addresses, which need mixing but no defence against crafted collisions.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_usize(usize::from(byte));
-        }
-    }
-    fn write_usize(&mut self, value: usize) {
-        self.0 = (self.0 ^ value as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
-    }
-}
-
-type Tasks = HashMap<usize, Task, BuildHasherDefault<AddressHasher>>;
-
 /// One call of backward.
 struct Run {
     goal: Goal,
@@ -300,7 +241,7 @@ impl Run {
         }
         for (edge, _) in roots {
             // A root that other roots lead to waits for them like any node; one given twice runs once.
-            if let Some(task) = self.tasks.get_mut(&edge.key())
+            if let Some(task) = self.tasks.get_mut(&edge.target())
                 && task.waits_for == 0
                 && !std::mem::replace(&mut task.queued, true)
             {
@@ -310,27 +251,30 @@ impl Run {
         Ok(())
     }
 
-    /// Visits every node behind the roots once; returns them so that each comes after those that lead to it.
+    /// Visits every node behind the roots once. Returns them if the goal needs them again; otherwise no second hold is kept on a
+    /// graph that may be large.
     fn discover<'a>(&mut self, roots: impl Iterator<Item = &'a Edge>) -> Vec<Edge> {
         let mut visited = Vec::new();
         let mut stack: Vec<Edge> = Vec::new();
         for edge in roots {
-            self.tasks.entry(edge.key()).or_insert_with(|| {
+            self.tasks.entry(edge.target()).or_insert_with(|| {
                 stack.push(edge.clone());
-                Task::new()
+                Task::default()
             });
         }
         while let Some(edge) = stack.pop() {
             if let Edge::Node(node, _) = &edge {
                 for next in node.edges.iter().flatten() {
-                    let task = self.tasks.entry(next.key()).or_insert_with(|| {
+                    let task = self.tasks.entry(next.target()).or_insert_with(|| {
                         stack.push(next.clone());
-                        Task::new()
+                        Task::default()
                     });
                     task.waits_for += 1;
                 }
             }
-            visited.push(edge);
+            if matches!(self.goal, Goal::Only { .. }) {
+                visited.push(edge);
+            }
         }
         visited
     }
@@ -349,21 +293,13 @@ impl Run {
             }
         }
         // Inputs of a node were recorded before it, so oldest first sees them before the node itself.
-        let mut nodes: Vec<&Arc<Node>> = visited
-            .iter()
-            .filter_map(|edge| match edge {
-                Edge::Node(node, _) => Some(node),
-                Edge::Leaf(_) => None,
-            })
-            .collect();
-        nodes.sort_unstable_by_key(|node| node.sequence);
-        for node in nodes {
+        for node in oldest_first(visited) {
             let leads = node
                 .edges
                 .iter()
                 .flatten()
-                .any(|next| self.tasks.get(&next.key()).is_some_and(|t| t.useful));
-            if leads && let Some(task) = self.tasks.get_mut(&Arc::as_ptr(node).addr()) {
+                .any(|next| self.tasks.get(&next.target()).is_some_and(|t| t.useful));
+            if leads && let Some(task) = self.tasks.get_mut(&Target::of(node)) {
                 task.useful = true;
             }
         }
@@ -373,7 +309,7 @@ impl Run {
     fn add(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
         let output = key(edge).1 as usize;
         let create_graph = self.create_graph;
-        let Some(task) = self.tasks.get_mut(&edge.key()) else { return Ok(()) };
+        let Some(task) = self.tasks.get_mut(&edge.target()) else { return Ok(()) };
         if task.grads.len() <= output {
             task.grads.resize(output + 1, None);
         }
@@ -387,7 +323,7 @@ impl Run {
 
     /// One of the edges into `edge`'s target is settled, with or without a gradient.
     fn settle(&mut self, edge: Edge) {
-        if let Some(task) = self.tasks.get_mut(&edge.key()) {
+        if let Some(task) = self.tasks.get_mut(&edge.target()) {
             task.waits_for -= 1;
             if task.waits_for == 0 {
                 task.queued = true;
@@ -399,14 +335,14 @@ impl Run {
     /// Runs everything that is ready until nothing is left.
     fn finish(mut self) -> Result<HashMap<Key, Tensor>> {
         let _phase = enter_phase(Phase::Backward);
-        while let Some(Ready(_, edge)) = self.ready.pop() {
-            let Some(task) = self.tasks.remove(&edge.key()) else { continue };
+        while let Some(Ready { edge, .. }) = self.ready.pop() {
+            let Some(task) = self.tasks.remove(&edge.target()) else { continue };
             let create_graph = self.create_graph;
             match edge {
                 Edge::Leaf(leaf) => {
                     let gradient = task.grads.into_iter().next().flatten();
                     let (Some(leaf), Some(gradient)) = (leaf.upgrade(), gradient) else { continue };
-                    let place = (leaf.id(), 0);
+                    let place = (Target::of_leaf(leaf.id()), 0);
                     let gradient =
                         mode::with_grad(create_graph, || hooks::run_on_leaf(&leaf, gradient))?;
                     match &self.goal {
@@ -426,14 +362,13 @@ impl Run {
 
     /// Runs one node and passes its results on.
     fn visit(&mut self, node: &Arc<Node>, task: Task) -> Result<()> {
-        let address = Arc::as_ptr(node).addr();
         let create_graph = self.create_graph;
         let grads = with_site(node.site, || {
             mode::with_grad(create_graph, || -> Result<Option<Grads>> {
                 let mut grads = run_hooks(node, task.grads)?;
                 if let Goal::Only { keys, capture: true } = &self.goal {
                     for (output, grad) in grads.iter().enumerate() {
-                        let place = (address, output as u32);
+                        let place = (Target::of(node), output as u32);
                         if let Some(grad) = grad.as_ref().filter(|_| keys.contains(&place)) {
                             self.captured.insert(place, grad.clone());
                         }
@@ -464,12 +399,6 @@ impl Run {
             self.settle(edge.clone());
         }
         Ok(())
-    }
-}
-
-impl Task {
-    fn new() -> Task {
-        Task { waits_for: 0, useful: false, queued: false, grads: SmallVec::new() }
     }
 }
 

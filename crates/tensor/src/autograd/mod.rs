@@ -1,8 +1,8 @@
 //! Autograd: recording what happened, keeping exactly what backward needs, and running it.
 //!
 //! The life of a gradient, file by file: `record` makes a `node` for an operation whose inputs need gradients and lets
-//! `saved` hold what the operation declares; `engine` walks the nodes from an output, newest first, calls each operation's
-//! `vjp`, and frees what it used; `accumulate` writes the leaves' gradients. `slot` is a tensor's place in all this,
+//! `saved` hold what the operation declares; `engine` walks the nodes from an output, newest first (`tasks` says which are ready),
+//! calls each operation's `vjp`, and frees what it used; `accumulate` writes the leaves' gradients. `slot` is a tensor's place in all this,
 //! `views` keeps views and their base consistent under in-place writes, `rules` refuses what would give wrong
 //! gradients, `release` drops graphs of any depth without recursion, `walk` lists what a live graph holds.
 
@@ -16,6 +16,7 @@ pub(crate) mod release;
 pub(crate) mod rules;
 pub(crate) mod saved;
 pub(crate) mod slot;
+mod tasks;
 pub(crate) mod views;
 mod walk;
 

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::hooks::NodeHooks;
 use super::saved::SavedTensors;
+use super::tasks::Target;
 use crate::WeakTensor;
 use crate::device::Entry;
 use crate::operation::{Needs, Operation};
@@ -28,10 +29,10 @@ pub(crate) enum Edge {
 
 impl Edge {
     /// Identifies the target; two edges to one target compare equal.
-    pub(crate) fn key(&self) -> usize {
+    pub(super) fn target(&self) -> Target {
         match self {
-            Edge::Node(node, _) => Arc::as_ptr(node).addr(),
-            Edge::Leaf(leaf) => leaf.id(),
+            Edge::Node(node, _) => Target::of(node),
+            Edge::Leaf(leaf) => Target::of_leaf(leaf.id()),
         }
     }
 }
