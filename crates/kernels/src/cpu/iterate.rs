@@ -10,6 +10,7 @@
 //! This file knows no element types: `map.rs` has the typed loops. Reductions have their own iteration
 //! (`reduce/`).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::Layout;
@@ -25,8 +26,11 @@ pub(super) const GRAIN: usize = 32 * 1024;
 /// Threads split at multiples of this many elements, so that they do not write one cache line together.
 const ALIGNED: usize = 256;
 
-/// Elements of a piece, where a part is gone through from its end.
+/// Elements of a piece, where the pieces of a part are not dense.
 const PIECE: usize = 64 * ALIGNED;
+
+/// Bytes of the output in a piece that is computed while the next piece's lines are on their way.
+const FETCHED: usize = 4096;
 
 /// Sizes under which a transposed pattern is not worth a block buffer.
 const SMALLEST_TURN: usize = 8;
@@ -97,8 +101,15 @@ pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Til
             };
             if numel <= GRAIN {
                 tile(0, numel);
+            } else if (1..N).any(|i| starts.0[i] == starts.0[0]) {
+                // What is read is written: its lines come in order, and the processor sees it.
+                split_there_and_back(numel, PIECE, &|piece, _| tile(piece.start, piece.len()));
             } else {
-                split_there_and_back(numel, &tile);
+                split_there_and_back(numel, FETCHED / inner[0], &|piece, next| {
+                    let out = starts.at(|i| next.start * inner[i])[0];
+                    fetch(out, next.len() * inner[0]);
+                    tile(piece.start, piece.len());
+                });
             }
             return;
         }
@@ -154,20 +165,43 @@ fn split_aligned(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
     });
 }
 
-/// [`split_aligned`], with every other call going through its parts from the end, piece by piece. The end is what the call before
-/// touched last, and what the caches still hold of tensors that are larger than they are.
-fn split_there_and_back(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
+/// [`split_aligned`], piece by piece: calls `body(this piece, the one after it)`, the latter empty for the last one. Every other call
+/// goes through its parts from the end, which is what the call before touched last, and what the caches still hold of tensors that
+/// are larger than they are.
+fn split_there_and_back(
+    work: usize,
+    piece: usize,
+    body: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
+) {
     static BACK: AtomicBool = AtomicBool::new(false);
     let back = BACK.fetch_xor(true, Ordering::Relaxed);
     split_aligned(work, &|start, len| {
-        if !back {
-            return body(start, len);
-        }
-        for piece in (0..len.div_ceil(PIECE)).rev() {
-            let at = piece * PIECE;
-            body(start + at, PIECE.min(len - at));
+        let pieces = len.div_ceil(piece);
+        let range = |turn: usize| {
+            if turn == pieces {
+                return 0..0;
+            }
+            let at = start + piece * if back { pieces - 1 - turn } else { turn };
+            at..(at + piece).min(start + len)
+        };
+        for turn in 0..pieces {
+            body(range(turn), range(turn + 1));
         }
     });
+}
+
+/// Asks for the lines of `bytes` bytes that will be written soon. A store to a line that is not there makes the processor read it first,
+/// and it does not see stores coming as it sees loads.
+#[inline]
+fn fetch(from: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: part of x86-64's baseline; asks for a line and accesses nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, bytes);
 }
 
 /// The merged dimensions, outermost first. Never without a dimension, never empty of elements unless
@@ -244,8 +278,8 @@ impl<const N: usize> Plan<N> {
             });
             return;
         }
-        split_there_and_back(self.numel, &|start, len| {
-            self.range(starts, start, start + len, usize::MAX, &mut |tile| body(tile));
+        split_there_and_back(self.numel, PIECE, &|piece, _| {
+            self.range(starts, piece.start, piece.end, usize::MAX, &mut |tile| body(tile));
         });
     }
 
