@@ -14,12 +14,15 @@ use crate::{Dims, Error, Result, checked_numel};
 /// Sizes, strides and offset in elements.
 ///
 /// Invariant: `shape` and `strides` have the same length, and every element's position
-/// (`offset + sum(index * stride)`) fits in an `isize`.
+/// (`offset + sum(index * stride)`) fits in an `isize`. `numel` and `contiguous` follow from them; every operation asks for
+/// them several times.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     shape: Dims,
     strides: Dims,
     offset: usize,
+    numel: usize,
+    contiguous: bool,
 }
 
 impl Layout {
@@ -27,11 +30,11 @@ impl Layout {
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         // No element lies past the number of elements, so that is all there is to check.
-        checked_numel(shape)?;
+        let numel = checked_numel(shape)?;
         let rank = shape.len();
         if rank > INLINE_DIMS {
-            let strides = contiguous_strides(shape);
-            return Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0 });
+            let (shape, strides) = (Dims::from_slice(shape), contiguous_strides(shape));
+            return Ok(Layout { shape, strides, offset: 0, numel, contiguous: true });
         }
         // Every small operation passes here: arrays of known length are copied without a call.
         let (mut sizes, mut strides, mut step) = ([0; INLINE_DIMS], [1; INLINE_DIMS], 1);
@@ -41,7 +44,7 @@ impl Layout {
         }
         let (shape, strides) =
             (Dims::from_buf_and_len(sizes, rank), Dims::from_buf_and_len(strides, rank));
-        Ok(Layout { shape, strides, offset: 0 })
+        Ok(Layout { shape, strides, offset: 0, numel, contiguous: true })
     }
 
     /// A layout from its parts, refused if an element's position would overflow.
@@ -58,8 +61,8 @@ impl Layout {
                 "a layout needs as many strides as sizes, but has shape {shape:?} and strides {strides:?}"
             )));
         }
-        let layout = Layout::inside(shape.into(), strides.into(), offset);
         let empty = checked_numel(shape)? == 0;
+        let layout = Layout::inside(shape.into(), strides.into(), offset);
         if offset > ELEMENTS_MAX || !empty && layout.checked_span().is_none() {
             return Err(Error::invalid_argument(format!(
                 "shape {shape:?} with strides {strides:?} at offset {offset} reaches past the address space"
@@ -78,7 +81,9 @@ impl Layout {
                 *stride = (*stride).min(ELEMENTS_MAX / size.max(1));
             }
         }
-        Layout { shape, strides, offset }
+        let numel = if empty { 0 } else { shape.iter().product() };
+        let contiguous = empty || is_row_major(&shape, &strides);
+        Layout { shape, strides, offset, numel, contiguous }
     }
 
     /// The sizes.
@@ -114,20 +119,23 @@ impl Layout {
     /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        // The zero is looked for first: the other sizes of an empty tensor may overflow together.
-        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
+        self.numel
     }
 
     /// How many elements of storage, counted from its start, this layout reaches: one past the
     /// farthest element, or 0 if it has none.
     #[inline]
     pub fn span(&self) -> usize {
-        self.checked_span().unwrap_or(0)
+        match self.numel {
+            0 => 0,
+            numel if self.contiguous => self.offset + numel,
+            _ => self.checked_span().unwrap_or(0),
+        }
     }
 
     #[inline]
     fn checked_span(&self) -> Option<usize> {
-        if self.shape.contains(&0) {
+        if self.numel == 0 {
             return Some(0);
         }
         let mut last = self.offset;
@@ -141,19 +149,7 @@ impl Layout {
     /// after it imply. Tensors of no elements are contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if self.shape.contains(&0) {
-            return true;
-        }
-        let mut expected = 1;
-        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if size != 1 {
-                if stride != expected {
-                    return false;
-                }
-                expected *= size;
-            }
-        }
-        true
+        self.contiguous
     }
 
     /// Dense in some order of dimensions, neither holes nor overlap: iff its elements are exactly
@@ -198,6 +194,20 @@ impl Layout {
     pub fn with_offset(&self, offset: usize) -> Result<Layout> {
         Layout::strided(&self.shape, &self.strides, offset)
     }
+}
+
+/// Whether every size above 1 has the stride that the sizes after it imply.
+fn is_row_major(shape: &[usize], strides: &[usize]) -> bool {
+    let mut expected = 1;
+    for (&size, &stride) in shape.iter().zip(strides).rev() {
+        if size != 1 {
+            if stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
 }
 
 /// Row-major strides; a size of 0 counts as 1, as in PyTorch.

@@ -11,7 +11,7 @@
 //! Note [Taking turns]: these locks are held for some 50 ns at a time, and what they guard is a dozen
 //! cache lines; to fetch those from another processor takes longer than to use them. Two threads that
 //! allocate all the time and go in one by one would spend most of it on moving lines. So on a busy lock
-//! threads take turns of some 60 us: the one whose turn it is goes in at once, again and again, and the
+//! threads take turns of some 130 us: the one whose turn it is goes in at once, again and again, and the
 //! others look only now and then (a look takes the lock's own line away). They come in when nobody was
 //! in between two looks, or when they have waited for a turn's time: then it is theirs.
 //! A lock is busy when somebody found it taken, and stops being so when whose turn it is stays away:
@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// Before the first look, in turns of the processor's own pause instruction: 15 to 45 ns each.
-const FIRST_PAUSE: u32 = 24;
-/// Pauses double up to this: some 4 us. Each look costs the one whose turn it is a cache line.
-const LONGEST_PAUSE: u32 = 192;
-/// Looks that a turn lasts while others wait: some 60 us.
-const TURN: u32 = 18;
+const FIRST_PAUSE: u32 = 48;
+/// Pauses double up to this: some 15 us. Each look costs the one whose turn it is a cache line.
+const LONGEST_PAUSE: u32 = 768;
+/// Looks that a turn lasts while others wait: some 130 us.
+const TURN: u32 = 12;
 /// Tries of the one whose turn has come; the one before it is in for some 50 ns.
 const TRIES: u32 = 64;
 /// How many times the one whose turn it is must have stayed away for the lock to count as calm.
