@@ -11,7 +11,6 @@
 //! (`reduce/`).
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::Layout;
 use smallvec::SmallVec;
@@ -26,10 +25,10 @@ pub(super) const GRAIN: usize = 32 * 1024;
 /// Threads split at multiples of this many elements, so that they do not write one cache line together.
 const ALIGNED: usize = 256;
 
-/// Elements of a piece, where the pieces of a part are not dense.
-const PIECE: usize = 64 * ALIGNED;
+/// Elements that a thread takes at a time.
+const CHUNK: usize = 64 * ALIGNED;
 
-/// Bytes of the output in a piece that is computed while the next piece's lines are on their way.
+/// Bytes of the output that are computed while the lines of the next as many are on their way.
 const FETCHED: usize = 4096;
 
 /// Sizes under which a transposed pattern is not worth a block buffer.
@@ -103,12 +102,15 @@ pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Til
                 tile(0, numel);
             } else if (1..N).any(|i| starts.0[i] == starts.0[0]) {
                 // What is read is written: its lines come in order, and the processor sees it.
-                split_there_and_back(numel, PIECE, &|piece, _| tile(piece.start, piece.len()));
+                sweep(numel, &|chunk| tile(chunk.start, chunk.len()));
             } else {
-                split_there_and_back(numel, FETCHED / inner[0], &|piece, next| {
-                    let out = starts.at(|i| next.start * inner[i])[0];
-                    fetch(out, next.len() * inner[0]);
-                    tile(piece.start, piece.len());
+                sweep(numel, &|chunk| {
+                    let step = FETCHED / inner[0];
+                    for start in chunk.clone().step_by(step) {
+                        let next = start + step..chunk.end.min(start + 2 * step);
+                        fetch(starts.at(|i| next.start * inner[i])[0], next.len() * inner[0]);
+                        tile(start, step.min(chunk.end - start));
+                    }
                 });
             }
             return;
@@ -165,28 +167,12 @@ fn split_aligned(work: usize, body: &(dyn Fn(usize, usize) + Sync)) {
     });
 }
 
-/// [`split_aligned`], piece by piece: calls `body(this piece, the one after it)`, the latter empty for the last one. Every other call
-/// goes through its parts from the end, which is what the call before touched last, and what the caches still hold of tensors that
-/// are larger than they are.
-fn split_there_and_back(
-    work: usize,
-    piece: usize,
-    body: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
-) {
-    static BACK: AtomicBool = AtomicBool::new(false);
-    let back = BACK.fetch_xor(true, Ordering::Relaxed);
-    split_aligned(work, &|start, len| {
-        let pieces = len.div_ceil(piece);
-        let range = |turn: usize| {
-            if turn == pieces {
-                return 0..0;
-            }
-            let at = start + piece * if back { pieces - 1 - turn } else { turn };
-            at..(at + piece).min(start + len)
-        };
-        for turn in 0..pieces {
-            body(range(turn), range(turn + 1));
-        }
+/// [`split_aligned`] in chunks of at most [`CHUNK`] elements, gone through there and back.
+fn sweep(work: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    let units = work.div_ceil(ALIGNED);
+    let parts = parallel::parts(units, GRAIN / ALIGNED);
+    parallel::split_there_and_back(parts, units, CHUNK / ALIGNED, |_, units| {
+        body(units.start * ALIGNED..work.min(units.end * ALIGNED));
     });
 }
 
@@ -278,8 +264,8 @@ impl<const N: usize> Plan<N> {
             });
             return;
         }
-        split_there_and_back(self.numel, PIECE, &|piece, _| {
-            self.range(starts, piece.start, piece.end, usize::MAX, &mut |tile| body(tile));
+        sweep(self.numel, &|chunk| {
+            self.range(starts, chunk.start, chunk.end, usize::MAX, &mut |tile| body(tile));
         });
     }
 

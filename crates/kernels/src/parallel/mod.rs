@@ -1,5 +1,5 @@
 //! Splitting one kernel's work over the cores: [`split`] (equal parts), [`split_dynamic`] (parts taken
-//! as threads come free), [`fork`] (numbered parts).
+//! as threads come free), [`split_there_and_back`] (equal parts, with help for those who are late), [`fork`] (numbered parts).
 //!
 //! This is a fork-join pool for kernels, not a task scheduler: a thread that waits here waits, and never
 //! picks up somebody else's work, so a kernel can be called under any lock and from inside any other
@@ -14,7 +14,7 @@ mod pool;
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use plimsoll_memory::Configuration;
 
@@ -134,6 +134,78 @@ pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
             body(range * grain..work.min((range + 1) * grain));
         }
     });
+}
+
+/// Calls `body(thread, chunk)` on chunks of `chunk` units (the last of a part may be shorter) that make up `0..work`. Each of `parts`
+/// threads goes through its own part, every other call from the end, and then takes chunks off the far ends of the parts of others:
+/// - what the call before touched last is touched first, while that core's caches still hold it;
+/// - a core that somebody else uses too does not make the others wait.
+///
+/// `thread` is below `parts`, and no two chunks of one `thread` run at once.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+/// let sum = AtomicUsize::new(0);
+/// plimsoll_kernels::parallel::split_there_and_back(2, 1000, 10, |_, chunk| {
+///     sum.fetch_add(chunk.sum::<usize>(), Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 499_500);
+/// ```
+pub fn split_there_and_back(
+    parts: usize,
+    work: usize,
+    chunk: usize,
+    body: impl Fn(usize, Range<usize>) + Sync,
+) {
+    static BACK: AtomicBool = AtomicBool::new(false);
+    let back = BACK.fetch_xor(true, Ordering::Relaxed);
+    // Counts of chunks stay below half of their 32 bits.
+    let chunk = chunk.max(1).max(work >> 31);
+    match parts {
+        0..=8 => sweep::<8>(parts, work, chunk, back, &body),
+        _ => sweep::<MOST_THREADS>(parts.min(MOST_THREADS), work, chunk, back, &body),
+    }
+}
+
+/// [`split_there_and_back`] with room for `N` parts.
+fn sweep<const N: usize>(
+    parts: usize,
+    work: usize,
+    chunk: usize,
+    back: bool,
+    body: &(dyn Fn(usize, Range<usize>) + Sync),
+) {
+    let shares = [const { Share::new() }; N];
+    fork(parts, |thread| {
+        for turn in 0..parts {
+            let part = (thread + turn) % parts;
+            let range = part_range(work, parts, part);
+            let chunks = range.len().div_ceil(chunk);
+            while let Some(at) = shares[part].take(chunks, turn > 0) {
+                let start = range.start + chunk * if back { chunks - 1 - at } else { at };
+                body(thread, start..range.end.min(start + chunk));
+            }
+        }
+    });
+}
+
+/// How many chunks of a part are taken: from its near end in the lower half, from its far end in the upper. On a cache line of its
+/// own.
+#[repr(align(64))]
+struct Share(AtomicU64);
+
+impl Share {
+    const fn new() -> Share {
+        Share(AtomicU64::new(0))
+    }
+
+    /// The next chunk of `chunks`, counted from the near end.
+    #[inline]
+    fn take(&self, chunks: usize, from_far: bool) -> Option<usize> {
+        let taken = self.0.fetch_add(if from_far { 1 << 32 } else { 1 }, Ordering::Relaxed);
+        let (near, far) = ((taken & u64::from(u32::MAX)) as usize, (taken >> 32) as usize);
+        (near + far < chunks).then(|| if from_far { chunks - 1 - far } else { near })
+    }
 }
 
 /// Calls `body(0)`, ..., `body(parts - 1)`, each once, on up to [`threads`] threads, and returns when all

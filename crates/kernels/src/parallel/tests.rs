@@ -147,3 +147,40 @@ fn a_forked_child_computes_too() {
         assert_eq!(status, 0, "the child finished its split and left with 0");
     });
 }
+
+#[test]
+fn there_and_back_covers_every_unit_once() {
+    for (parts, work, chunk) in
+        [(1, 10, 3), (2, 1000, 7), (3, 5, 1), (4, 0, 8), (8, 4096, 64), (9, 1000, 1), (20, 20, 5)]
+    {
+        with_threads(parts, || {
+            // Twice: once there and once back.
+            for _ in 0..2 {
+                let seen = counts(work);
+                let running: Vec<AtomicBool> = (0..parts).map(|_| AtomicBool::new(false)).collect();
+                split_there_and_back(parts, work, chunk, |thread, range| {
+                    assert!(!running[thread].swap(true, Ordering::SeqCst), "one chunk at a time");
+                    assert!(range.len() <= chunk && !range.is_empty(), "{range:?}");
+                    range.for_each(|unit| count(&seen[unit]));
+                    running[thread].store(false, Ordering::SeqCst);
+                });
+                assert_each_once(&seen);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_share_gives_each_chunk_to_one_of_both_ends() {
+    for chunks in 0..9 {
+        for far in 0..=chunks {
+            let share = Share::new();
+            let taken = |from_far| share.take(chunks, from_far);
+            let helped: Vec<usize> = (0..far).map_while(|_| taken(true)).collect();
+            let own: Vec<usize> = std::iter::from_fn(|| taken(false)).collect();
+            assert!(own.iter().copied().eq(0..chunks - far), "{own:?} of {chunks}");
+            assert!(helped.iter().copied().eq((chunks - far..chunks).rev()), "{helped:?}");
+            assert_eq!((taken(true), taken(false)), (None, None));
+        }
+    }
+}

@@ -232,15 +232,8 @@ impl Plan {
         if self.at_once == 1 {
             (0..products).for_each(|index| one(index, 0));
         } else {
-            let next = std::sync::atomic::AtomicUsize::new(0);
-            parallel::fork(self.at_once, |slot| {
-                loop {
-                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    if index >= products {
-                        return;
-                    }
-                    one(index, slot);
-                }
+            parallel::split_there_and_back(self.at_once, products, 1, |slot, indices| {
+                indices.for_each(|index| one(index, slot));
             });
         }
     }
