@@ -43,7 +43,7 @@ pub(super) struct Task {
 /// All tasks of a run.
 pub(super) type Tasks = HashMap<Target, Task, BuildHasherDefault<NeighbourHasher>>;
 
-/// Puts sixteen cache lines' worth of neighbours side by side and mixes the rest.
+/// Puts 64 neighbours side by side and mixes the rest.
 ///
 /// Backward runs the newest node first, so it asks for numbers one after the other: with neighbours together the next task is in
 /// the cache in a graph of any size. Not all bits can be kept as they are, since graphs may use every thousandth number. There is
