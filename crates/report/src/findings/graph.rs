@@ -178,7 +178,7 @@ pub(super) fn is_hook(case: &Case<'_>, stack: StackId) -> bool {
 }
 
 /// The other lines whose results stay, those that hold the most first: ` and at lines 14, 7 and 10`.
-fn other_lines(case: &Case<'_>, growth: &Growth, site: SiteId) -> String {
+pub(super) fn other_lines(case: &Case<'_>, growth: &Growth, site: SiteId) -> String {
     let mut bytes: BTreeMap<SiteId, u64> = BTreeMap::new();
     for grown in &growth.stacks {
         let other = case.lines.sites.of_stack(grown.stack);

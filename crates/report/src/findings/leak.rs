@@ -17,6 +17,9 @@ const TOLERATED_PER_STEP: u64 = 1024;
 /// Growth below this share of the peak is not worth a line.
 const TOLERATED_SHARE: u64 = 1000;
 
+/// The cause where one value of each step stays.
+const VALUES: &str = "values are kept, or slices that keep the whole storage";
+
 /// Tensors that an optimizer keeps for each parameter, at most: Adam's two averages, and its maximum with `amsgrad`.
 const STATES_PER_PARAMETER: u32 = 3;
 
@@ -79,6 +82,11 @@ fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
         cause.what += &format!(
             " That line runs from elsewhere too; what stays comes from the call at {place}."
         );
+    }
+    if growth.only_keeps && cause.name == VALUES {
+        cause.advice = "If only a part of each is needed, keep a copy of that part (`part.clone()`, or \
+                        `part.cpu()`). Otherwise keep them on the host and bring each to the device when its \
+                        turn comes, or bound the list.";
     }
     if growth.only_keeps {
         cause.what += " Up to the end of the trace no turn of that loop frees anything. If it is meant to \
@@ -178,23 +186,59 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
         return gradients(case, growth, forward);
     }
     match holder {
-        Holder::Nothing => values(case, forward.unwrap_or_default()),
+        Holder::Nothing => {
+            let values = values(case, forward.unwrap_or_default());
+            let results = growth.stacks.iter().filter(|g| phase_of(g.stack) == Phase::Program);
+            match results.count() {
+                0 | 1 => values,
+                _ => perhaps_a_graph(case, growth, values),
+            }
+        }
         graph => graph::cause_of(case, growth, graph),
     }
 }
 
-/// Gradients that stay: their tensors were kept while they required gradients.
+/// Values of several of the program's own lines stay together at each step. Without a model that tells, they may be kept each
+/// for itself, or all by a graph.
+fn perhaps_a_graph(case: &Case<'_>, growth: &Growth, values: Cause) -> Cause {
+    let others = graph::other_lines(case, growth, values.site);
+    Cause {
+        name: "values are kept, by themselves or by a graph that needs them",
+        what: format!(
+            "Values made at {}{others} are kept together each time: in a list, a cache, an attribute, a \
+             closure or an exception, or by a graph, if gradients are recorded and something goes on from \
+             step to step (a state, a sum).",
+            case.line(values.site)
+        ),
+        advice: "Cut a graph between steps with `.detach()`, or run under `torch.no_grad()` where nothing is \
+                 learned; of values, keep a copy of the part you need (`part.clone()`, or `part.cpu()`), and \
+                 let old entries go.",
+        ..values
+    }
+}
+
+/// Gradients that stay: their tensors were kept while they required gradients, or they were taken from them and kept.
 fn gradients(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) -> Cause {
     let lives = &case.device.lives;
-    let site = match kept {
-        Some(stack) => case.lines.sites.caller_of_stack(stack),
-        // Only gradients grow: the last line that ran before one of them was made.
-        None => growth.lives.last().map_or(Sites::NOWHERE, |life| {
+    let Some(stack) = kept else {
+        // The last line that ran before one of them was made.
+        let site = growth.lives.last().map_or(Sites::NOWHERE, |life| {
             let before = (0..*life as usize).rev().map(|l| lives.stack[l]);
             let line = before.map(|stack| case.lines.sites.caller_of_stack(stack));
             line.into_iter().find(|site| *site != Sites::NOWHERE).unwrap_or(Sites::NOWHERE)
-        }),
+        });
+        return Cause {
+            name: "gradients are kept",
+            site,
+            what: format!(
+                "Backward made gradients that stay, after {}: they are kept by themselves (in a list of \
+                 `x.grad`), or by tensors that were made earlier.",
+                case.line(site)
+            ),
+            advice: "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+        };
     };
+    let site = case.lines.sites.caller_of_stack(stack);
     Cause {
         name: "kept inputs keep their gradients",
         site,
@@ -245,7 +289,7 @@ fn values(case: &Case<'_>, stack: StackId) -> Cause {
     // What a model returns is kept by who called it; what it makes on the way, inside of it.
     let site = if is_on_the_way(case, stack) { inner } else { caller };
     Cause {
-        name: "values are kept, or slices that keep the whole storage",
+        name: VALUES,
         site,
         what: format!(
             "A value made at {made} is kept each time: in a list, a cache, an attribute, a closure, \

@@ -1,6 +1,8 @@
 //! Where the sample files are, and what PyTorch says about each.
 
 #[allow(dead_code, reason = "each test file takes what it needs of this")]
+pub(crate) mod made_trace;
+#[allow(dead_code, reason = "each test file takes what it needs of this")]
 pub(crate) mod scenes;
 
 use std::path::{Path, PathBuf};
