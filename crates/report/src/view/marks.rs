@@ -10,6 +10,8 @@ use crate::findings::{Finding, FindingKind};
 pub struct Mark {
     /// `leak`, `fragmentation` and so on; the word of the report.
     pub kind: String,
+    /// Why, in a few words.
+    pub cause: String,
     /// What was found, in words.
     pub message: String,
     /// What to do about it.
@@ -32,6 +34,7 @@ impl Mark {
         let site = (finding.site != Sites::NOWHERE).then_some(finding.site.0);
         Mark {
             kind: finding.kind.word().to_string(),
+            cause: finding.cause.clone(),
             message: finding.message.clone(),
             advice: finding.advice.clone(),
             bytes: finding.bytes,

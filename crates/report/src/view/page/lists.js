@@ -100,6 +100,7 @@ function showFindings(store, tables) {
     make("button", { type: "button", "aria-current": String(state.finding === index), onclick: () => goToFinding(store, index) },
       make("span", { class: "bytes" }, bytesText(finding.bytes)),
       make("span", { class: "kind" }, finding.kind.replaceAll("-", " ")),
+      make("span", { class: "cause" }, finding.cause),
       make("span", { class: "message" }, finding.message),
       finding.advice ? make("span", { class: "advice" }, finding.advice) : null))));
 }

@@ -21,7 +21,7 @@ function makeTables(meta, columns) {
     const found = place(columns.site_function[id], columns.site_file[id], columns.site_line[id]);
     found.id = id;
     found.label = found.file === "" && found.function === ""
-      ? "no stack recorded"
+      ? "no Python frames"
       : found.file === "" ? found.function : `${shortPath(found.file)}:${found.line}`;
     return found;
   }
