@@ -18,20 +18,24 @@ __device__ void map2(i64 n, const Strided &s, int dense, const T *a, const T *b,
   if (dense) {
     bool packed = aligned(a) && aligned(out) && (side != 0 || aligned(b));
     i64 packs = packed ? n / wide : 0;
-    for (i64 i = first_index(); i < packs; i += step) {
-      Pack<T> p = ((const Pack<T> *)a)[i];
-      if (side == 0) {
-        Pack<T> q = ((const Pack<T> *)b)[i];
+    if (side == 0) {
+      struct Both { Pack<T> p, q; };
+      auto both = [&](i64 i) { return Both{((const Pack<T> *)a)[i], ((const Pack<T> *)b)[i]}; };
+      four_at_once(packs, both, [&](i64 i, Both x) {
 #pragma unroll
-        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k]), (C)load(q.v[k])));
-      } else if (side == 1) {
+        for (int k = 0; k < wide; ++k) x.p.v[k] = Store<T>::from(f((C)load(x.p.v[k]), (C)load(x.q.v[k])));
+        ((Pack<T> *)out)[i] = x.p;
+      });
+    } else {
+      auto left = [&](i64 i) { return ((const Pack<T> *)a)[i]; };
+      four_at_once(packs, left, [&](i64 i, Pack<T> p) {
 #pragma unroll
-        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k]), number));
-      } else {
-#pragma unroll
-        for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f(number, (C)load(p.v[k])));
-      }
-      ((Pack<T> *)out)[i] = p;
+        for (int k = 0; k < wide; ++k) {
+          C x = (C)load(p.v[k]);
+          p.v[k] = Store<T>::from(side == 1 ? f(x, number) : f(number, x));
+        }
+        ((Pack<T> *)out)[i] = p;
+      });
     }
     for (i64 i = packs * wide + first_index(); i < n; i += step) {
       C x = (C)load(a[i]);

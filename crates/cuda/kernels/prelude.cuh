@@ -90,3 +90,21 @@ template <typename T> __device__ __forceinline__ bool aligned(const T *p) { retu
 
 __device__ __forceinline__ i64 first_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 all_threads() { return (i64)gridDim.x * blockDim.x; }
+
+// Calls `use(i, fetch(i))` for every i below `count`. Threads have four fetches on their way at once, and blocks go through
+// neighbouring memory: one load at a time does not keep the memory busy.
+template <typename Fetch, typename Use> __device__ __forceinline__ void four_at_once(i64 count, Fetch fetch, Use use) {
+  i64 side = blockDim.x, chunk = 4 * side;
+  for (i64 base = blockIdx.x * chunk; base < count; base += gridDim.x * chunk) {
+    i64 i = base + threadIdx.x;
+    if (base + chunk <= count) {
+      auto a = fetch(i), b = fetch(i + side), c = fetch(i + 2 * side), d = fetch(i + 3 * side);
+      use(i, a);
+      use(i + side, b);
+      use(i + 2 * side, c);
+      use(i + 3 * side, d);
+    } else {
+      for (; i < count; i += side) use(i, fetch(i));
+    }
+  }
+}

@@ -55,7 +55,16 @@ __device__ void reduce(i64 outputs, i64 count, const Strided &outer, const Strid
       C lanes[wide];
 #pragma unroll
       for (int k = 0; k < wide; ++k) lanes[k] = R::start();
-      for (i64 i = threadIdx.x; i < packs; i += blockDim.x) {
+      i64 i = threadIdx.x, side = blockDim.x;
+      // Four loads are on their way at once: one does not keep the memory busy.
+      for (; i + 3 * side < packs; i += 4 * side) {
+        Pack<T> four[4] = {p[i], p[i + side], p[i + 2 * side], p[i + 3 * side]};
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+#pragma unroll
+          for (int k = 0; k < wide; ++k) lanes[k] = R::fold(lanes[k], (C)load(four[j].v[k]));
+      }
+      for (; i < packs; i += side) {
         Pack<T> pack = p[i];
 #pragma unroll
         for (int k = 0; k < wide; ++k) lanes[k] = R::fold(lanes[k], (C)load(pack.v[k]));

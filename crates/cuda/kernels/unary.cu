@@ -7,12 +7,12 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
   i64 step = all_threads();
   if (dense) {
     i64 packs = aligned(x) && aligned(out) ? n / wide : 0;
-    for (i64 i = first_index(); i < packs; i += step) {
-      Pack<T> p = ((const Pack<T> *)x)[i];
+    auto fetch = [&](i64 i) { return ((const Pack<T> *)x)[i]; };
+    four_at_once(packs, fetch, [&](i64 i, Pack<T> p) {
 #pragma unroll
       for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k])));
       ((Pack<T> *)out)[i] = p;
-    }
+    });
     for (i64 i = packs * wide + first_index(); i < n; i += step) out[i] = Store<T>::from(f((C)load(x[i])));
     return;
   }

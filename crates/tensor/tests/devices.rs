@@ -161,9 +161,10 @@ fn reductions_agree_with_the_cpu() -> Outcome {
                 x.narrow(0, 0, 0)?.sum()?,
             ])
         })?;
-        let long = values(3_000_000);
+        let long = values(3_000_001);
         compare(device, "a long sum", &[long], 1e-3, |t| {
-            Ok(vec![t[0].sum()?, t[0].amax(&[], false)?])
+            let (x, from_the_second) = (&t[0], t[0].narrow(0, 1, 3_000_000)?);
+            Ok(vec![x.sum()?, x.amax(&[], false)?, x.add(x)?, x.exp()?, from_the_second.sum()?])
         })?;
     }
     Ok(())
@@ -184,14 +185,21 @@ fn products_and_norms_agree_with_the_cpu() -> Outcome {
                 ])
             })?;
         }
-        let x = values(40 * 96).view(&[40, 96])?;
-        let (w, c) = (values(96).add(2.0)?, values(96));
-        compare(device, "layer_norm", &[x, w, c], 1e-4, |t| {
-            Ok(vec![
-                t[0].layer_norm(&[96], Some(&t[1]), Some(&t[2]), 1e-5)?,
-                t[0].layer_norm(&[96], None, None, 1e-5)?,
-            ])
-        })?;
+        // Rows of whole packs of 16 bytes, of none, and longer than a block keeps.
+        for (rows, length) in [(40i64, 96i64), (7, 99), (3, 20_000)] {
+            let x = values(rows * length).view(&[rows, length])?;
+            let (w, c) = (values(length).add(2.0)?, values(length));
+            for (dtype, tolerance) in [(DType::F32, 1e-4), (DType::F64, 1e-9), (DType::BF16, 3e-2)]
+            {
+                let inputs = [x.to(dtype)?, w.to(dtype)?, c.to(dtype)?];
+                compare(device, "layer_norm", &inputs, tolerance, |t| {
+                    Ok(vec![
+                        t[0].layer_norm(&[length], Some(&t[1]), Some(&t[2]), 1e-5)?,
+                        t[0].layer_norm(&[length], None, None, 1e-5)?,
+                    ])
+                })?;
+            }
+        }
     }
     Ok(())
 }
