@@ -15,6 +15,8 @@ use crate::stacks::StackId;
 
 /// Lines that are named beside the first.
 const MOST_LINES: usize = 3;
+/// What holds less than this part of all is small beside the rest.
+const SMALL_SHARE: u64 = 64;
 /// A loss is a number or two.
 const SCALAR_BYTES: u64 = 16;
 
@@ -39,7 +41,12 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     let in_model = stacks.clone().any(|g| case.lines.phases.get(g.stack) == Phase::Model);
     let different = stacks.clone().count();
     let steps = growth.stacks.iter().map(|g| g.steps).max().unwrap_or(1).max(1);
-    let per_step = stacks.map(|g| g.count).sum::<u32>().div_ceil(steps);
+    // Small ones beside large ones, unless they are losses, are what comes with a batch that is kept: its labels, say.
+    let held = stacks.clone().map(|g| g.bytes).fold(0, u64::saturating_add);
+    let counted = stacks.filter(|g| {
+        g.bytes >= held / SMALL_SHARE || g.bytes <= SCALAR_BYTES.saturating_mul(g.count.into())
+    });
+    let per_step = counted.map(|g| g.count).sum::<u32>().div_ceil(steps);
     // Results that a program keeps on purpose look like a small graph; results from inside a model do not, nor many in a
     // program that learns.
     let lives = &case.device.lives;
@@ -62,17 +69,19 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     }
 }
 
-/// Whether backward lets go of more results of the model than stay: then the graph is gone, and what stays was kept for itself,
-/// by a cache or a hook.
+/// Whether backward lets go of more results of the same call of the model than stay: then the graph is gone, and what stays was
+/// kept for itself, by a cache or a hook. Another call has a graph of its own.
 fn backward_frees_the_rest(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let in_model = |stack: &StackId| case.lines.phases.get(*stack) == Phase::Model;
     let kept: HashSet<StackId> = growth.stacks.iter().map(|g| g.stack).filter(in_model).collect();
+    let call = |stack: &StackId| case.lines.sites.caller_of_stack(*stack);
+    let calls: HashSet<SiteId> = kept.iter().map(call).collect();
     let saved = (0..lives.in_trace).filter(|life| lives.kind[*life] == Kind::Activation);
     let freed: HashSet<StackId> = saved
         .filter(|life| lives.died[*life] != ALIVE)
         .map(|life| lives.stack[life])
-        .filter(|stack| in_model(stack) && !kept.contains(stack))
+        .filter(|stack| in_model(stack) && !kept.contains(stack) && calls.contains(&call(stack)))
         .collect();
     let learns = lives.stack.iter().any(|stack| case.lines.phases.get(*stack) == Phase::Backward);
     learns && freed.len() > kept.len()

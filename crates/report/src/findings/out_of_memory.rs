@@ -18,7 +18,33 @@ pub(super) fn find(case: &Case<'_>, leaks: &[Finding]) -> Vec<Finding> {
     let actions = &case.snapshot.events.action[lives.rows.clone()];
     let failed = failures(actions);
     let skipped = failed.len().saturating_sub(MOST);
-    failed[skipped..].iter().map(|index| explain(case, *index as u32, leaks)).collect()
+    let mut found: Vec<(Finding, u64)> = Vec::new();
+    for index in &failed[skipped..] {
+        let finding = explain(case, *index as u32, leaks);
+        let same = |(other, _): &(Finding, u64)| {
+            (&other.cause, other.site) == (&finding.cause, finding.site)
+        };
+        match found.iter_mut().find(|other| same(other)) {
+            // A program that goes on, or a library that does with less, fails again: the last failure tells the most.
+            Some((other, before)) => {
+                *other = finding;
+                *before += 1;
+            }
+            None => found.push((finding, 0)),
+        }
+    }
+    found.into_iter().map(|(finding, before)| finding.after(before)).collect()
+}
+
+impl Finding {
+    /// Says that the same happened that many times before.
+    fn after(mut self, times: u64) -> Finding {
+        if times > 0 {
+            let failed = counted(times, "earlier request");
+            self.message.push_str(&format!(" {failed} failed for the same reason."));
+        }
+        self
+    }
 }
 
 /// Where allocations failed. A library that is refused may ask again, for less: of failures between which nothing
@@ -109,7 +135,9 @@ impl Failure {
 fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
     let failure = Failure::at(case, position);
     let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
-    let pieces = failure.is_fragmented();
+    // Where more is left behind than lies in pieces, whole pieces would only have put the failure off.
+    let pieces =
+        failure.is_fragmented() && leak.is_none_or(|leak| leak.bytes < failure.free_in_pieces);
     let alone = !pieces && failure.is_too_large_alone();
     // What earlier steps left is at fault whoever asks.
     let (kind, amount) = match leak {
