@@ -41,7 +41,7 @@ pub(crate) fn binary(
         Argument::F64(alpha.to_f64()),
         Argument::U64(alpha.to_i64() as u64),
     ];
-    let each = 16 / out.dtype().size_bytes();
+    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
     let kernel = format!("{name}_{}", type_name(out.dtype()));
-    launch.run(&source_files::BINARY, &kernel, launch.grid(n, each), &arguments)
+    launch.run(&source_files::BINARY, &kernel, grid, &arguments)
 }

@@ -65,6 +65,17 @@ impl CudaLaunch<'_> {
         Grid { blocks: (wanted.min(most) as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
+    /// A grid for `n` elements of `bytes` bytes each, as `four_at_once` in the kernels takes them where they are dense: a chunk to each
+    /// block. Blocks that come and go keep the memory busier than a few that stay.
+    fn elementwise_grid(&self, n: usize, bytes: usize, dense: bool) -> Grid {
+        let each = 16 / bytes;
+        if !dense {
+            return self.grid(n, each);
+        }
+        let blocks = n.div_ceil(4 * each * THREADS as usize).clamp(1, i32::MAX as usize);
+        Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
     fn unsupported(&self, what: impl std::fmt::Display) -> Error {
         Error::unsupported(
             self.operation,

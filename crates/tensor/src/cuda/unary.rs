@@ -21,9 +21,9 @@ pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
         address(x),
         address(out),
     ];
-    let each = 16 / out.dtype().size_bytes();
+    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
     let kernel = format!("{name}_{}", type_name(out.dtype()));
-    launch.run(&source_files::UNARY, &kernel, launch.grid(n, each), &arguments)
+    launch.run(&source_files::UNARY, &kernel, grid, &arguments)
 }
 
 /// Kernel `name` over [grad, saved].
