@@ -30,6 +30,26 @@ fn values_of_several_lines_may_be_kept_by_a_graph() {
     assert_eq!(found.bytes_per_step, Some(5 * MIB));
 }
 
+/// The inputs were made ahead, and each gets its gradient when its turn comes.
+#[test]
+fn inputs_made_ahead_keep_their_gradients() {
+    let mut made = Made::default();
+    for _ in 0..20 {
+        made.make(2 * MIB, &["ahead.py load", "ahead.py main"]);
+    }
+    for _ in 0..20 {
+        let hidden = made.make(MIB, &["ahead.py model", "ahead.py step", "ahead.py main"]);
+        let loss =
+            made.make(4, &["ahead.py loss", "ahead.py sum", "ahead.py step", "ahead.py main"]);
+        made.make(2 * MIB, &[]);
+        made.free(hidden);
+        made.free(loss);
+    }
+    let found = leak(&made);
+    assert_eq!(found.cause, "kept inputs keep their gradients");
+    assert!(found.message.contains("the tensors of ahead.py:10 "), "{}", found.message);
+}
+
 /// Only what backward made stays: its threads have no Python frames.
 #[test]
 fn gradients_may_be_kept_without_their_inputs() {

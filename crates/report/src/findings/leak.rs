@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::filling;
+use super::gradients;
 use super::graph::{self, Holder};
 use super::words::{counted, size, total};
 use super::{Case, Finding, FindingKind};
@@ -183,7 +184,7 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     let holder = graph::holder(case, growth);
     let forward = largest(&[Phase::Program, Phase::Model]);
     if holder == Holder::Nothing && bytes_in(Phase::Backward) > 0 {
-        return gradients(case, growth, forward);
+        return gradients::cause_of(case, growth, forward);
     }
     match holder {
         Holder::Nothing => {
@@ -214,42 +215,6 @@ fn perhaps_a_graph(case: &Case<'_>, growth: &Growth, values: Cause) -> Cause {
                  learned; of values, keep a copy of the part you need (`part.clone()`, or `part.cpu()`), and \
                  let old entries go.",
         ..values
-    }
-}
-
-/// Gradients that stay: their tensors were kept while they required gradients, or they were taken from them and kept.
-fn gradients(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) -> Cause {
-    let lives = &case.device.lives;
-    let Some(stack) = kept else {
-        // The last line that ran before one of them was made.
-        let site = growth.lives.last().map_or(Sites::NOWHERE, |life| {
-            let before = (0..*life as usize).rev().map(|l| lives.stack[l]);
-            let line = before.map(|stack| case.lines.sites.caller_of_stack(stack));
-            line.into_iter().find(|site| *site != Sites::NOWHERE).unwrap_or(Sites::NOWHERE)
-        });
-        return Cause {
-            name: "gradients are kept",
-            site,
-            what: format!(
-                "Backward made gradients that stay, after {}: they are kept by themselves (in a list of \
-                 `x.grad`), or by tensors that were made earlier.",
-                case.line(site)
-            ),
-            advice: "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
-        };
-    };
-    let site = case.lines.sites.caller_of_stack(stack);
-    Cause {
-        name: "kept inputs keep their gradients",
-        site,
-        what: format!(
-            "Backward made gradients that stay: the tensors of {} require gradients and are kept, \
-             each with its `.grad`.",
-            case.line(site)
-        ),
-        advice: "Keep what you need of the gradient (`x.grad.cpu()`), then set `x.grad = None`, or \
-                 keep `x.detach()` instead of `x`; use `torch.autograd.grad` to get gradients \
-                 without storing them.",
     }
 }
 

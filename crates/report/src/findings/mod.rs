@@ -5,6 +5,7 @@ mod cache;
 mod churn;
 mod filling;
 mod fragmentation;
+mod gradients;
 mod graph;
 mod idle;
 mod leak;

@@ -9,6 +9,8 @@ use crate::stacks::StackId;
 
 /// Free pieces below this share of what is reserved, in percent, do not explain a failure.
 const FRAGMENTED_PERCENT: u64 = 10;
+/// From this share on they are worth a word whatever failed.
+const MANY_PIECES_PERCENT: u64 = 30;
 /// Failures beyond this many are repetitions of the same.
 const MOST: usize = 3;
 
@@ -108,6 +110,12 @@ impl Failure {
         self.is_in_pieces() && percent(self.free_in_pieces, self.reserved) >= FRAGMENTED_PERCENT
     }
 
+    /// Whether much of what is reserved is free in pieces. Where the limit lies is not in a snapshot, so whether these would have
+    /// made it fit is not known.
+    fn has_many_pieces(&self) -> bool {
+        percent(self.free_in_pieces, self.reserved) >= MANY_PIECES_PERCENT
+    }
+
     /// The kind that holds the most.
     fn most(&self) -> (Kind, Amount) {
         let kinds = self.live.by_kind.iter();
@@ -148,9 +156,7 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
         _ if pieces => ("fragmentation".to_string(), fragmentation_advice(case)),
         _ if alone => (
             "a single request is larger than all that was live".to_string(),
-            "Make that one tensor smaller: a smaller batch or a shorter sequence, or compute it in \
-             pieces (fused attention never makes the whole matrix of scores)."
-                .to_string(),
+            too_large_advice(case, &failure),
         ),
         Some(leak) => {
             let cause =
@@ -197,7 +203,7 @@ fn message(case: &Case<'_>, failure: &Failure, leak: Option<&Finding>) -> String
         limit(failure),
         fillers(case, failure),
     );
-    if failure.is_in_pieces() {
+    if failure.is_in_pieces() || failure.has_many_pieces() {
         message.push_str(&format!(
             " {} were free inside segments in use, but the largest hole had {}.",
             size(failure.free_in_pieces),
@@ -258,6 +264,18 @@ fn fillers(case: &Case<'_>, failure: &Failure) -> String {
 fn top_site(live: &LiveSet) -> crate::analysis::SiteId {
     let known = live.by_site.iter().find(|(site, _)| *site != Sites::NOWHERE);
     known.or(live.by_site.first()).map_or(Sites::NOWHERE, |(site, _)| *site)
+}
+
+fn too_large_advice(case: &Case<'_>, failure: &Failure) -> String {
+    let smaller = "Make that one tensor smaller: a smaller batch or a shorter sequence, or compute it in parts \
+                   (fused attention never makes the whole matrix of scores).";
+    match failure.has_many_pieces() {
+        false => smaller.to_string(),
+        true => format!(
+            "Without the free pieces between live blocks it may have fitted: {} Or make it smaller.",
+            fragmentation_advice(case)
+        ),
+    }
 }
 
 fn fragmentation_advice(case: &Case<'_>) -> String {
