@@ -55,7 +55,7 @@ const PROGRAMS: &[Expected] = &[
         ],
     ),
     ("chunk_heads", &[(Leak, "slices", "wide = self.heads(")]),
-    ("grad_inputs", &[(Leak, "gradients are kept", "loss.backward()")]),
+    ("grad_inputs", &[(Leak, "inputs keep their gradients", "inputs = torch.randn(")]),
     ("adv_kept", &[(Leak, "inputs keep their gradients", "return torch.clamp(images")]),
     ("frag_pyramid", &[(Fragmentation, "live blocks leave parts", "strips.append(")]),
     ("frag_search", &[(Fragmentation, "live blocks leave parts", "self.hidden = nn.Linear(")]),
