@@ -1,5 +1,9 @@
 //! Plimsoll's side of `cargo xtask bench cpu`: reads `NAME ITERATIONS` lines, runs that work that often, and answers with the
 //! microseconds that it took. `torch_worker.py` is the other side, with the same names; `bench.rs` asks them in turn.
+//!
+//! Work that has no other side to compare with is timed in slices, between measurements of the processor's pace (`undisturbed`): on
+//! a shared machine somebody else's program on the same core halves it for a while. Then a second number follows: the share of the
+//! slices that counted.
 
 // A program that talks over its standard streams.
 #![allow(clippy::print_stdout)]
@@ -7,12 +11,16 @@
 use std::hint::black_box;
 use std::io::BufRead;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site, StreamId};
 use plimsoll_tensor::{DType, Device, Result, Tensor, device, memory, no_grad, parallel};
 
 type Work = Box<dyn FnMut() -> Result<()>>;
+
+/// Work without another side.
+const ALONE: [&str; 3] = ["add_of_4", "allocate", "allocate_with_history"];
 
 fn main() -> Result<()> {
     parallel::set_threads(2);
@@ -22,7 +30,8 @@ fn main() -> Result<()> {
         let (name, count) = line.rsplit_once(' ').unwrap_or((&line, "1"));
         let count: u32 = count.parse().unwrap_or(1);
         if name.contains("two threads") {
-            println!("{}", two_threads(name, count)?);
+            let (us, share) = two_threads(name, count)?;
+            println!("{us} {share}");
             continue;
         }
         if current.as_ref().is_none_or(|(have, _)| have != name) {
@@ -34,6 +43,11 @@ fn main() -> Result<()> {
             println!("unknown");
             continue;
         };
+        if ALONE.contains(&name) {
+            let (us, share) = undisturbed(count, work, None)?;
+            println!("{us} {share}");
+            continue;
+        }
         let start = Instant::now();
         for _ in 0..count {
             work()?;
@@ -127,14 +141,15 @@ fn allocate_and_free(arena: &'static Arena) -> Result<()> {
     arena.allocate(&request).map(|block| drop(black_box(block)))
 }
 
-/// Microseconds of the slower of two threads that do the same work at once.
-fn two_threads(name: &str, count: u32) -> Result<f64> {
+/// Microseconds of the slower of two threads that do the same work at once, and the smaller share of slices that counted.
+fn two_threads(name: &str, count: u32) -> Result<(f64, f64)> {
     let history = if name.contains("history") { HistoryLevel::All } else { HistoryLevel::Off };
     let arena = if name.contains("allocate") { Some(private_arena(history)?) } else { None };
     let together = Barrier::new(2);
-    let timed = || -> Result<f64> {
+    let done = [const { Done(AtomicU32::new(0)) }; 2];
+    let timed = |thread: usize| -> Result<(f64, f64)> {
         let x = Tensor::randn(&[4], DType::F32)?;
-        let once = || match arena {
+        let mut once = || match arena {
             Some(arena) => allocate_and_free(arena),
             None => no_grad(|| x.add(&x)).map(|sum| drop(black_box(sum))),
         };
@@ -142,16 +157,82 @@ fn two_threads(name: &str, count: u32) -> Result<f64> {
             once()?;
         }
         together.wait();
-        let start = Instant::now();
-        for _ in 0..count {
-            once()?;
-        }
-        Ok(start.elapsed().as_secs_f64() * 1e6)
+        undisturbed(count, &mut once, Some([&done[thread], &done[1 - thread]]))
     };
     std::thread::scope(|scope| {
-        let other = scope.spawn(timed);
-        let own = timed()?;
-        let other = other.join().unwrap_or(Ok(f64::INFINITY))?;
-        Ok(own.max(other))
+        let other = scope.spawn(|| timed(1));
+        let own = timed(0)?;
+        let other = other.join().unwrap_or(Ok((f64::INFINITY, 0.0)))?;
+        Ok((own.0.max(other.0), own.1.min(other.1)))
     })
+}
+
+/// Turns that a thread has done, on a cache line of its own.
+#[repr(align(64))]
+struct Done(AtomicU32);
+
+/// Microseconds of `count` turns of `once`: the median of the slices before and after which the processor was at its own pace (of all,
+/// if those are too few), times their number; and the share of such slices. Of two threads at once, `[own, other]`, only slices count
+/// in which the other has done half as much at least.
+fn undisturbed(
+    count: u32,
+    once: &mut dyn FnMut() -> Result<()>,
+    threads: Option<[&Done; 2]>,
+) -> Result<(f64, f64)> {
+    const SLICE: u32 = 1000;
+    /// Turns after which a thread tells the other.
+    const TOLD: u32 = 50;
+    /// Slower than the fastest so far by this much, a pace is not the processor's own.
+    const TOLERATED: f64 = 1.12;
+    /// Fewer slices than this share tell nothing.
+    const LEAST_SHARE: f64 = 0.1;
+    let other_done = || threads.map_or(0, |[_, other]| other.0.load(Ordering::Relaxed));
+    let mut slices = Vec::new();
+    let mut before = pace();
+    for _ in 0..count.div_ceil(SLICE) {
+        let others = other_done();
+        let start = Instant::now();
+        for _ in 0..SLICE / TOLD {
+            for _ in 0..TOLD {
+                once()?;
+            }
+            if let Some([own, _]) = threads {
+                own.0.fetch_add(TOLD, Ordering::Relaxed);
+            }
+        }
+        let us = start.elapsed().as_secs_f64() * 1e6;
+        let together = threads.is_none() || other_done() - others >= SLICE / 2;
+        let after = pace();
+        let slowest = if together { before.max(after) } else { f64::INFINITY };
+        slices.push((us, slowest));
+        before = after;
+    }
+    let fastest = f64::from_bits(FASTEST.load(Ordering::Relaxed));
+    let own = |slice: &&(f64, f64)| slice.1 <= fastest * TOLERATED;
+    let mut counted: Vec<f64> = slices.iter().filter(own).map(|slice| slice.0).collect();
+    let share = counted.len() as f64 / slices.len() as f64;
+    if share < LEAST_SHARE {
+        counted = slices.iter().map(|slice| slice.0).collect();
+    }
+    counted.sort_by(f64::total_cmp);
+    Ok((counted[counted.len() / 2] * f64::from(count) / f64::from(SLICE), share))
+}
+
+/// The shortest [`pace`] so far, as bits of an `f64`; positive numbers are ordered as their bits are.
+static FASTEST: AtomicU64 = AtomicU64::new(f64::INFINITY.to_bits());
+
+/// Microseconds of a fixed piece of work that keeps several units of the processor busy, so that another program on the same core is
+/// noticed.
+fn pace() -> f64 {
+    let start = Instant::now();
+    let mut lanes = black_box([1u64, 2, 3, 4, 5, 6, 7, 8]);
+    for turn in 0..2000 {
+        for lane in &mut lanes {
+            *lane = (*lane << 1 ^ *lane >> 3).wrapping_add(turn);
+        }
+    }
+    black_box(lanes);
+    let us = start.elapsed().as_secs_f64() * 1e6;
+    FASTEST.fetch_min(us.to_bits(), Ordering::Relaxed);
+    us
 }

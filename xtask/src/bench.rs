@@ -150,21 +150,27 @@ struct Absolute {
     name: &'static str,
     bound_us: f64,
     rounds_us: Vec<f64>,
+    /// Of the time, in each round, the share in which the processor was at its own pace.
+    shares: Vec<f64>,
 }
 
 impl Absolute {
     fn new((name, bound_ns): &(&'static str, f64)) -> Absolute {
-        Absolute { name, bound_us: bound_ns / 1e3, rounds_us: Vec::new() }
+        Absolute { name, bound_us: bound_ns / 1e3, rounds_us: Vec::new(), shares: Vec::new() }
     }
 
     fn round(&mut self, plimsoll: &mut Worker) -> Result<(), String> {
         const COUNT: u32 = 100_000;
         plimsoll.time(self.name, COUNT / 10)?;
-        self.rounds_us.push(plimsoll.time(self.name, COUNT)? / f64::from(COUNT));
+        let (us, share) = plimsoll.undisturbed(self.name, COUNT)?;
+        self.rounds_us.push(us / f64::from(COUNT));
+        self.shares.push(share);
         Ok(())
     }
 
     fn row(self) -> Row {
+        let share = self.shares.iter().sum::<f64>() / self.shares.len() as f64;
+        println!("{}: the processor was at its own pace in {:.0} %", self.name, 100.0 * share);
         let rounds = sorted(self.rounds_us.into_iter());
         let plimsoll_us = median(&rounds);
         let interval = [INTERVAL_RANK, ROUNDS - 1 - INTERVAL_RANK].map(|at| rounds[at]);
@@ -241,13 +247,26 @@ impl Worker {
 
     /// Microseconds of running `name` that often.
     pub(crate) fn time(&mut self, name: &str, count: u32) -> Result<f64, String> {
+        self.ask(name, count).map(|(us, _)| us)
+    }
+
+    /// The same from the time in which the processor was at its own pace, and the share of that time.
+    fn undisturbed(&mut self, name: &str, count: u32) -> Result<(f64, f64), String> {
+        let (us, share) = self.ask(name, count)?;
+        share.map(|share| (us, share)).ok_or_else(|| format!("{name}: no share was told"))
+    }
+
+    fn ask(&mut self, name: &str, count: u32) -> Result<(f64, Option<f64>), String> {
         std::thread::sleep(PAUSE);
         let mut answer = String::new();
         writeln!(self.input, "{name} {count}")
             .and_then(|()| self.output.read_line(&mut answer))
             .map_err(|e| format!("{name}: {e}"))?;
-        let answer = answer.trim();
-        answer.parse().map_err(|_| format!("{name}: a worker answered `{answer}`"))
+        let mut numbers = answer.split_whitespace().map(|number| number.parse().ok());
+        match numbers.next().flatten() {
+            Some(us) => Ok((us, numbers.next().flatten())),
+            None => Err(format!("{name}: a worker answered `{}`", answer.trim())),
+        }
     }
 }
 
