@@ -13,6 +13,10 @@
 //! Note [Who may read the job]: `job` is written only by the holder of `busy` while the ticket is closed,
 //! and read only by a thread that has claimed a part of it and not yet counted it in `done`. The holder
 //! gives `busy` back only after every part is counted.
+//!
+//! Note [Where a part runs]: the first part of every job is its caller's, so with two threads each core has the same half of the same
+//! tensors call after call, and finds in its cache what it left there. When both raced for the first part, halves changed cores every
+//! few calls, and a product of 256 x 256 took 160 us instead of 140, fetching from the other core what that had written.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -108,6 +112,8 @@ pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
         *POOL.job.get() = Job { body: Some(ptr::from_ref(body)), threads };
     }
     publish(parts);
+    // The caller has the first part in any case: see Note [Where a part runs].
+    run_part(0);
     while let Some(part) = claim() {
         run_part(part);
     }
@@ -124,7 +130,7 @@ pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
 fn publish(parts: usize) {
     POOL.done.store(0, Ordering::Relaxed);
     let job_number = POOL.published.load(Ordering::Relaxed).wrapping_add(1);
-    POOL.ticket.store(u64::from(job_number) << 32 | parts as u64, Ordering::Release);
+    POOL.ticket.store(u64::from(job_number) << 32 | 1 << 16 | parts as u64, Ordering::Release);
     // Either a worker about to sleep sees the new count, or this thread sees the sleeper: both sides are
     // SeqCst (see `work_for_ever`).
     POOL.published.store(job_number, Ordering::SeqCst);
