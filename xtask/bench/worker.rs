@@ -1,9 +1,9 @@
 //! Plimsoll's side of `cargo xtask bench cpu`: reads `NAME ITERATIONS` lines, runs that work that often, and answers with the
 //! microseconds that it took. `torch_worker.py` is the other side, with the same names; `bench.rs` asks them in turn.
 //!
-//! Work that has no other side to compare with is timed in slices, between measurements of the processor's pace (`undisturbed`): on
-//! a shared machine somebody else's program on the same core halves it for a while. Then a second number follows: the share of the
-//! slices that counted.
+//! Work that has no other side to compare with is timed in slices, between measurements of the processor's pace: on a shared machine
+//! somebody else's program on the same core halves it for a while. Then two numbers follow: the microseconds by those slices alone in
+//! which it was the processor's own, and their share (`Timed`).
 
 // A program that talks over its standard streams.
 #![allow(clippy::print_stdout)]
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site, StreamId};
-use plimsoll_tensor::{DType, Device, Result, Tensor, device, memory, no_grad, parallel};
+use plimsoll_tensor::{DType, Device, Error, Result, Tensor, device, memory, no_grad, parallel};
 
 type Work = Box<dyn FnMut() -> Result<()>>;
 
@@ -30,8 +30,7 @@ fn main() -> Result<()> {
         let (name, count) = line.rsplit_once(' ').unwrap_or((&line, "1"));
         let count: u32 = count.parse().unwrap_or(1);
         if name.contains("two threads") {
-            let (us, share) = two_threads(name, count)?;
-            println!("{us} {share}");
+            two_threads(name, count)?.tell();
             continue;
         }
         if current.as_ref().is_none_or(|(have, _)| have != name) {
@@ -44,8 +43,7 @@ fn main() -> Result<()> {
             continue;
         };
         if ALONE.contains(&name) {
-            let (us, share) = undisturbed(count, work, None)?;
-            println!("{us} {share}");
+            in_slices(count, work, None)?.tell();
             continue;
         }
         let start = Instant::now();
@@ -141,13 +139,13 @@ fn allocate_and_free(arena: &'static Arena) -> Result<()> {
     arena.allocate(&request).map(|block| drop(black_box(block)))
 }
 
-/// Microseconds of the slower of two threads that do the same work at once, and the smaller share of slices that counted.
-fn two_threads(name: &str, count: u32) -> Result<(f64, f64)> {
+/// The slower of two threads that do the same work at once.
+fn two_threads(name: &str, count: u32) -> Result<Timed> {
     let history = if name.contains("history") { HistoryLevel::All } else { HistoryLevel::Off };
     let arena = if name.contains("allocate") { Some(private_arena(history)?) } else { None };
     let together = Barrier::new(2);
     let done = [const { Done(AtomicU32::new(0)) }; 2];
-    let timed = |thread: usize| -> Result<(f64, f64)> {
+    let timed = |thread: usize| -> Result<Timed> {
         let x = Tensor::randn(&[4], DType::F32)?;
         let mut once = || match arena {
             Some(arena) => allocate_and_free(arena),
@@ -157,28 +155,46 @@ fn two_threads(name: &str, count: u32) -> Result<(f64, f64)> {
             once()?;
         }
         together.wait();
-        undisturbed(count, &mut once, Some([&done[thread], &done[1 - thread]]))
+        in_slices(count, &mut once, Some([&done[thread], &done[1 - thread]]))
     };
     std::thread::scope(|scope| {
         let other = scope.spawn(|| timed(1));
         let own = timed(0)?;
-        let other = other.join().unwrap_or(Ok((f64::INFINITY, 0.0)))?;
-        Ok((own.0.max(other.0), own.1.min(other.1)))
+        let other = other.join().map_err(|_| Error::invalid_argument("a thread panicked"))??;
+        Ok(Timed {
+            us: own.us.max(other.us),
+            undisturbed_us: own.undisturbed_us.max(other.undisturbed_us),
+            share: own.share.min(other.share),
+        })
     })
+}
+
+/// How long some work took.
+struct Timed {
+    us: f64,
+    /// The same, had all slices taken the median of those in which the processor kept its own pace; of all, if those are too few.
+    undisturbed_us: f64,
+    /// The share of such slices.
+    share: f64,
+}
+
+impl Timed {
+    fn tell(&self) {
+        println!("{} {} {}", self.us, self.undisturbed_us, self.share);
+    }
 }
 
 /// Turns that a thread has done, on a cache line of its own.
 #[repr(align(64))]
 struct Done(AtomicU32);
 
-/// Microseconds of `count` turns of `once`: the median of the slices before and after which the processor was at its own pace (of all,
-/// if those are too few), times their number; and the share of such slices. Of two threads at once, `[own, other]`, only slices count
-/// in which the other has done half as much at least.
-fn undisturbed(
+/// Times `count` turns of `once`. Of two threads at once, `[own, other]`, only slices count as undisturbed in which the other has done
+/// half as much at least.
+fn in_slices(
     count: u32,
     once: &mut dyn FnMut() -> Result<()>,
     threads: Option<[&Done; 2]>,
-) -> Result<(f64, f64)> {
+) -> Result<Timed> {
     const SLICE: u32 = 1000;
     /// Turns after which a thread tells the other.
     const TOLD: u32 = 50;
@@ -215,7 +231,8 @@ fn undisturbed(
         counted = slices.iter().map(|slice| slice.0).collect();
     }
     counted.sort_by(f64::total_cmp);
-    Ok((counted[counted.len() / 2] * f64::from(count) / f64::from(SLICE), share))
+    let undisturbed_us = counted[counted.len() / 2] * slices.len() as f64;
+    Ok(Timed { us: slices.iter().map(|slice| slice.0).sum(), undisturbed_us, share })
 }
 
 /// The shortest [`pace`] so far, as bits of an `f64`; positive numbers are ordered as their bits are.

@@ -150,27 +150,36 @@ struct Absolute {
     name: &'static str,
     bound_us: f64,
     rounds_us: Vec<f64>,
-    /// Of the time, in each round, the share in which the processor was at its own pace.
-    shares: Vec<f64>,
+    /// By the time in which the processor kept its own pace, and the share of that time.
+    undisturbed: Vec<(f64, f64)>,
 }
 
 impl Absolute {
     fn new((name, bound_ns): &(&'static str, f64)) -> Absolute {
-        Absolute { name, bound_us: bound_ns / 1e3, rounds_us: Vec::new(), shares: Vec::new() }
+        Absolute { name, bound_us: bound_ns / 1e3, rounds_us: Vec::new(), undisturbed: Vec::new() }
     }
 
     fn round(&mut self, plimsoll: &mut Worker) -> Result<(), String> {
         const COUNT: u32 = 100_000;
         plimsoll.time(self.name, COUNT / 10)?;
-        let (us, share) = plimsoll.undisturbed(self.name, COUNT)?;
+        let numbers = plimsoll.ask(self.name, COUNT)?;
+        let &[us, undisturbed_us, share] = &numbers[..] else {
+            return Err(format!("{}: the worker answered {numbers:?}", self.name));
+        };
         self.rounds_us.push(us / f64::from(COUNT));
-        self.shares.push(share);
+        self.undisturbed.push((undisturbed_us / f64::from(COUNT), share));
         Ok(())
     }
 
     fn row(self) -> Row {
-        let share = self.shares.iter().sum::<f64>() / self.shares.len() as f64;
-        println!("{}: the processor was at its own pace in {:.0} %", self.name, 100.0 * share);
+        let undisturbed = sorted(self.undisturbed.iter().map(|(us, _)| *us));
+        let shares = self.undisturbed.iter().map(|(_, share)| share);
+        println!(
+            "{}: {:.3} us while the processor kept its own pace ({:.0} % of the time)",
+            self.name,
+            median(&undisturbed),
+            100.0 * shares.sum::<f64>() / undisturbed.len() as f64
+        );
         let rounds = sorted(self.rounds_us.into_iter());
         let plimsoll_us = median(&rounds);
         let interval = [INTERVAL_RANK, ROUNDS - 1 - INTERVAL_RANK].map(|at| rounds[at]);
@@ -247,26 +256,19 @@ impl Worker {
 
     /// Microseconds of running `name` that often.
     pub(crate) fn time(&mut self, name: &str, count: u32) -> Result<f64, String> {
-        self.ask(name, count).map(|(us, _)| us)
+        let numbers = self.ask(name, count)?;
+        numbers.first().copied().ok_or_else(|| format!("{name}: a worker answered nothing"))
     }
 
-    /// The same from the time in which the processor was at its own pace, and the share of that time.
-    fn undisturbed(&mut self, name: &str, count: u32) -> Result<(f64, f64), String> {
-        let (us, share) = self.ask(name, count)?;
-        share.map(|share| (us, share)).ok_or_else(|| format!("{name}: no share was told"))
-    }
-
-    fn ask(&mut self, name: &str, count: u32) -> Result<(f64, Option<f64>), String> {
+    /// All numbers that a worker answers with.
+    fn ask(&mut self, name: &str, count: u32) -> Result<Vec<f64>, String> {
         std::thread::sleep(PAUSE);
         let mut answer = String::new();
         writeln!(self.input, "{name} {count}")
             .and_then(|()| self.output.read_line(&mut answer))
             .map_err(|e| format!("{name}: {e}"))?;
-        let mut numbers = answer.split_whitespace().map(|number| number.parse().ok());
-        match numbers.next().flatten() {
-            Some(us) => Ok((us, numbers.next().flatten())),
-            None => Err(format!("{name}: a worker answered `{}`", answer.trim())),
-        }
+        let numbers: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();
+        numbers.map_err(|_| format!("{name}: a worker answered `{}`", answer.trim()))
     }
 }
 
