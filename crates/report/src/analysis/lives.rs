@@ -41,6 +41,9 @@ pub struct Lives {
     pub peak: Peak,
 }
 
+/// The allocator's granule.
+const ROUNDING: u64 = 512;
+
 /// A highest point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
@@ -167,6 +170,18 @@ impl Lives {
     /// Bytes alive at a position.
     pub fn bytes_at(&self, position: u32) -> u64 {
         self.alive_at(position).fold(0u64, |sum, life| sum.saturating_add(self.bytes[life]))
+    }
+
+    /// How many lives of the trace had begun at a position.
+    pub fn made_by(&self, position: u32) -> usize {
+        self.born[..self.in_trace].partition_point(|born| *born <= position)
+    }
+
+    /// Where the memory of a life ends, its size rounded as the allocator rounds it.
+    pub fn end(&self, life: usize) -> u64 {
+        let bytes = self.bytes[life].max(1);
+        let rounded = bytes.checked_next_multiple_of(ROUNDING).unwrap_or(bytes);
+        self.addr[life].saturating_add(rounded)
     }
 
     /// The row of the event by which a life began; none if it was there before.

@@ -8,9 +8,6 @@ use super::lives::Lives;
 use crate::events::Action;
 use crate::snapshot::Snapshot;
 
-/// The allocator's granule.
-const ROUNDING: u64 = 512;
-
 /// One segment at one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedSegment {
@@ -87,9 +84,7 @@ pub fn placement(
                 continue;
             }
             hole(addr, free_from, &mut segment);
-            let bytes = lives.bytes[life as usize].max(1);
-            let rounded = bytes.checked_next_multiple_of(ROUNDING).unwrap_or(bytes);
-            let until = addr.saturating_add(rounded).min(end);
+            let until = lives.end(life as usize).min(end);
             segment.used_bytes += until.saturating_sub(addr.max(free_from));
             free_from = free_from.max(until);
             segment.lives.push(life);

@@ -17,11 +17,9 @@ const TOLERATED_SHARE: u64 = 4;
 /// Whether a loop that only keeps is worth a line.
 pub(super) fn piles_up(case: &Case<'_>, growth: &Growth, steps: &Steps) -> bool {
     let lives = &case.device.lives;
-    let born = &lives.born[..lives.in_trace];
-    let made_by = |position: u32| born.partition_point(|born| *born <= position);
-    let turns = made_by(steps.bounds[0])..made_by(steps.bounds[steps.count()]);
+    let turns = lives.made_by(steps.bounds[0])..lives.made_by(steps.bounds[steps.count()]);
     // No more follows than a turn that the end of the trace cut off, and a last look at what was gathered.
-    let to_the_end = born.len() - turns.end <= 2 * turns.len().div_ceil(steps.count());
+    let to_the_end = lives.in_trace - turns.end <= 2 * turns.len().div_ceil(steps.count());
     let gone = turns.clone().filter(|life| lives.died[*life] != ALIVE).count();
     // A list that is filled after a program's main loop is just filled.
     let is_main_loop = case.device.steps.first() == Some(steps);

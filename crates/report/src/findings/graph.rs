@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Case;
 use super::leak::Cause;
-use super::words::counted;
+use super::words::{counted, total};
 use crate::analysis::code::{Code, CodeOf};
 use crate::analysis::{ALIVE, Growth, Phase, SiteId, Steps};
 use crate::kind::Kind;
@@ -35,27 +35,23 @@ pub(super) enum Holder {
 
 /// Whether what grows is a graph, and what holds it.
 pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
-    let forward =
-        |stack: StackId| matches!(case.lines.phases.get(stack), Phase::Model | Phase::Program);
-    let stacks = growth.stacks.iter().filter(|g| forward(g.stack));
+    let stacks = growth.stacks.iter().filter(|g| is_forward(case, g.stack));
     let in_model = stacks.clone().any(|g| case.lines.phases.get(g.stack) == Phase::Model);
     let different = stacks.clone().count();
     let steps = growth.stacks.iter().map(|g| g.steps).max().unwrap_or(1).max(1);
     // Small ones beside large ones, unless they are losses, are what comes with a batch that is kept: its labels, say.
-    let held = stacks.clone().map(|g| g.bytes).fold(0, u64::saturating_add);
+    let held = total(stacks.clone().map(|g| g.bytes));
     let counted = stacks.filter(|g| {
         g.bytes >= held / SMALL_SHARE || g.bytes <= SCALAR_BYTES.saturating_mul(g.count.into())
     });
     let per_step = counted.map(|g| g.count).sum::<u32>().div_ceil(steps);
     // Results that a program keeps on purpose look like a small graph; results from inside a model do not, nor many in a
     // program that learns.
-    let lives = &case.device.lives;
-    let learns = || lives.stack.iter().any(|s| case.lines.phases.get(*s) == Phase::Backward);
     let (head, bytes) = head(case, growth);
     let is_graph = different >= 2
         && match in_model {
             true => bytes <= SCALAR_BYTES || !backward_frees_the_rest(case, growth),
-            false => per_step >= 3 && learns(),
+            false => per_step >= 3 && learns(case),
         };
     if !is_graph {
         return Holder::Nothing;
@@ -83,8 +79,18 @@ fn backward_frees_the_rest(case: &Case<'_>, growth: &Growth) -> bool {
         .map(|life| lives.stack[life])
         .filter(|stack| in_model(stack) && !kept.contains(stack) && calls.contains(&call(stack)))
         .collect();
-    let learns = lives.stack.iter().any(|stack| case.lines.phases.get(*stack) == Phase::Backward);
-    learns && freed.len() > kept.len()
+    learns(case) && freed.len() > kept.len()
+}
+
+/// Whether a stack made a result of forward.
+fn is_forward(case: &Case<'_>, stack: StackId) -> bool {
+    matches!(case.lines.phases.get(stack), Phase::Model | Phase::Program)
+}
+
+/// Whether the program runs backward at all.
+fn learns(case: &Case<'_>) -> bool {
+    let stacks = &case.device.lives.stack;
+    stacks.iter().any(|stack| case.lines.phases.get(*stack) == Phase::Backward)
 }
 
 /// The steps by which the growth was judged.
@@ -95,10 +101,7 @@ fn steps_of<'a>(case: &'a Case<'_>, growth: &Growth) -> Option<&'a Steps> {
 /// The stack of what is made last in each step and stays, and its bytes.
 fn head(case: &Case<'_>, growth: &Growth) -> (StackId, u64) {
     let lives = &case.device.lives;
-    let forward = |life: &&u32| {
-        let phase = case.lines.phases.get(lives.stack[**life as usize]);
-        matches!(phase, Phase::Model | Phase::Program)
-    };
+    let forward = |life: &&u32| is_forward(case, lives.stack[**life as usize]);
     let Some(steps) = steps_of(case, growth) else { return (StackId::EMPTY, 0) };
     let mut votes: HashMap<(StackId, u64), u32> = HashMap::new();
     let mut last: Option<(usize, u32)> = None;

@@ -4,9 +4,6 @@
 use super::Case;
 use crate::analysis::{ALIVE, Lives, PlacedSegment};
 
-/// The allocator's granule.
-const ROUNDING: u64 = 512;
-
 /// From which position on needs count. Where the program repeats itself, from the start of a step in the last third, so that
 /// whole steps are seen. Once its loop is over, what the loop needed is over too: then only what was asked for since counts.
 pub(super) fn lately(case: &Case<'_>) -> u32 {
@@ -17,8 +14,7 @@ pub(super) fn lately(case: &Case<'_>) -> u32 {
     };
     let born = &lives.born[..lives.in_trace];
     let bounds = &steps.bounds;
-    let made_by = |position: u32| born.partition_point(|born| *born <= position);
-    let (start, end) = (made_by(bounds[0]), made_by(bounds[steps.count()]));
+    let (start, end) = (lives.made_by(bounds[0]), lives.made_by(bounds[steps.count()]));
     // A last step that the loop did not close lies after the last bound; what goes well beyond it is no step any more.
     let step = (end - start).div_ceil(steps.count());
     match born.get(end + 2 * step) {
@@ -61,11 +57,7 @@ impl Touched {
     pub(super) fn since(lives: &Lives, from: u32) -> Touched {
         let mut ranges: Vec<(u64, u64)> = (0..lives.len())
             .filter(|life| lives.died[*life] > from)
-            .map(|life| {
-                let bytes = lives.bytes[life].max(1);
-                let rounded = bytes.checked_next_multiple_of(ROUNDING).unwrap_or(bytes);
-                (lives.addr[life], lives.addr[life].saturating_add(rounded))
-            })
+            .map(|life| (lives.addr[life], lives.end(life)))
             .collect();
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {

@@ -18,9 +18,6 @@ const TOLERATED_PER_STEP: u64 = 1024;
 /// Growth below this share of the peak is not worth a line.
 const TOLERATED_SHARE: u64 = 1000;
 
-/// The cause where one value of each step stays.
-const VALUES: &str = "values are kept, or slices that keep the whole storage";
-
 /// Tensors that an optimizer keeps for each parameter, at most: Adam's two averages, and its maximum with `amsgrad`.
 const STATES_PER_PARAMETER: u32 = 3;
 
@@ -83,11 +80,6 @@ fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
         cause.what += &format!(
             " That line runs from elsewhere too; what stays comes from the call at {place}."
         );
-    }
-    if growth.only_keeps && cause.name == VALUES {
-        cause.advice = "If only a part of each is needed, keep a copy of that part (`part.clone()`, or \
-                        `part.cpu()`). Otherwise keep them on the host and bring each to the device when its \
-                        turn comes, or bound the list.";
     }
     if growth.only_keeps {
         cause.what += " Up to the end of the trace no turn of that loop frees anything. If it is meant to \
@@ -188,7 +180,7 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     }
     match holder {
         Holder::Nothing => {
-            let values = values(case, forward.unwrap_or_default());
+            let values = values(case, forward.unwrap_or_default(), growth.only_keeps);
             let results = growth.stacks.iter().filter(|g| phase_of(g.stack) == Phase::Program);
             match results.count() {
                 0 | 1 => values,
@@ -233,8 +225,8 @@ fn is_on_the_way(case: &Case<'_>, stack: StackId) -> bool {
     made.clone().filter(goes_on).count() * 2 > made.count()
 }
 
-/// One result of each step is kept, without what led to it.
-fn values(case: &Case<'_>, stack: StackId) -> Cause {
+/// One result of each step is kept, without what led to it; `only_keeps` if the steps do nothing else.
+fn values(case: &Case<'_>, stack: StackId, only_keeps: bool) -> Cause {
     let sites = &case.lines.sites;
     if graph::is_hook(case, stack) {
         let site = sites.of_stack(stack);
@@ -254,13 +246,22 @@ fn values(case: &Case<'_>, stack: StackId) -> Cause {
     // What a model returns is kept by who called it; what it makes on the way, inside of it.
     let site = if is_on_the_way(case, stack) { inner } else { caller };
     Cause {
-        name: VALUES,
+        name: "values are kept, or slices that keep the whole storage",
         site,
         what: format!(
             "A value made at {made} is kept each time: in a list, a cache, an attribute, a closure, \
              a hook or an exception; a slice or any other view keeps the whole storage it was cut from."
         ),
-        advice: "Keep a copy of the part you need (`part.clone()`, or `part.cpu()`), bound the list or \
-                 cache, and let old entries go.",
+        advice: match only_keeps {
+            true => {
+                "If only a part of each is needed, keep a copy of that part (`part.clone()`, or \
+                 `part.cpu()`). Otherwise keep them on the host and bring each to the device when its \
+                 turn comes, or bound the list."
+            }
+            false => {
+                "Keep a copy of the part you need (`part.clone()`, or `part.cpu()`), bound the list or \
+                 cache, and let old entries go."
+            }
+        },
     }
 }

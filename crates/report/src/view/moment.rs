@@ -13,8 +13,6 @@ use crate::analysis::ALIVE;
 const MOST_SEGMENTS: usize = 256;
 /// A block narrower than its segment by this factor is joined with its neighbours.
 const FINEST: u64 = 512;
-/// The caching allocator's smallest block; traces have requested bytes, blocks are rounded to this.
-const ROUND: u64 = 512;
 /// Stacks in an answer: the largest.
 const MOST_STACKS: usize = 4096;
 
@@ -161,9 +159,8 @@ fn segment(scene: &DeviceScene<'_>, piece: &Piece, alive: &[u32]) -> SegmentNow 
         let life = alive[at];
         let addr = lives.addr[life as usize];
         let next = alive.get(at + 1).map_or(end, |next| lives.addr[*next as usize].min(end));
-        let rounded = lives.bytes[life as usize].max(1).checked_next_multiple_of(ROUND);
         // Addresses that overlap, in a broken file, are cut at the next one.
-        let bytes = rounded.unwrap_or(u64::MAX).min(next - addr);
+        let bytes = lives.end(life as usize).min(next) - addr;
         let start = addr - piece.addr;
         now.used_bytes += bytes;
         match now.runs.last_mut() {

@@ -180,7 +180,7 @@ impl<'a> DeviceScene<'a> {
     /// How many allocations are alive at some position from `from` to `to`, both included.
     pub(crate) fn alive_between(&self, from: u32, to: u32) -> usize {
         let lives = self.lives;
-        let born = lives.born[..lives.in_trace].partition_point(|born| *born <= to);
+        let born = lives.made_by(to);
         let dead = self.ended.get(from as usize).copied().unwrap_or_default() as usize;
         (lives.len() - lives.in_trace) + born - dead
     }
