@@ -5,7 +5,6 @@
 //! `release.rs`, what the lock guards in `state.rs`.
 
 use std::fmt;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use plimsoll_core::Device;
@@ -16,7 +15,7 @@ use crate::event::Action;
 use crate::history::{Entry, HistoryLevel};
 use crate::kind::Kind;
 use crate::limits::{LimitKind, Limits};
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::oom::OutOfMemory;
 use crate::records::NONE;
 use crate::size_class::SizeRules;
@@ -69,10 +68,10 @@ pub struct Arena {
 
 /// Every lock of an arena, held.
 pub(crate) struct ArenaLocks {
-    _releasing: MutexGuard<'static, ()>,
-    _state: MutexGuard<'static, State>,
-    _reclaimer: MutexGuard<'static, Option<&'static dyn Reclaim>>,
-    _observers: MutexGuard<'static, Vec<&'static OomObserver>>,
+    _releasing: Guard<'static, ()>,
+    _state: Guard<'static, State>,
+    _reclaimer: Guard<'static, Option<&'static dyn Reclaim>>,
+    _observers: Guard<'static, Vec<&'static OomObserver>>,
 }
 
 impl Arena {
@@ -116,11 +115,11 @@ impl Arena {
     }
 
     #[inline]
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> Guard<'_, State> {
         self.state.lock()
     }
 
-    pub(crate) fn releasing(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn releasing(&self) -> Guard<'_, ()> {
         self.releasing.lock()
     }
 

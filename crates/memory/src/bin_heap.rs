@@ -15,7 +15,6 @@ fn before(blocks: &BlockSlab, segments: &SegmentSlab, a: u32, b: u32) -> bool {
 }
 
 /// One heap of two; the roots may be `NONE` and have no siblings.
-#[inline]
 fn meld(blocks: &mut BlockSlab, segments: &SegmentSlab, a: u32, b: u32) -> u32 {
     if a == NONE {
         return b;
@@ -36,17 +35,30 @@ fn meld(blocks: &mut BlockSlab, segments: &SegmentSlab, a: u32, b: u32) -> u32 {
 }
 
 /// The heap at `root` with `block` in it; returns the new root.
-#[inline]
+#[inline(always)]
 pub(crate) fn insert(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, block: u32) -> u32 {
     blocks[block].links = HeapLinks::NONE;
-    meld(blocks, segments, root, block)
+    if root == NONE { block } else { meld(blocks, segments, root, block) }
 }
 
-/// The heap at `root` without `block`, which is in it; returns the new root.
-#[inline]
+/// The heap at `root` without `block`, which is in it; returns the new root. The block's own links are
+/// left as they were; `insert` begins anew.
+#[inline(always)]
 pub(crate) fn remove(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, block: u32) -> u32 {
     let links = blocks[block].links;
-    blocks[block].links = HeapLinks::NONE;
+    if block == root && links.child == NONE {
+        return NONE;
+    }
+    remove_of_several(blocks, segments, root, block)
+}
+
+fn remove_of_several(
+    blocks: &mut BlockSlab,
+    segments: &SegmentSlab,
+    root: u32,
+    block: u32,
+) -> u32 {
+    let links = blocks[block].links;
     if block == root {
         return meld_siblings(blocks, segments, links.child);
     }

@@ -12,12 +12,12 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::{MutexGuard, Once};
+use std::sync::Once;
 
 use crate::annotations::{ANNOTATIONS, Annotation};
 use crate::arena::{Arena, ArenaLocks};
 use crate::context::{MODULES, ModuleTable};
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::origin::{ORIGINS, OriginTable};
 
 /// Every arena of the process, in order of opening.
@@ -33,11 +33,11 @@ pub(crate) fn register(arena: &'static Arena) {
 /// Every lock of the crate, held from just before a fork until just after it. Fields are let go of in
 /// order of declaration, which does not matter.
 struct Held {
-    _origins: MutexGuard<'static, Option<OriginTable>>,
-    _modules: MutexGuard<'static, Option<ModuleTable>>,
-    _annotations: MutexGuard<'static, VecDeque<Annotation>>,
+    _origins: Guard<'static, Option<OriginTable>>,
+    _modules: Guard<'static, Option<ModuleTable>>,
+    _annotations: Guard<'static, VecDeque<Annotation>>,
     _locks: Vec<ArenaLocks>,
-    _arenas: MutexGuard<'static, Vec<&'static Arena>>,
+    _arenas: Guard<'static, Vec<&'static Arena>>,
 }
 
 thread_local! {

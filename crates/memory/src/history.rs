@@ -165,7 +165,8 @@ impl History {
     #[inline]
     pub(crate) fn record(&mut self, event: &Event) {
         if self.level >= HistoryLevel::Alloc {
-            self.push(event, false);
+            // Of a copy, so that the event itself need not be in memory while nothing is recorded.
+            self.push(&{ *event }, false);
         }
     }
 
@@ -173,7 +174,7 @@ impl History {
     #[inline]
     pub(crate) fn record_freed(&mut self, event: &Event) {
         if self.level >= HistoryLevel::Alloc {
-            self.push(event, true);
+            self.push(&{ *event }, true);
         }
     }
 

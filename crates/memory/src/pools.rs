@@ -36,7 +36,7 @@ struct LargeSizes(Vec<(usize, u32)>);
 #[derive(Debug)]
 struct SmallBins {
     /// Root of each bin's heap; bin n holds blocks of (n + 1) * 512 bytes.
-    roots: Box<[u32]>,
+    roots: Box<[u32; BINS]>,
     /// Bit b of word w: bin 64 w + b is not empty.
     words: [u64; WORDS],
     /// Bit w: word w is not 0.
@@ -46,63 +46,25 @@ struct SmallBins {
 impl Lane {
     pub(crate) fn new(stream: StreamId) -> Lane {
         let small =
-            SmallBins { roots: vec![NONE; BINS].into_boxed_slice(), words: [0; WORDS], summary: 0 };
+            SmallBins { roots: Box::new([NONE; BINS]), words: [0; WORDS], summary: 0 };
         Lane { stream, small, large: LargeSizes::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32) {
-        let block = &blocks[index];
-        match block.pool {
-            Pool::Small => {
-                let bin = bin_of(block.bytes);
-                self.small.roots[bin] =
-                    bin_heap::insert(blocks, segments, self.small.roots[bin], index);
-                self.small.words[bin / 64] |= 1 << (bin % 64);
-                self.small.summary |= 1 << (bin / 64);
-            }
-            Pool::Large => {
-                let bytes = block.bytes;
-                match self.large.find(bytes) {
-                    Ok(place) => {
-                        let root = &mut self.large.0[place].1;
-                        *root = bin_heap::insert(blocks, segments, *root, index);
-                    }
-                    Err(place) => {
-                        let root = bin_heap::insert(blocks, segments, NONE, index);
-                        self.large.0.insert(place, (bytes, root));
-                    }
-                }
-            }
+        let (pool, bytes) = (blocks[index].pool, blocks[index].bytes);
+        match pool {
+            Pool::Small => self.small.insert(blocks, segments, index, bytes),
+            Pool::Large => self.large.insert(blocks, segments, index, bytes),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32) {
-        let block = &blocks[index];
-        match block.pool {
-            Pool::Small => {
-                let bin = bin_of(block.bytes);
-                let root = bin_heap::remove(blocks, segments, self.small.roots[bin], index);
-                self.small.roots[bin] = root;
-                if root == NONE {
-                    self.small.words[bin / 64] &= !(1 << (bin % 64));
-                    if self.small.words[bin / 64] == 0 {
-                        self.small.summary &= !(1 << (bin / 64));
-                    }
-                }
-            }
-            Pool::Large => {
-                let Ok(place) = self.large.find(block.bytes) else {
-                    debug_assert!(false, "a free block is in its pool");
-                    return;
-                };
-                let root = bin_heap::remove(blocks, segments, self.large.0[place].1, index);
-                self.large.0[place].1 = root;
-                if root == NONE {
-                    self.large.0.remove(place);
-                }
-            }
+        let (pool, bytes) = (blocks[index].pool, blocks[index].bytes);
+        match pool {
+            Pool::Small => self.small.remove(blocks, segments, index, bytes),
+            Pool::Large => self.large.remove(blocks, segments, index, bytes),
         }
     }
 
@@ -164,9 +126,81 @@ impl LargeSizes {
     fn find(&self, bytes: usize) -> Result<usize, usize> {
         self.0.binary_search_by_key(&bytes, |&(size, _)| size)
     }
+
+    fn insert(
+        &mut self,
+        blocks: &mut BlockSlab,
+        segments: &SegmentSlab,
+        index: u32,
+        bytes: usize,
+    ) {
+        match self.find(bytes) {
+            Ok(place) => {
+                let root = &mut self.0[place].1;
+                *root = bin_heap::insert(blocks, segments, *root, index);
+            }
+            Err(place) => {
+                let root = bin_heap::insert(blocks, segments, NONE, index);
+                self.0.insert(place, (bytes, root));
+            }
+        }
+    }
+
+    fn remove(
+        &mut self,
+        blocks: &mut BlockSlab,
+        segments: &SegmentSlab,
+        index: u32,
+        bytes: usize,
+    ) {
+        let Ok(place) = self.find(bytes) else {
+            debug_assert!(false, "a free block is in its pool");
+            return;
+        };
+        let root = bin_heap::remove(blocks, segments, self.0[place].1, index);
+        self.0[place].1 = root;
+        if root == NONE {
+            self.0.remove(place);
+        }
+    }
 }
 
 impl SmallBins {
+    #[inline(always)]
+    fn insert(
+        &mut self,
+        blocks: &mut BlockSlab,
+        segments: &SegmentSlab,
+        index: u32,
+        bytes: usize,
+    ) {
+        let bin = bin_of(bytes);
+        let root = &mut self.roots[bin];
+        *root = bin_heap::insert(blocks, segments, *root, index);
+        self.words[bin / 64] |= 1 << (bin % 64);
+        self.summary |= 1 << (bin / 64);
+    }
+
+    #[inline(always)]
+    fn remove(
+        &mut self,
+        blocks: &mut BlockSlab,
+        segments: &SegmentSlab,
+        index: u32,
+        bytes: usize,
+    ) {
+        let bin = bin_of(bytes);
+        let root = &mut self.roots[bin];
+        *root = bin_heap::remove(blocks, segments, *root, index);
+        if *root == NONE {
+            let word = &mut self.words[bin / 64];
+            *word &= !(1 << (bin % 64));
+            if *word == 0 {
+                self.summary &= !(1 << (bin / 64));
+            }
+        }
+    }
+
     #[inline]
     fn best(&self, bytes: usize) -> Option<u32> {
         let bin = bin_of(bytes);
@@ -199,5 +233,6 @@ fn bin_of(bytes: usize) -> usize {
         bytes > 0 && bytes.is_multiple_of(BLOCK_UNIT_BYTES) && bytes <= SMALL_SEGMENT_BYTES,
         "a small block has 1 to {BINS} units of {BLOCK_UNIT_BYTES} bytes, not {bytes} bytes"
     );
-    bytes / BLOCK_UNIT_BYTES - 1
+    // No block reaches the mask; it tells the compiler that every bin exists.
+    (bytes / BLOCK_UNIT_BYTES - 1) % BINS
 }

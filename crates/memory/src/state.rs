@@ -84,9 +84,10 @@ impl State {
         if !self.rules.caching {
             return None;
         }
-        let lane = self.lane(request.stream);
-        let index = self.lanes[lane as usize].best(fit, &self.rules)?;
-        self.lanes[lane as usize].remove(&mut self.blocks, &self.segments, index);
+        let lane = self.lane(request.stream) as usize;
+        let lane = &mut self.lanes[lane];
+        let index = lane.best(fit, &self.rules)?;
+        lane.remove(&mut self.blocks, &self.segments, index);
         self.hand_out(index, fit, request, stamp);
         Some(index)
     }
