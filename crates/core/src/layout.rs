@@ -7,22 +7,29 @@
 //! ```
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::shape::{ELEMENTS_MAX, INLINE_DIMS};
+use crate::shape::ELEMENTS_MAX;
 use crate::{Dims, Error, Result, checked_numel};
 
 /// Sizes, strides and offset in elements.
 ///
-/// Invariant: `shape` and `strides` have the same length, and every element's position
-/// (`offset + sum(index * stride)`) fits in an `isize`. `numel` and `contiguous` follow from them; every operation asks for
-/// them several times.
+/// Shared, because most results are laid out like an operand: a handle is copied, not two lists, and whoever compares the two
+/// need not look at them.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct Layout(Arc<Parts>);
+
+/// Invariant: `shape` and `strides` have the same length, and every element's position
+/// (`offset + sum(index * stride)`) fits in an `isize`. The rest follows from them; every operation asks for it several times.
+#[derive(PartialEq, Eq, Hash)]
+struct Parts {
     shape: Dims,
     strides: Dims,
     offset: usize,
     numel: usize,
     contiguous: bool,
+    /// Whether [`Layout::contiguous`] gives just this, in the strides that nothing steps by too.
+    plain: bool,
 }
 
 impl Layout {
@@ -31,20 +38,10 @@ impl Layout {
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         // No element lies past the number of elements, so that is all there is to check.
         let numel = checked_numel(shape)?;
-        let rank = shape.len();
-        if rank > INLINE_DIMS {
-            let (shape, strides) = (Dims::from_slice(shape), contiguous_strides(shape));
-            return Ok(Layout { shape, strides, offset: 0, numel, contiguous: true });
-        }
-        // Every small operation passes here: arrays of known length are copied without a call.
-        let (mut sizes, mut strides, mut step) = ([0; INLINE_DIMS], [1; INLINE_DIMS], 1);
-        for d in (0..rank).rev() {
-            (sizes[d], strides[d]) = (shape[d], step);
-            step *= shape[d].max(1);
-        }
-        let (shape, strides) =
-            (Dims::from_buf_and_len(sizes, rank), Dims::from_buf_and_len(strides, rank));
-        Ok(Layout { shape, strides, offset: 0, numel, contiguous: true })
+        let strides = contiguous_strides(shape);
+        let shape = Dims::from_slice(shape);
+        let parts = Parts { shape, strides, offset: 0, numel, contiguous: true, plain: true };
+        Ok(Layout(Arc::new(parts)))
     }
 
     /// A layout from its parts, refused if an element's position would overflow.
@@ -83,63 +80,66 @@ impl Layout {
         }
         let numel = if empty { 0 } else { shape.iter().product() };
         let contiguous = empty || is_row_major(&shape, &strides);
-        Layout { shape, strides, offset, numel, contiguous }
+        let plain = contiguous && offset == 0 && strides == contiguous_strides(&shape);
+        Layout(Arc::new(Parts { shape, strides, offset, numel, contiguous, plain }))
     }
 
     /// The sizes.
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.0.shape
     }
 
     /// The distance in elements between neighbours along each dimension; 0 where it is expanded.
     #[inline]
     pub fn strides(&self) -> &[usize] {
-        &self.strides
+        &self.0.strides
     }
 
     /// Where the first element lies, in elements from the start of the storage.
     #[inline]
     pub fn offset(&self) -> usize {
-        self.offset
+        self.0.offset
     }
 
     /// Whether both have the same sizes. A loop, because a call of the library's comparison costs more than most shapes.
     #[inline]
     pub fn same_shape(&self, other: &Layout) -> bool {
-        self.rank() == other.rank() && self.shape.iter().zip(&other.shape).all(|(a, b)| a == b)
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.rank() == other.rank()
+                && self.shape().iter().zip(other.shape()).all(|(a, b)| a == b)
     }
 
     /// The number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.0.shape.len()
     }
 
     /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.numel
+        self.0.numel
     }
 
     /// How many elements of storage, counted from its start, this layout reaches: one past the
     /// farthest element, or 0 if it has none.
     #[inline]
     pub fn span(&self) -> usize {
-        match self.numel {
+        match self.0.numel {
             0 => 0,
-            numel if self.contiguous => self.offset + numel,
+            numel if self.0.contiguous => self.0.offset + numel,
             _ => self.checked_span().unwrap_or(0),
         }
     }
 
     #[inline]
     fn checked_span(&self) -> Option<usize> {
-        if self.numel == 0 {
+        if self.0.numel == 0 {
             return Some(0);
         }
-        let mut last = self.offset;
-        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+        let mut last = self.0.offset;
+        for (&size, &stride) in self.shape().iter().zip(self.strides()) {
             last = last.checked_add((size - 1).checked_mul(stride)?)?;
         }
         (last < ELEMENTS_MAX).then(|| last + 1)
@@ -149,19 +149,19 @@ impl Layout {
     /// after it imply. Tensors of no elements are contiguous.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        self.contiguous
+        self.0.contiguous
     }
 
     /// Dense in some order of dimensions, neither holes nor overlap: iff its elements are exactly
     /// `numel` consecutive positions. A transposed matrix is; a column of one is not.
     pub fn is_dense(&self) -> bool {
         self.numel() == 0 || {
-            let mut order: Dims = (0..self.rank()).filter(|&d| self.shape[d] != 1).collect();
-            order.sort_by_key(|&d| self.strides[d]);
+            let mut order: Dims = (0..self.rank()).filter(|&d| self.0.shape[d] != 1).collect();
+            order.sort_by_key(|&d| self.0.strides[d]);
             let mut expected = 1;
             order.iter().all(|&d| {
-                let fits = self.strides[d] == expected;
-                expected *= self.shape[d];
+                let fits = self.0.strides[d] == expected;
+                expected *= self.0.shape[d];
                 fits
             })
         }
@@ -173,26 +173,52 @@ impl Layout {
         if self.numel() <= 1 {
             return false;
         }
-        let mut order: Dims = (0..self.rank()).filter(|&d| self.shape[d] != 1).collect();
-        order.sort_by_key(|&d| self.strides[d]);
+        let mut order: Dims = (0..self.rank()).filter(|&d| self.0.shape[d] != 1).collect();
+        order.sort_by_key(|&d| self.0.strides[d]);
         // Each stride must clear everything that the smaller strides can reach.
         let mut reach = 0usize;
         order.iter().any(|&d| {
-            let collides = self.strides[d] <= reach;
-            reach = reach.saturating_add((self.shape[d] - 1).saturating_mul(self.strides[d]));
+            let collides = self.0.strides[d] <= reach;
+            reach = reach.saturating_add((self.0.shape[d] - 1).saturating_mul(self.0.strides[d]));
             collides
         })
     }
 
+    /// The row-major layout of the same sizes from offset 0: what [`Layout::contiguous`] gives.
+    ///
+    /// ```
+    /// use plimsoll_core::Layout;
+    /// let row = Layout::strided(&[1, 3], &[7, 1], 5).unwrap(); // nothing steps by the 7
+    /// assert_eq!(row.made_contiguous(), Layout::contiguous(&[1, 3]).unwrap());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn made_contiguous(&self) -> Layout {
+        if self.0.plain { self.clone() } else { self.row_major() }
+    }
+
+    #[cold]
+    fn row_major(&self) -> Layout {
+        let shape = self.0.shape.clone();
+        let strides = contiguous_strides(&shape);
+        Layout::inside(shape, strides, 0)
+    }
+
     /// The same sizes and strides from the start of a storage.
     #[must_use]
+    #[inline]
     pub fn at_start(&self) -> Layout {
-        Layout { offset: 0, ..self.clone() }
+        if self.0.offset == 0 { self.clone() } else { self.moved_to_start() }
+    }
+
+    #[cold]
+    fn moved_to_start(&self) -> Layout {
+        Layout::inside(self.0.shape.clone(), self.0.strides.clone(), 0)
     }
 
     /// The same sizes and strides at another offset, refused if an element's position would overflow.
     pub fn with_offset(&self, offset: usize) -> Result<Layout> {
-        Layout::strided(&self.shape, &self.strides, offset)
+        Layout::strided(self.shape(), self.strides(), offset)
     }
 }
 
@@ -222,6 +248,12 @@ pub(crate) fn contiguous_strides(shape: &[usize]) -> Dims {
 
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} strides {:?} offset {}", &self.shape[..], &self.strides[..], self.offset)
+        write!(
+            f,
+            "{:?} strides {:?} offset {}",
+            &self.0.shape[..],
+            &self.0.strides[..],
+            self.0.offset
+        )
     }
 }

@@ -5,8 +5,7 @@ use smallvec::SmallVec;
 
 use crate::{Error, Result};
 
-/// How many dimensions are kept inline: those of a batch of volumes. Layouts are moved at every operation, so a larger number would
-/// cost all tensors what few have.
+/// How many dimensions are kept inline: those of a batch of volumes.
 pub(crate) const INLINE_DIMS: usize = 5;
 
 /// Sizes or strides, kept inline up to five dimensions.

@@ -18,7 +18,7 @@
 use plimsoll_core::{Error, Result};
 
 use crate::arena::Arena;
-use crate::block::Block;
+use crate::block::{Block, Granted};
 use crate::request::Request;
 use crate::size_class::Fit;
 use crate::source::SourceFull;
@@ -54,7 +54,9 @@ impl Arena {
     /// assert_eq!(block.address() % 64, 0);
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    #[inline]
+    // Always inlined, and the block made at the end: one that is returned through memory and moved at once is read back before it
+    // has left the processor's store buffer, which takes longer than to make it.
+    #[inline(always)]
     pub fn allocate(&'static self, request: &Request) -> Result<Block> {
         if request.bytes == 0 {
             return Ok(Block::empty(self, request));
@@ -62,47 +64,52 @@ impl Arena {
         let Some(fit) = self.rules().fit(request.bytes) else {
             return Err(beyond_any_memory(request));
         };
-        {
-            let stamp = Stamp::of_allocation(self.history_level());
-            let mut state = self.state();
-            state.ledger.history.prepare();
-            state.tick += 1;
-            state.finish_deferred();
-            if let Some(index) = state.reuse(&fit, request, stamp) {
-                return Ok(Block::of(self, &state, index, request));
-            }
-        }
-        self.climb(&fit, request)
+        let granted = match self.reuse(&fit, request) {
+            Some(granted) => granted,
+            None => self.climb(&fit, request)?,
+        };
+        Ok(Block::new(self, request, granted))
+    }
+
+    /// Rungs 1 and 2.
+    #[inline(always)]
+    fn reuse(&'static self, fit: &Fit, request: &Request) -> Option<Granted> {
+        let stamp = Stamp::of_allocation(self.history_level());
+        let mut state = self.state();
+        state.ledger.history.prepare();
+        state.tick += 1;
+        state.finish_deferred();
+        state.reuse(fit, request, stamp)
     }
 
     /// Rungs 3 to 8.
     #[cold]
-    fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Block> {
+    fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Granted> {
         let usual = fit.segment_bytes;
         self.release_uncached();
         self.collect_excess(usual);
         let refusal = match self.reserve(usual, fit, request) {
-            Ok(block) => return Ok(block),
+            Ok(granted) => return Ok(granted),
             Err(refusal) => refusal,
         };
         if self.release_oversize(fit, request.stream) > 0
-            && let Ok(block) = self.reserve(usual, fit, request)
+            && let Ok(granted) = self.reserve(usual, fit, request)
         {
-            return Ok(block);
+            return Ok(granted);
         }
-        if let Some(block) = self.make_room(&refusal, fit, request) {
-            return Ok(block);
+        if let Some(granted) = self.make_room(&refusal, fit, request) {
+            return Ok(granted);
         }
         for _ in 0..RECLAIM_ROUNDS {
             if self.reclaim(usual) == 0 {
                 break;
             }
             let refusal = match self.reserve(usual, fit, request) {
-                Ok(block) => return Ok(block),
+                Ok(granted) => return Ok(granted),
                 Err(refusal) => refusal,
             };
-            if let Some(block) = self.make_room(&refusal, fit, request) {
-                return Ok(block);
+            if let Some(granted) = self.make_room(&refusal, fit, request) {
+                return Ok(granted);
             }
         }
         Err(self.out_of_memory(fit, request, refusal))
@@ -110,12 +117,17 @@ impl Arena {
 
     /// Releases every cached segment and reserves again, the usual size or no more than needed. A source
     /// that refused is not asked the same again unless something went back to it since.
-    fn make_room(&'static self, refusal: &Refusal, fit: &Fit, request: &Request) -> Option<Block> {
+    fn make_room(
+        &'static self,
+        refusal: &Refusal,
+        fit: &Fit,
+        request: &Request,
+    ) -> Option<Granted> {
         self.release_cached();
         if self.state().releases > refusal.releases {
             self.state().ledger.retried();
-            if let Ok(block) = self.reserve(fit.segment_bytes, fit, request) {
-                return Some(block);
+            if let Ok(granted) = self.reserve(fit.segment_bytes, fit, request) {
+                return Some(granted);
             }
         }
         if fit.tight_segment_bytes == fit.segment_bytes {
@@ -130,11 +142,11 @@ impl Arena {
         bytes: usize,
         fit: &Fit,
         request: &Request,
-    ) -> Result<Block, Refusal> {
+    ) -> Result<Granted, Refusal> {
         let mut state = self.state();
         state.finish_deferred();
-        if let Some(index) = state.reuse(fit, request, Stamp::default()) {
-            return Ok(Block::of(self, &state, index, request));
+        if let Some(granted) = state.reuse(fit, request, Stamp::default()) {
+            return Ok(granted);
         }
         let releases = state.releases;
         if !state.limits.allow(state.ledger.reserved_bytes() + state.leaving_bytes, bytes) {
@@ -143,8 +155,7 @@ impl Arena {
         let refused = |full| Refusal { source: Some(full), releases };
         let address = self.source().reserve(bytes).map_err(refused)?;
         let index = state.add_segment(address.get(), bytes, fit, request);
-        state.hand_out(index, fit, request, Stamp::default());
-        Ok(Block::of(self, &state, index, request))
+        Ok(state.hand_out(index, fit, request, Stamp::default()))
     }
 }
 

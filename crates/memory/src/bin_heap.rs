@@ -52,12 +52,7 @@ pub(crate) fn remove(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, 
     remove_of_several(blocks, segments, root, block)
 }
 
-fn remove_of_several(
-    blocks: &mut BlockSlab,
-    segments: &SegmentSlab,
-    root: u32,
-    block: u32,
-) -> u32 {
+fn remove_of_several(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, block: u32) -> u32 {
     let links = blocks[block].links;
     if block == root {
         return meld_siblings(blocks, segments, links.child);

@@ -10,10 +10,19 @@ use crate::origin::OriginId;
 use crate::records::NONE;
 use crate::request::Request;
 use crate::source::StreamId;
-use crate::state::State;
 
 /// Where a block of 0 bytes is said to be: not null, aligned like every other, and never touched.
 const EMPTY_ADDRESS: usize = 512;
+
+/// What a request was given: to become a [`Block`] at once, which owns it.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nobody else gives it back"]
+pub(crate) struct Granted {
+    /// Number of the record.
+    pub(crate) index: u32,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+}
 
 /// Memory from an [`Arena`], owned until dropped.
 pub struct Block {
@@ -31,15 +40,14 @@ pub struct Block {
 
 impl Block {
     #[inline]
-    pub(crate) fn of(arena: &'static Arena, state: &State, index: u32, request: &Request) -> Block {
-        let record = &state.blocks[index];
+    pub(crate) fn new(arena: &'static Arena, request: &Request, granted: Granted) -> Block {
         Block {
             arena,
-            address: record.address,
+            address: granted.address,
             requested_bytes: request.bytes,
-            allocated_bytes: record.bytes,
+            allocated_bytes: granted.bytes,
             stream: request.stream,
-            index,
+            index: granted.index,
             origin: request.origin,
             kind: AtomicU8::new(request.kind as u8),
         }

@@ -45,8 +45,7 @@ struct SmallBins {
 
 impl Lane {
     pub(crate) fn new(stream: StreamId) -> Lane {
-        let small =
-            SmallBins { roots: Box::new([NONE; BINS]), words: [0; WORDS], summary: 0 };
+        let small = SmallBins { roots: Box::new([NONE; BINS]), words: [0; WORDS], summary: 0 };
         Lane { stream, small, large: LargeSizes::default() }
     }
 
@@ -127,13 +126,7 @@ impl LargeSizes {
         self.0.binary_search_by_key(&bytes, |&(size, _)| size)
     }
 
-    fn insert(
-        &mut self,
-        blocks: &mut BlockSlab,
-        segments: &SegmentSlab,
-        index: u32,
-        bytes: usize,
-    ) {
+    fn insert(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32, bytes: usize) {
         match self.find(bytes) {
             Ok(place) => {
                 let root = &mut self.0[place].1;
@@ -146,13 +139,7 @@ impl LargeSizes {
         }
     }
 
-    fn remove(
-        &mut self,
-        blocks: &mut BlockSlab,
-        segments: &SegmentSlab,
-        index: u32,
-        bytes: usize,
-    ) {
+    fn remove(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32, bytes: usize) {
         let Ok(place) = self.find(bytes) else {
             debug_assert!(false, "a free block is in its pool");
             return;
@@ -167,13 +154,7 @@ impl LargeSizes {
 
 impl SmallBins {
     #[inline(always)]
-    fn insert(
-        &mut self,
-        blocks: &mut BlockSlab,
-        segments: &SegmentSlab,
-        index: u32,
-        bytes: usize,
-    ) {
+    fn insert(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32, bytes: usize) {
         let bin = bin_of(bytes);
         let root = &mut self.roots[bin];
         *root = bin_heap::insert(blocks, segments, *root, index);
@@ -182,13 +163,7 @@ impl SmallBins {
     }
 
     #[inline(always)]
-    fn remove(
-        &mut self,
-        blocks: &mut BlockSlab,
-        segments: &SegmentSlab,
-        index: u32,
-        bytes: usize,
-    ) {
+    fn remove(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32, bytes: usize) {
         let bin = bin_of(bytes);
         let root = &mut self.roots[bin];
         *root = bin_heap::remove(blocks, segments, *root, index);

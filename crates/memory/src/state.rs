@@ -4,6 +4,7 @@
 //! Nothing here calls the source or decides what to do when memory is short: that is the ladder in
 //! `allocate.rs`. Frees that wait for other streams are in `deferred.rs`.
 
+use crate::block::Granted;
 use crate::context::current_step;
 use crate::deferred::Deferred;
 use crate::event::{Action, Event, SplitChange};
@@ -80,7 +81,7 @@ impl State {
 
     /// Hands out a free block, if one fits: a hit, or a split of a larger one.
     #[inline]
-    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request, stamp: Stamp) -> Option<u32> {
+    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request, stamp: Stamp) -> Option<Granted> {
         if !self.rules.caching {
             return None;
         }
@@ -88,13 +89,18 @@ impl State {
         let lane = &mut self.lanes[lane];
         let index = lane.best(fit, &self.rules)?;
         lane.remove(&mut self.blocks, &self.segments, index);
-        self.hand_out(index, fit, request, stamp);
-        Some(index)
+        Some(self.hand_out(index, fit, request, stamp))
     }
 
     /// Marks a free block, already out of its pool, as allocated, and puts what is left over back.
     #[inline]
-    pub(crate) fn hand_out(&mut self, index: u32, fit: &Fit, request: &Request, stamp: Stamp) {
+    pub(crate) fn hand_out(
+        &mut self,
+        index: u32,
+        fit: &Fit,
+        request: &Request,
+        stamp: Stamp,
+    ) -> Granted {
         let free = &self.blocks[index];
         let (was_split, free_bytes) = (free.is_split(), free.bytes);
         let split = if self.rules.splits(free.pool, free_bytes, fit.block_bytes) {
@@ -130,6 +136,7 @@ impl State {
             stamp,
         };
         self.ledger.allocated(&event);
+        Granted { index, address: event.address, bytes: event.allocated_bytes }
     }
 
     /// Cuts a block, which is in no pool, to `bytes`; the rest becomes a free block.

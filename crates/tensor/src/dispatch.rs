@@ -81,21 +81,15 @@ fn apply_into(
 ) -> Result<()> {
     entry.between_operations();
     let needs = rules::needs(op.info(), inputs);
-    let mut metas: SmallVec<[&Meta; 4]> = SmallVec::new();
-    inputs.iter().for_each(|input| metas.push(input.meta()));
     let call = Call { op, entry, inputs, needs, site };
-    match op.infer(&metas, needs) {
-        Ok(Inferred::Exact(ref mut inferred)) => call.run(&metas, inferred, dest, outputs),
-        Ok(Inferred::AtMost(bound)) => {
-            let mut inferred = call.measure(&metas, bound)?;
-            call.run(&metas, &mut inferred, dest, outputs)
+    match inputs {
+        // The usual numbers, without a list.
+        [a] => call.apply(&[a.meta()], dest, outputs),
+        [a, b] => call.apply(&[a.meta(), b.meta()], dest, outputs),
+        _ => {
+            let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
+            call.apply(&metas, dest, outputs)
         }
-        Ok(Inferred::View(layout)) => {
-            let meta = Meta { layout, dtype: inputs[0].dtype() };
-            outputs.push(view(op, inputs[0], meta, needs, site)?);
-            Ok(())
-        }
-        Err(error) => Err(error.in_operation(op.info().name)),
     }
 }
 
@@ -139,6 +133,22 @@ struct Call<'a> {
 impl Call<'_> {
     fn name(&self) -> &'static str {
         self.op.info().name
+    }
+
+    fn apply(&self, metas: &[&Meta], dest: Dest<'_>, outputs: &mut Outputs) -> Result<()> {
+        match self.op.infer(metas, self.needs) {
+            Ok(Inferred::Exact(ref mut inferred)) => self.run(metas, inferred, dest, outputs),
+            Ok(Inferred::AtMost(bound)) => {
+                let mut inferred = self.measure(metas, bound)?;
+                self.run(metas, &mut inferred, dest, outputs)
+            }
+            Ok(Inferred::View(layout)) => {
+                let meta = Meta { layout, dtype: self.inputs[0].dtype() };
+                outputs.push(view(self.op, self.inputs[0], meta, self.needs, self.site)?);
+                Ok(())
+            }
+            Err(error) => Err(error.in_operation(self.name())),
+        }
     }
 
     fn run(
@@ -225,7 +235,9 @@ impl Call<'_> {
     ) -> Result<()> {
         let given: SmallVec<[&Tensor; 2]> = match dest {
             Dest::New => {
-                for meta in inferred.drain(..) {
+                // From the end, where taking one moves no other.
+                inferred.reverse();
+                while let Some(meta) = inferred.pop() {
                     let bytes = checked_bytes(self.name(), &meta)?;
                     let storage = Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
                     outputs.push(Tensor::new(storage, meta));
@@ -340,15 +352,19 @@ fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {
 #[inline]
 fn common_device(op: &dyn Operation, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
     let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
-    let mut operands = inputs.iter().chain(outs);
-    let Some(first) = operands.next() else {
+    let Some(first) = inputs.first().or(outs.first()) else {
         return Err(Error::invalid_argument("an operation without operands needs a device")
             .in_operation(op.info().name));
     };
-    match operands.find(|other| !std::ptr::eq(other.entry(), first.entry())) {
-        None => Ok(first.entry()),
-        Some(other) => Err(different_devices(op, first, other)),
+    let entry = first.entry();
+    for operands in [inputs, outs] {
+        for other in operands {
+            if !std::ptr::eq(other.entry(), entry) {
+                return Err(different_devices(op, first, other));
+            }
+        }
     }
+    Ok(entry)
 }
 
 #[cold]

@@ -138,21 +138,27 @@ pub(crate) fn measure(
 }
 
 /// Operands over the tensors' storages, which the caller has pinned and claimed.
+#[inline]
 pub(crate) fn with_operands<R>(
     inputs: &[&Tensor],
     outputs: &[Tensor],
-    run: impl FnOnce(&[Operand<'_>], &[Operand<'_>]) -> R,
+    run: impl Fn(&[Operand<'_>], &[Operand<'_>]) -> R,
 ) -> R {
-    let mut reads: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
-    for tensor in inputs {
-        // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their storage, and the claim
-        // covers reading it until the launch returns.
-        reads.push(unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) });
+    match (inputs, outputs) {
+        // The usual numbers, without lists.
+        ([a], [out]) => run(&[operand(a)], &[operand(out)]),
+        ([a, b], [out]) => run(&[operand(a), operand(b)], &[operand(out)]),
+        _ => {
+            let reads: SmallVec<[Operand<'_>; 4]> = inputs.iter().map(|t| operand(t)).collect();
+            let writes: SmallVec<[Operand<'_>; 2]> = outputs.iter().map(operand).collect();
+            run(&reads, &writes)
+        }
     }
-    let mut writes: SmallVec<[Operand<'_>; 2]> = SmallVec::new();
-    for tensor in outputs {
-        // SAFETY: as above; the claim covers writing, or nobody else has the tensor yet.
-        writes.push(unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) });
-    }
-    run(&reads, &writes)
+}
+
+#[inline]
+fn operand(tensor: &Tensor) -> Operand<'_> {
+    // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their storage, and the claim
+    // covers reading an input and writing an output (or nobody else has it yet) until the launch returns.
+    unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) }
 }

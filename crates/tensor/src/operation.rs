@@ -108,8 +108,9 @@ pub enum Inferred {
 
 impl Inferred {
     /// One new tensor.
+    #[inline]
     pub fn one(meta: Meta) -> Inferred {
-        Inferred::Exact(smallvec::smallvec![meta])
+        Inferred::Exact(Metas::from_buf([meta]))
     }
 }
 

@@ -79,44 +79,57 @@ impl<const N: usize> Starts<N> {
 /// first operand and reads none, unless it is an input too: the tile may stand in a buffer.
 #[inline]
 pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
-    let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     let out = operands[0].layout();
+    let numel = out.numel();
+    if (1..=GRAIN).contains(&numel) && are_alike(&operands) {
+        // Most calls by far, and small ones count every instruction.
+        return body(&Tile {
+            pointers: std::array::from_fn(|i| operands[i].first_byte()),
+            inner: std::array::from_fn(|i| operands[i].dtype().size_bytes()),
+            outer: [0; N],
+            len: numel,
+            rows: 1,
+        });
+    }
+    let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     let streamed = stream::is_streamed(&operands);
     if out.is_contiguous() && !streamed {
-        let numel = out.numel();
         let strides = flat_strides(&operands, out, numel);
         if let Some(inner) = strides {
-            if numel == 0 {
-                return;
-            }
-            let tile = |start: usize, len: usize| {
-                body(&Tile {
-                    pointers: starts.at(|i| start * inner[i]),
-                    inner,
-                    outer: [0; N],
-                    len,
-                    rows: 1,
-                });
-            };
-            if numel <= GRAIN {
-                tile(0, numel);
-            } else if (1..N).any(|i| starts.0[i] == starts.0[0]) {
-                // What is read is written: its lines come in order, and the processor sees it.
-                sweep(numel, &|chunk| tile(chunk.start, chunk.len()));
-            } else {
-                sweep(numel, &|chunk| {
-                    let step = FETCHED / inner[0];
-                    for start in chunk.clone().step_by(step) {
-                        let next = start + step..chunk.end.min(start + 2 * step);
-                        fetch(starts.at(|i| next.start * inner[i])[0], next.len() * inner[0]);
-                        tile(start, step.min(chunk.end - start));
-                    }
-                });
-            }
-            return;
+            return run_flat(starts, inner, numel, &body);
         }
     }
     Plan::new(&operands).run(starts, Ways { turn: true, streamed }, &body);
+}
+
+/// [`run`] over elements that every operand has one after another, or has one of.
+fn run_flat<const N: usize>(
+    starts: Starts<N>,
+    inner: [usize; N],
+    numel: usize,
+    body: &(dyn Fn(&Tile<N>) + Sync),
+) {
+    let tile = |start: usize, len: usize| {
+        let pointers = starts.at(|i| start * inner[i]);
+        body(&Tile { pointers, inner, outer: [0; N], len, rows: 1 });
+    };
+    match numel {
+        0 => return,
+        1..=GRAIN => return tile(0, numel),
+        _ => {}
+    }
+    if (1..N).any(|i| starts.0[i] == starts.0[0]) {
+        // What is read is written: its lines come in order, and the processor sees it.
+        return sweep(numel, &|chunk| tile(chunk.start, chunk.len()));
+    }
+    sweep(numel, &|chunk| {
+        let step = FETCHED / inner[0];
+        for start in chunk.clone().step_by(step) {
+            let next = start + step..chunk.end.min(start + 2 * step);
+            fetch(starts.at(|i| next.start * inner[i])[0], next.len() * inner[0]);
+            tile(start, step.min(chunk.end - start));
+        }
+    });
 }
 
 /// [`run`] for kernels that use some operands' addresses rather than their elements (an index added to an
@@ -138,6 +151,18 @@ struct Ways {
     streamed: bool,
 }
 
+/// Whether every operand lies row-major in one shape.
+#[inline(always)]
+fn are_alike<const N: usize>(operands: &[Operand<'_>; N]) -> bool {
+    let out = operands[0].layout();
+    let mut alike = out.is_contiguous();
+    for operand in &operands[1..] {
+        let layout = operand.layout();
+        alike = alike && layout.is_contiguous() && layout.same_shape(out);
+    }
+    alike
+}
+
 /// Byte strides if every operand lies row-major like the output, or is a single element.
 #[inline(always)]
 fn flat_strides<const N: usize>(
@@ -146,12 +171,12 @@ fn flat_strides<const N: usize>(
     numel: usize,
 ) -> Option<[usize; N]> {
     let mut inner = [operands[0].dtype().size_bytes(); N];
-    for (operand, inner) in operands.iter().zip(&mut inner).skip(1) {
-        let layout = operand.layout();
-        if layout.same_shape(out) && layout.is_contiguous() {
-            *inner = operand.dtype().size_bytes();
+    for i in 1..N {
+        let layout = operands[i].layout();
+        if layout.is_contiguous() && layout.same_shape(out) {
+            inner[i] = operands[i].dtype().size_bytes();
         } else if numel > 0 && layout.shape().iter().all(|&size| size == 1) {
-            *inner = 0;
+            inner[i] = 0;
         } else {
             return None;
         }

@@ -25,7 +25,7 @@ const LINE: usize = 64;
 #[inline]
 pub(super) fn is_streamed(operands: &[Operand<'_>]) -> bool {
     let Some((out, inputs)) = operands.split_first() else { return false };
-    out.layout().numel() >= LARGE_BYTES / out.dtype().size_bytes()
+    out.layout().numel() * out.dtype().size_bytes() >= LARGE_BYTES
         && inputs.iter().all(|input| input.first_byte() != out.first_byte())
 }
 

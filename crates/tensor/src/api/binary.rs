@@ -307,6 +307,7 @@ fn multiply(value: Scalar, alpha: Scalar) -> Scalar {
     }
 }
 
+#[inline]
 fn new(
     arithmetic: Arithmetic,
     a: &Tensor,
@@ -323,6 +324,12 @@ fn new(
         let op = Binary { arithmetic, operand: Operand::Tensor, alpha };
         return apply_one(&op, &[a, b], site);
     }
+    converted(Binary { arithmetic, operand: Operand::Tensor, alpha }, a, b, site)
+}
+
+/// `asked` of operands of different dtypes or devices, or with a host number.
+fn converted(asked: Binary, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
+    let Binary { arithmetic, alpha, .. } = asked;
     let moved = a.beside_other(b, site)?;
     let a = moved.as_ref().unwrap_or(a);
     let dtype = compute_dtype(arithmetic, a, b)?;

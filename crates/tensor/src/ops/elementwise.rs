@@ -8,6 +8,7 @@ use crate::operation::Inferred;
 use plimsoll_kernels::Meta;
 
 /// One result of `dtype` in the operands' common shape.
+#[inline]
 pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<Inferred> {
     Ok(Inferred::one(Meta { layout: output_layout(op, inputs)?, dtype }))
 }
@@ -17,13 +18,14 @@ pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<
 ///
 /// PyTorch's rule: dimensions are sorted by the strides of the first operand that tells two of them apart (a stride of 0 tells
 /// nothing), starting from row-major order; equal strides put the larger size further out.
+#[inline]
 pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
     // By far the most common: one layout, dense, for all.
     if let Some((first, rest)) = inputs.split_first()
         && rest.iter().all(|meta| meta.layout.same_shape(&first.layout))
     {
         if inputs.iter().all(|meta| meta.layout.is_contiguous()) {
-            return Layout::contiguous(first.shape());
+            return Ok(first.layout.made_contiguous());
         }
         if rest.iter().all(|meta| meta.layout.strides() == first.layout.strides())
             && first.layout.is_dense()
@@ -31,6 +33,11 @@ pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout
             return Ok(first.layout.at_start());
         }
     }
+    broadcast_layout(op, inputs)
+}
+
+/// [`output_layout`] for operands of different layouts.
+fn broadcast_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
     let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|meta| meta.shape()).collect();
     let shape = broadcast_shapes(op, &shapes)?;
     let strides: SmallVec<[Dims; 4]> =

@@ -9,6 +9,8 @@
 //!
 //! On an asynchronous device the claim covers the enqueueing; `uses.rs` orders the queued work itself.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
+
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 use smallvec::SmallVec;
@@ -24,62 +26,90 @@ impl Access {
     }
 }
 
-/// Storages to claim, `true` for writing.
-type Held<'a> = SmallVec<[(&'a Storage, bool); 4]>;
+/// A storage to claim, `true` for writing.
+type Wanted<'a> = (&'a Storage, bool);
 
 /// By ascending address, each storage once.
-fn put_in_order(held: &mut Held<'_>) {
-    // Writers sort before readers of the same storage, so that the one kept is the stronger.
-    let order =
-        |&(storage, writes): &(&Storage, bool)| (std::ptr::from_ref(storage).addr(), !writes);
-    if let [first, second] = &mut held[..] {
-        // As the sort would, for the usual two.
-        if order(second) < order(first) {
-            std::mem::swap(first, second);
+enum Held<'a> {
+    /// What almost every operation has, without a list.
+    Few(Option<Wanted<'a>>, Option<Wanted<'a>>),
+    Many(SmallVec<[Wanted<'a>; 4]>),
+}
+
+fn address(wanted: &Wanted<'_>) -> usize {
+    std::ptr::from_ref(wanted.0).addr()
+}
+
+impl<'a> Held<'a> {
+    #[inline]
+    fn new(mut wanted: impl Iterator<Item = Wanted<'a>>) -> Held<'a> {
+        let (Some(first), second) = (wanted.next(), wanted.next()) else {
+            return Held::Few(None, None);
+        };
+        let Some(second) = second else { return Held::Few(Some(first), None) };
+        if let Some(third) = wanted.next() {
+            let mut many = SmallVec::from_iter([first, second, third]);
+            many.extend(wanted);
+            return Held::many(many);
         }
-    } else {
-        held.sort_unstable_by_key(order);
+        match address(&first).cmp(&address(&second)) {
+            Less => Held::Few(Some(first), Some(second)),
+            Equal => Held::Few(Some((first.0, first.1 || second.1)), None),
+            Greater => Held::Few(Some(second), Some(first)),
+        }
     }
-    held.dedup_by(|later, first| std::ptr::eq(later.0, first.0));
+
+    fn many(mut many: SmallVec<[Wanted<'a>; 4]>) -> Held<'a> {
+        // Writers sort before readers of the same storage, so that the one kept is the stronger.
+        many.sort_unstable_by_key(|wanted| (address(wanted), !wanted.1));
+        many.dedup_by(|later, first| std::ptr::eq(later.0, first.0));
+        Held::Many(many)
+    }
+
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(&Storage, bool)) {
+        match self {
+            Held::Few(first, second) => {
+                first.iter().for_each(|&(storage, writes)| visit(storage, writes));
+                second.iter().for_each(|&(storage, writes)| visit(storage, writes));
+            }
+            Held::Many(many) => many.iter().for_each(|&(storage, writes)| visit(storage, writes)),
+        }
+    }
 }
 
 /// The right to read some storages and write others, until it is dropped.
 #[must_use = "the claim ends when this is dropped"]
 pub(crate) struct Claim<'a> {
-    /// In ascending order of address, each storage once.
     held: Held<'a>,
 }
 
 impl<'a> Claim<'a> {
     /// Waits until all of `reads` may be read and all of `writes` written.
+    #[inline]
     pub(crate) fn new(
         reads: impl Iterator<Item = &'a Storage>,
         writes: impl Iterator<Item = &'a Storage>,
     ) -> Claim<'a> {
-        let mut held = SmallVec::new();
-        reads.for_each(|storage| held.push((storage, false)));
-        writes.for_each(|storage| held.push((storage, true)));
-        if held.len() > 1 {
-            put_in_order(&mut held);
-        }
-        for &(storage, writes) in &held {
+        let wanted = reads.map(|storage| (storage, false));
+        let held = Held::new(wanted.chain(writes.map(|storage| (storage, true))));
+        held.for_each(|storage, writes| {
             if writes {
                 storage.access.0.lock_exclusive();
             } else {
                 storage.access.0.lock_shared();
             }
-        }
+        });
         let claim = Claim { held };
-        for &(storage, writes) in &claim.held {
-            storage.uses.settle(writes);
-        }
+        claim.held.for_each(|storage, writes| storage.uses.settle(writes));
         claim
     }
 }
 
 impl Drop for Claim<'_> {
+    #[inline]
     fn drop(&mut self) {
-        for &(storage, writes) in self.held.iter().rev() {
+        self.held.for_each(|storage, writes| {
             if writes {
                 // SAFETY: `new` locked it exclusively, and only this drop unlocks it.
                 unsafe { storage.access.0.unlock_exclusive() }
@@ -87,6 +117,6 @@ impl Drop for Claim<'_> {
                 // SAFETY: `new` locked it shared, and only this drop unlocks that share.
                 unsafe { storage.access.0.unlock_shared() }
             }
-        }
+        });
     }
 }

@@ -31,6 +31,6 @@ impl Storage {
         let external = entry.arena().external(bytes, origin, Kind::Input);
         let place = Place::Foreign(Foreign { external, owner });
         let home = entry.current_stream();
-        Arc::new(Storage::at(entry, place, address, bytes, Kind::Input, home))
+        Arc::new(Storage::at(entry, place, address, bytes, Kind::Input, home, false))
     }
 }

@@ -88,15 +88,14 @@ impl Storage {
         let address = block.address();
         let movable = entry.tracked().is_on();
         let place = Place::Resident(block);
-        let mut storage = Storage::at(entry, place, address, bytes, kind, home);
-        storage.movable = movable;
-        let storage = Arc::new(storage);
+        let storage = Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
         if movable {
             entry.tracked().add(&storage);
         }
         storage
     }
 
+    #[inline]
     fn at(
         entry: &'static Entry,
         place: Place,
@@ -104,11 +103,12 @@ impl Storage {
         bytes: usize,
         kind: Kind,
         home: StreamId,
+        movable: bool,
     ) -> Storage {
         Storage {
             entry,
             bytes,
-            movable: false,
+            movable,
             pins: AtomicU32::new(0),
             address: AtomicUsize::new(address),
             place: Mutex::new(place),
@@ -166,12 +166,17 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        match std::mem::replace(self.place.get_mut(), Place::Moving) {
+        let place = self.place.get_mut();
+        match place {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
             Place::Resident(block) => {
                 self.uses.for_each_foreign_mut(|stream| block.record_use(stream));
             }
-            Place::Dropped(recipe) => release::recipe(*recipe),
+            Place::Dropped(_) => {
+                if let Place::Dropped(recipe) = std::mem::replace(place, Place::Moving) {
+                    release::recipe(*recipe);
+                }
+            }
             Place::Spilled(_) | Place::Foreign(_) | Place::Moving => {}
         }
     }
