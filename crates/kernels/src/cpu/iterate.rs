@@ -83,13 +83,11 @@ pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Til
     let numel = out.numel();
     if (1..=GRAIN).contains(&numel) && are_alike(&operands) {
         // Most calls by far, and small ones count every instruction.
-        return body(&Tile {
-            pointers: std::array::from_fn(|i| operands[i].first_byte()),
-            inner: std::array::from_fn(|i| operands[i].dtype().size_bytes()),
-            outer: [0; N],
-            len: numel,
-            rows: 1,
-        });
+        let (mut pointers, mut inner) = ([std::ptr::null_mut(); N], [0; N]);
+        for i in 0..N {
+            (pointers[i], inner[i]) = (operands[i].first_byte(), operands[i].dtype().size_bytes());
+        }
+        return body(&Tile { pointers, inner, outer: [0; N], len: numel, rows: 1 });
     }
     let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     let streamed = stream::is_streamed(&operands);

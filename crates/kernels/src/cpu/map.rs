@@ -51,18 +51,22 @@ pub(super) trait Map3: Copy + Sync {
 }
 
 /// The first output and the first `N - 1` inputs of a launch, in the engine's order.
-#[inline]
+#[inline(always)]
 pub(super) fn operands<'a, const N: usize>(launch: &CpuLaunch<'a>) -> Result<[Operand<'a>; N]> {
     let (Some(out), true) = (launch.outputs.first(), launch.inputs.len() + 1 >= N) else {
-        return Err(Error::invalid_argument(format!(
-            "the kernel needs {} inputs and an output, but was launched with {} and {}",
-            N - 1,
-            launch.inputs.len(),
-            launch.outputs.len()
-        ))
-        .in_operation(launch.operation));
+        return Err(too_few_operands(launch, N - 1));
     };
     Ok(std::array::from_fn(|i| if i == 0 { *out } else { launch.inputs[i - 1] }))
+}
+
+#[cold]
+fn too_few_operands(launch: &CpuLaunch<'_>, inputs: usize) -> Error {
+    Error::invalid_argument(format!(
+        "the kernel needs {inputs} inputs and an output, but was launched with {} and {}",
+        launch.inputs.len(),
+        launch.outputs.len()
+    ))
+    .in_operation(launch.operation)
 }
 
 /// Whether an operand holds `T`; kernels that read bytes typed make sure of it here.

@@ -18,26 +18,30 @@ pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<
 ///
 /// PyTorch's rule: dimensions are sorted by the strides of the first operand that tells two of them apart (a stride of 0 tells
 /// nothing), starting from row-major order; equal strides put the larger size further out.
-#[inline]
+#[inline(always)]
 pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
-    // By far the most common: one layout, dense, for all.
+    // By far the most common: row-major operands of one shape.
     if let Some((first, rest)) = inputs.split_first()
-        && rest.iter().all(|meta| meta.layout.same_shape(&first.layout))
+        && first.layout.is_contiguous()
+        && rest
+            .iter()
+            .all(|other| other.layout.is_contiguous() && other.layout.same_shape(&first.layout))
     {
-        if inputs.iter().all(|meta| meta.layout.is_contiguous()) {
-            return Ok(first.layout.made_contiguous());
-        }
-        if rest.iter().all(|meta| meta.layout.strides() == first.layout.strides())
-            && first.layout.is_dense()
-        {
-            return Ok(first.layout.at_start());
-        }
+        return Ok(first.layout.made_contiguous());
     }
     broadcast_layout(op, inputs)
 }
 
-/// [`output_layout`] for operands of different layouts.
+/// [`output_layout`] for operands that are not all row-major in one shape.
+#[inline(never)]
 fn broadcast_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
+    if let Some((first, rest)) = inputs.split_first()
+        && rest.iter().all(|meta| meta.layout.same_shape(&first.layout))
+        && rest.iter().all(|meta| meta.layout.strides() == first.layout.strides())
+        && first.layout.is_dense()
+    {
+        return Ok(first.layout.at_start());
+    }
     let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|meta| meta.shape()).collect();
     let shape = broadcast_shapes(op, &shapes)?;
     let strides: SmallVec<[Dims; 4]> =

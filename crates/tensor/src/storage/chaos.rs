@@ -14,6 +14,7 @@ pub(crate) struct Chaos {
 
 impl Chaos {
     #[inline]
+    #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
     }
@@ -35,6 +36,7 @@ impl Chaos {
     }
 
     /// Takes up to two storages away, dropping or spilling.
+    #[cold]
     pub(crate) fn strike(&self, tracked: &Tracked) {
         for _ in 0..2 {
             let random = self.random();
