@@ -33,6 +33,11 @@ pub(super) trait Fold: Copy + Sync {
 const LANES: usize = 64;
 /// Elements of a row folded in lanes before they are joined into the total.
 const ROW_BLOCK: usize = 4096;
+/// Places of a long row that are read side by side. A processor fetches ahead from each place that it sees a program read on from;
+/// with one place it has too few lines on their way to keep memory busy (64 MB: 3.1 ms, with four 2.3).
+const PLACES: usize = 4;
+/// Elements from which a row counts as long.
+const LONG_ROW: usize = 1 << 16;
 /// Columns folded side by side.
 const COLUMNS: usize = 512;
 /// Rows folded in lanes before they are joined into the totals, when going down columns.
@@ -162,6 +167,11 @@ unsafe fn fold_row<F: Fold>(f: F, row: *const F::In, stride: usize, count: usize
         }
         let mut total = f.total(f.empty_lane());
         let mut at = 0;
+        if count >= LONG_ROW {
+            let part = count / PLACES / LANES * LANES;
+            total = fold_places(f, row, part);
+            at = PLACES * part;
+        }
         while at < count {
             let block = (count - at).min(ROW_BLOCK);
             total = f.join_totals(total, f.total(fold_block(f, row.add(at), block)));
@@ -169,6 +179,47 @@ unsafe fn fold_row<F: Fold>(f: F, row: *const F::In, stride: usize, count: usize
         }
         total
     }
+}
+
+/// Folds [`PLACES`] parts of `part` elements each (a multiple of [`LANES`]), all at once.
+///
+/// # Safety
+/// That many neighbouring elements from `row` must be readable.
+#[inline(always)]
+unsafe fn fold_places<F: Fold>(f: F, row: *const F::In, part: usize) -> F::Total {
+    const WIDTH: usize = LANES / PLACES;
+    let mut totals = [f.total(f.empty_lane()); PLACES];
+    let mut at = 0;
+    while at < part {
+        let end = part.min(at + ROW_BLOCK / PLACES);
+        let mut lanes = [[f.empty_lane(); WIDTH]; PLACES];
+        while at < end {
+            for (place, lanes) in lanes.iter_mut().enumerate() {
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    // SAFETY: `at + j` is below `part`, which is a multiple of WIDTH; the caller vouches for those elements.
+                    *lane = f.join(*lane, f.lane(unsafe { *row.add(place * part + at + j) }));
+                }
+            }
+            at += WIDTH;
+        }
+        for (total, lanes) in totals.iter_mut().zip(lanes) {
+            *total = f.join_totals(*total, f.total(join_lanes(f, lanes)));
+        }
+    }
+    totals[1..].iter().fold(totals[0], |a, &b| f.join_totals(a, b))
+}
+
+/// All lanes (a power of two of them) as one.
+#[inline(always)]
+fn join_lanes<F: Fold, const N: usize>(f: F, mut lanes: [F::Lane; N]) -> F::Lane {
+    let mut width = N / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = f.join(lanes[j], lanes[j + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// # Safety
@@ -190,14 +241,7 @@ unsafe fn fold_block<F: Fold>(f: F, block: *const F::In, count: usize) -> F::Lan
             *lane = f.join(*lane, f.lane(*block.add(whole + j)));
         }
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for j in 0..width {
-            lanes[j] = f.join(lanes[j], lanes[j + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
+    join_lanes(f, lanes)
 }
 
 fn fold_columns<F: Fold>(geometry: &Geometry, column: Dim, f: F, store: Store<'_, F::Total>) {
