@@ -12,7 +12,7 @@ use crate::operand::Operand;
 
 /// Outputs of at least this many bytes are streamed: more than the outer caches leave to one program. Tests have smaller tensors,
 /// and try both ways.
-const LARGE_BYTES: usize = if cfg!(test) { 40_000 } else { 32 << 20 };
+pub(super) const LARGE_BYTES: usize = if cfg!(test) { 40_000 } else { 32 << 20 };
 
 /// Bytes that a kernel may write between two [`Stream::advance`]: few, so that loads and stores overlap.
 pub(super) const ROOM: usize = 2048;
