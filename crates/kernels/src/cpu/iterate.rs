@@ -444,3 +444,48 @@ impl<const N: usize> Plan<N> {
         (0..last).find(|&d| self.sizes[d] >= SMALLEST_TURN && (1..N).any(|i| self.runs_along(i, d)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::binary::add_scalar;
+    use crate::cpu::simd::Isa;
+    use crate::cpu::testing::{Held, at, launch, launch_in_place};
+    use crate::operand::CpuLaunch;
+    use plimsoll_core::{DType, Result, Scalar};
+
+    fn add_one(launch: &CpuLaunch<'_>) -> Result<()> {
+        add_scalar(launch, Scalar::Int(1))
+    }
+
+    /// Around the sizes from which several places, chunks and threads are used: every element once, and nothing else.
+    #[test]
+    fn large_operands_are_covered_once() {
+        let lengths = [GRAIN - 1, GRAIN + 1, 2 * GRAIN, PLACES * CHUNK + 3 * ALIGNED + 5, 200_003];
+        for dtype in [DType::U8, DType::BF16, DType::F32, DType::F64] {
+            for (length, offset) in lengths.into_iter().zip([0, 1, 3, 0, 7]) {
+                let layout = Layout::strided(&[length], &[1], offset).unwrap();
+                let mut next = 0;
+                let mut counted = || {
+                    next = (next + 1) % 100;
+                    f64::from(next)
+                };
+                let x = Held::new(dtype, layout.clone(), &mut counted);
+                let want: Vec<f64> = x.values().iter().map(|x| x + 1.0).collect();
+                for threads in [1, 2, 3] {
+                    let what = format!("{length} of {dtype} from {offset}, {threads} threads");
+                    let mut out = [Held::new(dtype, layout.clone(), || 0.0)];
+                    let mut target = x.clone();
+                    at(Isa::detected(), threads, || {
+                        launch(&[&x], &mut out, 0, add_one).unwrap();
+                        launch_in_place(&mut target, &[], add_one).unwrap();
+                    });
+                    out[0].check_outside();
+                    target.check_outside();
+                    assert!(out[0].values() == want, "{what}");
+                    assert!(target.values() == want, "{what}, in place");
+                }
+            }
+        }
+    }
+}

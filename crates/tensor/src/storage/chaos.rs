@@ -14,7 +14,6 @@ pub(crate) struct Chaos {
 
 impl Chaos {
     #[inline]
-    #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
     }

@@ -228,3 +228,43 @@ fn large_folds_do_not_depend_on_threads_and_keep_their_digits() {
         }
     }
 }
+
+/// Rows long enough to be read at several places, and cut into chunks.
+#[test]
+fn long_rows_lose_no_element() {
+    let mut lot = Lot(5);
+    for length in [65_535, 65_536, 65_537 + 63, 100_003, 300_001] {
+        for dtype in [DType::U8, DType::I32, DType::F32, DType::F64, DType::BF16] {
+            // Small whole numbers: every sum of them is exact.
+            let x =
+                Held::new(dtype, Layout::contiguous(&[length]).unwrap(), || lot.below(3) as f64);
+            let whole = !dtype.is_float();
+            let result = if whole { DType::I64 } else { DType::F64 };
+            let want: f64 = x.values().iter().sum();
+            let mut out = [Held::of(if whole { result } else { dtype }, &[], &[0.0])];
+            launch_all(
+                &[&x],
+                &mut out,
+                0,
+                |l| sum(l, &[0]),
+                |out| {
+                    let want = rounded(out[0].meta.dtype, want);
+                    assert_eq!(out[0].values(), [want], "sum of {length} {dtype}");
+                },
+            );
+            let mut largest = x.values();
+            largest[length / 2] = 5.0;
+            let x = Held::of(dtype, &[length], &largest);
+            let mut out = [Held::of(dtype, &[], &[0.0])];
+            launch_all(
+                &[&x],
+                &mut out,
+                0,
+                |l| amax(l, &[0]),
+                |out| {
+                    assert_eq!(out[0].values(), [5.0], "amax of {length} {dtype}");
+                },
+            );
+        }
+    }
+}
