@@ -74,8 +74,10 @@ impl Blocking {
         // An unpacked operand must be used few times, and be small enough that its rows share no cache sets or pages.
         let (short, panel) = (plain && g.k <= 256, nc.min(g.n));
         let pack_a = !(short && g.m * g.k <= 256 * 256 && panel <= 4 * columns);
-        let small = short && g.m * g.k <= 128 * 256;
-        let pack_b = !(small && g.b.column == 1 && g.m <= 4 * rows);
+        // Rows of B that are close together stay in the second-level cache as well as a packed panel does.
+        let tiles = if g.b.row.unsigned_abs() <= 128 { 10 } else { 4 };
+        let small = short && g.m <= tiles * rows && g.m * g.k <= 128 * 256;
+        let pack_b = !(small && g.b.column == 1);
         let blocks = g.m.div_ceil(BLOCK_ROWS);
         let row_blocks = if parts == 1 || own_panels {
             blocks
