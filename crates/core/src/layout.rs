@@ -38,10 +38,13 @@ impl Layout {
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         // No element lies past the number of elements, so that is all there is to check.
         let numel = checked_numel(shape)?;
-        let strides = contiguous_strides(shape);
-        let shape = Dims::from_slice(shape);
+        Ok(Layout::row_major(Dims::from_slice(shape), numel))
+    }
+
+    fn row_major(shape: Dims, numel: usize) -> Layout {
+        let strides = contiguous_strides(&shape);
         let parts = Parts { shape, strides, offset: 0, numel, contiguous: true, plain: true };
-        Ok(Layout(Arc::new(parts)))
+        Layout(Arc::new(parts))
     }
 
     /// A layout from its parts, refused if an element's position would overflow.
@@ -194,14 +197,10 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn made_contiguous(&self) -> Layout {
-        if self.0.plain { self.clone() } else { self.row_major() }
-    }
-
-    #[cold]
-    fn row_major(&self) -> Layout {
-        let shape = self.0.shape.clone();
-        let strides = contiguous_strides(&shape);
-        Layout::inside(shape, strides, 0)
+        match self.0.plain {
+            true => self.clone(),
+            false => Layout::row_major(self.0.shape.clone(), self.0.numel),
+        }
     }
 
     /// The same sizes and strides from the start of a storage.

@@ -55,7 +55,7 @@ pub(crate) fn remove(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, 
 fn remove_of_several(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, block: u32) -> u32 {
     let links = blocks[block].links;
     if block == root {
-        return meld_siblings(blocks, segments, links.child);
+        return meld_all(blocks, segments, links.child);
     }
     if blocks[links.back].links.child == block {
         blocks[links.back].links.child = links.sibling;
@@ -65,18 +65,12 @@ fn remove_of_several(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, 
     if links.sibling != NONE {
         blocks[links.sibling].links.back = links.back;
     }
-    let rest = meld_siblings(blocks, segments, links.child);
+    let rest = meld_all(blocks, segments, links.child);
     meld(blocks, segments, root, rest)
 }
 
-/// One heap of all siblings from `first` on, which almost always is `NONE`.
-#[inline]
-fn meld_siblings(blocks: &mut BlockSlab, segments: &SegmentSlab, first: u32) -> u32 {
-    if first == NONE { NONE } else { meld_all(blocks, segments, first) }
-}
-
-/// Melds them in pairs from the left, then from the right, which is what makes removals cost O(log n) on
-/// average.
+/// One heap of all siblings from `first` on, which may be `NONE`. They are melded in pairs from the left, then from
+/// the right, which is what makes removals cost O(log n) on average.
 fn meld_all(blocks: &mut BlockSlab, segments: &SegmentSlab, first: u32) -> u32 {
     let mut pairs = NONE;
     let mut at = first;

@@ -3,8 +3,8 @@
 //! It is locked and unlocked twice for every small operation, so its own cost counts. To unlock is to store
 //! a 0. The standard mutex exchanges the word instead, to see whether somebody sleeps on it; that waits until
 //! everything written under the lock has left the processor's store buffer, and took a sixth of an
-//! allocation and its free. The price is that nobody is woken: who waits longer than a turn naps for some
-//! ten microseconds and looks again. What the lock guards takes 50 ns, or a call of the source at most.
+//! allocation and its free. The price is that nobody is woken: who waits longer than a turn naps ([`NAP`])
+//! and looks again. What the lock guards takes 50 ns, or a call of the source at most.
 //!
 //! A word is also all that `fork` needs: a child may unlock what its parent locked (see `fork.rs`).
 //! `parking_lot` was refused for that reason: it parks waiters in a process-wide table with locks of its
@@ -120,8 +120,10 @@ impl<T> Lock<T> {
         }
         self.busy.store(BUSY, Ordering::Relaxed);
         self.turn.store(own, Ordering::Relaxed);
-        for tried in 0_u64.. {
-            if tried < u64::from(TRIES) {
+        let mut tries = 0;
+        loop {
+            if tries < TRIES {
+                tries += 1;
                 std::hint::spin_loop();
             } else {
                 std::thread::sleep(NAP);
@@ -132,7 +134,6 @@ impl<T> Lock<T> {
                 return guard;
             }
         }
-        unreachable!("there is no end to trying")
     }
 }
 

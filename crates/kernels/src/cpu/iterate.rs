@@ -12,7 +12,6 @@
 
 use std::ops::Range;
 
-use plimsoll_core::Layout;
 use smallvec::SmallVec;
 
 use super::stream;
@@ -33,8 +32,8 @@ const FETCHED: usize = 4096;
 
 /// Places of what is too large for the caches at which a thread works in turn, a [`PIECE`] at a time. A processor fetches ahead from
 /// each place that it sees a program read on from; with one place it has too few lines on their way to keep memory busy (a
-/// result of 400 MB: 33 to 36 ms, with four 26 to 29).
-const PLACES: usize = 4;
+/// result of 400 MB: 33 to 36 ms, with four 26 to 29; a sum over 64 MB: 3.1 ms, with four 2.3).
+pub(super) const PLACES: usize = 4;
 
 /// Bytes of the output that are computed at a place before the next has its turn.
 const PIECE: usize = 512;
@@ -87,28 +86,25 @@ impl<const N: usize> Starts<N> {
 /// first operand and reads none, unless it is an input too: the tile may stand in a buffer.
 #[inline]
 pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
-    let out = operands[0].layout();
-    let numel = out.numel();
-    if (1..=GRAIN).contains(&numel) && are_alike(&operands) {
+    let numel = operands[0].layout().numel();
+    let (flat, inner) = flat_strides(&operands);
+    if flat && (1..=GRAIN).contains(&numel) {
         // Most calls by far, and small ones count every instruction.
-        let (mut pointers, mut inner) = ([std::ptr::null_mut(); N], [0; N]);
+        let mut pointers = [std::ptr::null_mut(); N];
         for i in 0..N {
-            (pointers[i], inner[i]) = (operands[i].first_byte(), operands[i].dtype().size_bytes());
+            pointers[i] = operands[i].first_byte();
         }
         return body(&Tile { pointers, inner, outer: [0; N], len: numel, rows: 1 });
     }
     let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     let streamed = stream::is_streamed(&operands);
-    if out.is_contiguous() && !streamed {
-        let strides = flat_strides(&operands, out, numel);
-        if let Some(inner) = strides {
-            return run_flat(starts, inner, numel, &body);
-        }
+    if flat && !streamed {
+        return run_flat(starts, inner, numel, &body);
     }
     Plan::new(&operands).run(starts, Ways { turn: true, streamed }, &body);
 }
 
-/// [`run`] over elements that every operand has one after another, or has one of.
+/// [`run`] over many elements that every operand has one after another, or has one of.
 fn run_flat<const N: usize>(
     starts: Starts<N>,
     inner: [usize; N],
@@ -119,11 +115,6 @@ fn run_flat<const N: usize>(
         let pointers = starts.at(|i| start * inner[i]);
         body(&Tile { pointers, inner, outer: [0; N], len, rows: 1 });
     };
-    match numel {
-        0 => return,
-        1..=GRAIN => return tile(0, numel),
-        _ => {}
-    }
     if (1..N).any(|i| starts.0[i] == starts.0[0]) {
         // What is read is written: its lines come in order, and the processor sees it.
         let large = numel * inner[0] >= stream::LARGE_BYTES;
@@ -161,37 +152,19 @@ struct Ways {
     streamed: bool,
 }
 
-/// Whether every operand lies row-major in one shape.
+/// Whether every operand lies row-major like the output, or is a single element; and its byte strides then.
 #[inline(always)]
-fn are_alike<const N: usize>(operands: &[Operand<'_>; N]) -> bool {
+fn flat_strides<const N: usize>(operands: &[Operand<'_>; N]) -> (bool, [usize; N]) {
     let out = operands[0].layout();
-    let mut alike = out.is_contiguous();
-    for operand in &operands[1..] {
-        let layout = operand.layout();
-        alike = alike && layout.is_contiguous() && layout.same_shape(out);
-    }
-    alike
-}
-
-/// Byte strides if every operand lies row-major like the output, or is a single element.
-#[inline(always)]
-fn flat_strides<const N: usize>(
-    operands: &[Operand<'_>; N],
-    out: &Layout,
-    numel: usize,
-) -> Option<[usize; N]> {
+    let mut flat = out.is_contiguous();
     let mut inner = [operands[0].dtype().size_bytes(); N];
     for i in 1..N {
         let layout = operands[i].layout();
-        if layout.is_contiguous() && layout.same_shape(out) {
-            inner[i] = operands[i].dtype().size_bytes();
-        } else if numel > 0 && layout.shape().iter().all(|&size| size == 1) {
-            inner[i] = 0;
-        } else {
-            return None;
-        }
+        let alike = layout.is_contiguous() && layout.same_shape(out);
+        flat = flat && (alike || layout.shape().iter().all(|&size| size == 1));
+        inner[i] = if alike { operands[i].dtype().size_bytes() } else { 0 };
     }
-    Some(inner)
+    (flat, inner)
 }
 
 /// Splits `work` elements over the threads at multiples of [`ALIGNED`]: calls `body(start, len)`.
@@ -452,7 +425,7 @@ mod tests {
     use crate::cpu::simd::Isa;
     use crate::cpu::testing::{Held, at, launch, launch_in_place};
     use crate::operand::CpuLaunch;
-    use plimsoll_core::{DType, Result, Scalar};
+    use plimsoll_core::{DType, Layout, Result, Scalar};
 
     fn add_one(launch: &CpuLaunch<'_>) -> Result<()> {
         add_scalar(launch, Scalar::Int(1))

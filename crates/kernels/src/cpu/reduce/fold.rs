@@ -5,7 +5,7 @@
 //! order: the result does not depend on how many threads there are.
 
 use super::geometry::{Dim, Geometry, offsets};
-use crate::cpu::iterate::GRAIN;
+use crate::cpu::iterate::{GRAIN, PLACES};
 use crate::cpu::simd::{self, Level, LevelKernel};
 use crate::parallel;
 
@@ -33,10 +33,7 @@ pub(super) trait Fold: Copy + Sync {
 const LANES: usize = 64;
 /// Elements of a row folded in lanes before they are joined into the total.
 const ROW_BLOCK: usize = 4096;
-/// Places of a long row that are read side by side. A processor fetches ahead from each place that it sees a program read on from;
-/// with one place it has too few lines on their way to keep memory busy (64 MB: 3.1 ms, with four 2.3).
-const PLACES: usize = 4;
-/// Elements from which a row counts as long.
+/// Elements from which a row counts as long, and is read at [`PLACES`] places side by side.
 const LONG_ROW: usize = 1 << 16;
 /// Columns folded side by side.
 const COLUMNS: usize = 512;
