@@ -70,7 +70,7 @@ pub(super) const MOST_COLUMNS: usize = 32;
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::Sum>) {
     let Tile { k, mut a, a_row, a_step, mut b, b_step, c, c_row, alpha, beta } = *tile;
-    // SAFETY: for the whole body, `TileFn`'s contract, kept by `blocked.rs` and `direct.rs`: A is read at
+    // SAFETY: for the whole body, `TileFn`'s contract, kept by `blocked.rs`: A is read at
     // rows < ROWS and steps < k, B and C at two vectors a row, all inside their operands or the workspace.
     unsafe {
         for row in 0..ROWS {
@@ -78,10 +78,11 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::
             prefetch(c.offset(row as isize * c_row).add(V::LANES));
         }
         let mut sums = [[V::splat(V::Sum::ZERO); 2]; ROWS];
+        let odd = if PACKED { [0; MOST_ROWS / 2] } else { odd_rows::<V::Sum>(a_row) };
         for _ in 0..k {
             let (left, right) = (V::load(b), V::load(b.add(V::LANES)));
             for (row, sum) in sums.iter_mut().enumerate() {
-                let x = if PACKED { *a.add(row) } else { *a.offset(row as isize * a_row) };
+                let x = if PACKED { *a.add(row) } else { *a.byte_offset(row_bytes(&odd, row)) };
                 let x = V::splat(x);
                 sum[0] = sum[0].add_product(x, left);
                 sum[1] = sum[1].add_product(x, right);
@@ -102,6 +103,25 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::
             }
         }
     }
+}
+
+/// How many bytes the rows 1, 3, 5, ... are from row 0. An address may add twice, four or eight times a register, so with these every
+/// row is one load. The compiler is kept from seeing what they are: it would go from row to row by 13 additions, each waiting for the
+/// one before, which takes as long as the multiply-adds do.
+#[inline(always)]
+fn odd_rows<T>(a_row: isize) -> [isize; MOST_ROWS / 2] {
+    let bytes = a_row * size_of::<T>() as isize;
+    std::array::from_fn(|i| std::hint::black_box((2 * i as isize + 1) * bytes))
+}
+
+/// How many bytes `row` is from row 0.
+#[inline(always)]
+fn row_bytes(odd: &[isize; MOST_ROWS / 2], row: usize) -> isize {
+    if row == 0 {
+        return 0;
+    }
+    let twos = row.trailing_zeros();
+    odd[row >> twos >> 1] << twos
 }
 
 /// Starts to bring a row of C into the cache while the loop runs.
