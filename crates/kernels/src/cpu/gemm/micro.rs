@@ -4,7 +4,8 @@
 //! A tile is up to `rows` x (2 vectors) sums. Per step of `k` it loads two vectors of B and broadcasts one
 //! element of A per row: with 14 rows of AVX-512 that is 16 loads for 28 multiply-adds, so the
 //! multipliers, not the loads, set the pace. The sizes are chosen to fill the register file: 28 sums of
-//! 32 registers (AVX-512), 12 of 16 (AVX2).
+//! 32 registers (AVX-512), 12 of 16 (AVX2). What is left to save are instructions ([`Vector::twin`], [`odd_rows`]): alone
+//! on a core they wait for the multipliers anyway, but a neighbour on the same core takes half of their turns.
 //!
 //! It knows nothing of blocking or packing (`blocked.rs`, `pack.rs`).
 
@@ -81,11 +82,13 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::
         let odd = if PACKED { [0; MOST_ROWS / 2] } else { odd_rows::<V::Sum>(a_row) };
         for _ in 0..k {
             let (left, right) = (V::load(b), V::load(b.add(V::LANES)));
+            let twin = if PACKED { V::twin(a) } else { a };
             for (row, sum) in sums.iter_mut().enumerate() {
-                let x = if PACKED { *a.add(row) } else { *a.byte_offset(row_bytes(&odd, row)) };
-                let x = V::splat(x);
-                sum[0] = sum[0].add_product(x, left);
-                sum[1] = sum[1].add_product(x, right);
+                let of_row = |a: *const V::Sum| {
+                    if PACKED { a.add(row) } else { a.byte_offset(row_bytes(&odd, row)) }
+                };
+                sum[0] = sum[0].add_product(V::splat(*of_row(a)), left);
+                sum[1] = sum[1].add_product(V::splat(*of_row(twin)), right);
             }
             a = if PACKED { a.add(ROWS) } else { a.offset(a_step) };
             b = b.offset(b_step);

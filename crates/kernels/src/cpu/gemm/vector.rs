@@ -5,7 +5,7 @@
 //! that it ends up in (`micro.rs`).
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 use super::element::Accumulator;
 
@@ -32,6 +32,13 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// As above.
     unsafe fn times(self, a: Self) -> Self;
+    /// `from`, which the compiler does not know to be the same address where a multiply-add can read an element for all its
+    /// lanes by itself. An element that is used twice, once through each, is then read twice and needs no instruction of
+    /// its own: 35 a step of 14 rows instead of 48.
+    #[inline(always)]
+    fn twin(from: *const Self::Sum) -> *const Self::Sum {
+        from
+    }
 }
 
 /// A vector without a vector type.
@@ -101,6 +108,17 @@ macro_rules! x86_vector {
             unsafe fn times(self, a: Self) -> Self {
                 // SAFETY: the caller vouches for the instructions.
                 unsafe { $mul(self, a) }
+            }
+            #[inline(always)]
+            fn twin(mut from: *const $sum) -> *const $sum {
+                // Of these, the vectors of AVX-512 can.
+                if size_of::<$vector>() == 64 {
+                    // SAFETY: it does nothing.
+                    unsafe {
+                        asm!("/* {0} */", inout(reg) from, options(pure, readonly, nostack, preserves_flags));
+                    }
+                }
+                from
             }
         }
     };
