@@ -178,26 +178,26 @@ unsafe fn fold_row<F: Fold>(f: F, row: *const F::In, stride: usize, count: usize
     }
 }
 
-/// Folds [`PLACES`] parts of `part` elements each (a multiple of [`LANES`]), all at once.
+/// Folds [`PLACES`] parts of `part` elements each (a multiple of [`LANES`]), all at once. Each place has [`LANES`] of its own: with few
+/// the compiler lays the places' lanes side by side, and shuffles take longer than memory.
 ///
 /// # Safety
 /// That many neighbouring elements from `row` must be readable.
 #[inline(always)]
 unsafe fn fold_places<F: Fold>(f: F, row: *const F::In, part: usize) -> F::Total {
-    const WIDTH: usize = LANES / PLACES;
     let mut totals = [f.total(f.empty_lane()); PLACES];
     let mut at = 0;
     while at < part {
-        let end = part.min(at + ROW_BLOCK / PLACES);
-        let mut lanes = [[f.empty_lane(); WIDTH]; PLACES];
+        let end = part.min(at + ROW_BLOCK);
+        let mut lanes = [[f.empty_lane(); LANES]; PLACES];
         while at < end {
             for (place, lanes) in lanes.iter_mut().enumerate() {
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    // SAFETY: `at + j` is below `part`, which is a multiple of WIDTH; the caller vouches for those elements.
+                    // SAFETY: `at + j` is below `part`, which is a multiple of LANES; the caller vouches for those elements.
                     *lane = f.join(*lane, f.lane(unsafe { *row.add(place * part + at + j) }));
                 }
             }
-            at += WIDTH;
+            at += LANES;
         }
         for (total, lanes) in totals.iter_mut().zip(lanes) {
             *total = f.join_totals(*total, f.total(join_lanes(f, lanes)));
