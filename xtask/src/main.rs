@@ -14,7 +14,6 @@ mod nvrtc;
 mod python_env;
 mod rules;
 mod run;
-mod signature;
 mod test;
 
 use std::process::ExitCode;

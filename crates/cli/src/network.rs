@@ -3,7 +3,7 @@
 
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_memory::{Phase, enter_module, enter_phase};
-use plimsoll_tensor::{Tensor, no_grad};
+use plimsoll_tensor::{AddOptions, Tensor, no_grad};
 
 const MOMENTUM: f64 = 0.9;
 
@@ -53,7 +53,7 @@ impl Network {
             for weight in &self.weights {
                 let Some(gradient) = weight.value.grad() else { continue };
                 weight.velocity.mul_(MOMENTUM)?.add_(&gradient)?;
-                weight.value.sub_alpha_(&weight.velocity, learning_rate)?;
+                weight.value.sub_with_(&weight.velocity, AddOptions::new().alpha(learning_rate))?;
                 weight.value.set_grad(None)?;
             }
             Ok(())

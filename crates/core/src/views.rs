@@ -7,6 +7,57 @@ use crate::layout::contiguous_strides;
 use crate::{Dims, Error, Layout, Result, checked_numel, normalize_dim};
 
 impl Layout {
+    /// The layout of the same bytes as elements of `to` bytes instead of `from`: of the same number if the sizes are
+    /// equal, else with the last dimension longer or shorter, which then must be dense.
+    ///
+    /// ```
+    /// use plimsoll_core::Layout;
+    /// let wide = Layout::contiguous(&[2, 3])?.with_element_size(8, 4)?;
+    /// assert_eq!((wide.shape(), wide.strides()), (&[2, 6][..], &[6, 1][..]));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn with_element_size(&self, from: usize, to: usize) -> Result<Layout> {
+        if from == to {
+            return Ok(self.clone());
+        }
+        let refuse = |why: String| Err(Error::shape("view", why));
+        let Some(last) = self.rank().checked_sub(1) else {
+            return refuse(format!(
+                "a tensor without dimensions cannot be seen in elements of {to} bytes instead of {from}"
+            ));
+        };
+        if self.strides()[last] != 1 && self.shape()[last] != 1 {
+            return refuse(format!(
+                "the last dimension must be dense to be seen in elements of {to} bytes instead of {from}, and has \
+                 stride {}",
+                self.strides()[last]
+            ));
+        }
+        let (mut shape, mut strides) = (Dims::from(self.shape()), Dims::from(self.strides()));
+        if from > to {
+            let ratio = from / to;
+            shape[last] *= ratio;
+            strides[..last].iter_mut().for_each(|stride| *stride *= ratio);
+            strides[last] = 1;
+            return Layout::strided(&shape, &strides, self.offset() * ratio);
+        }
+        let ratio = to / from;
+        let odd = (0..last).find(|&dim| strides[dim] % ratio != 0);
+        if shape[last] % ratio != 0 || self.offset() % ratio != 0 || odd.is_some() {
+            return refuse(format!(
+                "shape {:?} with strides {:?} from element {} on cannot be seen in elements of {to} bytes instead of \
+                 {from}: the last size, the first element and the other strides must be multiples of {ratio}",
+                self.shape(),
+                self.strides(),
+                self.offset()
+            ));
+        }
+        shape[last] /= ratio;
+        strides[..last].iter_mut().for_each(|stride| *stride /= ratio);
+        strides[last] = 1;
+        Layout::strided(&shape, &strides, self.offset() / ratio)
+    }
+
     /// `view`: new sizes over the same elements without moving them. One size may be -1.
     ///
     /// Possible iff each new dimension lies within old dimensions that are contiguous with each other;

@@ -9,4 +9,4 @@ mod operand;
 pub mod parallel;
 
 pub use element::{Element, Truth};
-pub use operand::{CpuLaunch, Meta, Operand, Workspace};
+pub use operand::{CpuLaunch, Meta, Operand, Second, Workspace};

@@ -115,3 +115,14 @@ pub struct Workspace {
 unsafe impl Send for Workspace {}
 // SAFETY: as for Send.
 unsafe impl Sync for Workspace {}
+
+/// Where the second operand of a binary operation comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Second {
+    /// Input 1.
+    Tensor,
+    /// A host number on the right: `x - 2`.
+    Right(plimsoll_core::Scalar),
+    /// A host number on the left: `2 - x`.
+    Left(plimsoll_core::Scalar),
+}

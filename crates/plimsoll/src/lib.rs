@@ -36,7 +36,7 @@
 //! assert_eq!(w.grad().expect("a leaf has a gradient").to_vec::<f32>()?, [2.0; 3]);
 //!
 //! // One step of gradient descent, which is not itself recorded.
-//! no_grad(|| w.sub_alpha_(&w.grad().expect("as above"), 0.1).map(drop))?;
+//! no_grad(|| w.sub_with_(&w.grad().expect("as above"), AddOptions::new().alpha(0.1)).map(drop))?;
 //! # Ok(())
 //! # }
 //! ```

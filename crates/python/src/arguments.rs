@@ -14,10 +14,6 @@ use crate::tensor::PyTensor;
 pub(crate) struct Number(Scalar);
 
 impl Number {
-    pub(crate) const fn int(value: i64) -> Number {
-        Number(Scalar::Int(value))
-    }
-
     pub(crate) const fn scalar(self) -> Scalar {
         self.0
     }
@@ -80,9 +76,6 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
 pub(crate) struct Dims(Vec<i64>);
 
 impl Dims {
-    /// No dimension named: all of them.
-    pub(crate) const ALL: Dims = Dims(Vec::new());
-
     pub(crate) fn as_slice(&self) -> &[i64] {
         &self.0
     }

@@ -24,16 +24,12 @@ pub(crate) fn fresh<'py>(
     py: Python<'py>,
     work: impl FnOnce() -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: call(py, work)? })
+    wrap(py, call(py, work)?)
 }
 
-/// Two new tensors.
-pub(crate) fn fresh_pair<'py>(
-    py: Python<'py>,
-    work: impl FnOnce() -> Result<(Tensor, Tensor)> + Send,
-) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
-    let (first, second) = call(py, work)?;
-    Ok((Bound::new(py, PyTensor { inner: first })?, Bound::new(py, PyTensor { inner: second })?))
+/// A tensor as a Python object.
+pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    Bound::new(py, PyTensor { inner: tensor })
 }
 
 /// Writes into the tensor itself, and gives the same object back.
@@ -44,22 +40,4 @@ pub(crate) fn write<'py>(
     let this = &slf.get().inner;
     call(slf.py(), || work(this))?;
     Ok(slf)
-}
-
-/// Writes into `out`, and gives the same object back.
-pub(crate) fn into<'py>(
-    out: Bound<'py, PyTensor>,
-    work: impl FnOnce(&Tensor) -> Result<()> + Send,
-) -> PyResult<Bound<'py, PyTensor>> {
-    write(out, work)
-}
-
-/// Writes into both tensors of `out`, and gives the same objects back.
-pub(crate) fn into_pair<'py>(
-    out: (Bound<'py, PyTensor>, Bound<'py, PyTensor>),
-    work: impl FnOnce(&Tensor, &Tensor) -> Result<()> + Send,
-) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
-    let (first, second) = (&out.0.get().inner, &out.1.get().inner);
-    call(out.0.py(), || work(first, second))?;
-    Ok(out)
 }

@@ -1,11 +1,13 @@
 //! The Python module `plimsoll._plimsoll`: the same tensors, operations and memory functions, for Python. The package around it
 //! (`python/plimsoll`) adds what is shorter in Python.
 //!
-//! Operations are in `generated.rs`, which `cargo xtask generate` writes from the registry. `call.rs` is the page to read first:
-//! every operation goes through it, with the interpreter released and the Python line of the caller noted (`frames.rs`).
+//! Operations are tables in `generated/`, which `cargo xtask generate` writes from the registry; `function.rs` is the page to
+//! read first: it matches arguments against PyTorch's signatures and calls Rust (`call.rs`) with the interpreter released
+//! and the Python line of the caller noted (`frames.rs`).
 
 mod arguments;
 mod autograd;
+mod bind;
 mod call;
 mod create;
 mod device;
@@ -13,6 +15,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod frames;
+mod function;
 mod generated;
 mod index;
 mod memory;

@@ -162,18 +162,33 @@ impl PyTensor {
     }
 
     /// Another dtype or device.
-    #[pyo3(signature = (*target, dtype = None, device = None))]
+    #[pyo3(signature = (*target, dtype = None, device = None, non_blocking = false, copy = false))]
     fn to<'py>(
         &self,
         py: Python<'py>,
         target: &Bound<'py, PyTuple>,
         dtype: Option<DTypeArg>,
         device: Option<DeviceArg>,
+        non_blocking: bool,
+        copy: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let mut to = To { dtype: dtype.map(|d| d.0), device: device.map(|d| d.0) };
-        for argument in target.iter() {
+        let mut to =
+            To { dtype: dtype.map(|d| d.0), device: device.map(|d| d.0), non_blocking, copy };
+        for (place, argument) in target.iter().enumerate() {
             if let Ok(dtype) = argument.extract::<DTypeArg>() {
                 to.dtype = Some(dtype.0);
+            } else if let Ok(other) = argument.cast::<PyTensor>() {
+                let other = &other.get().inner;
+                (to.dtype, to.device) = (Some(other.dtype()), Some(other.device()));
+            } else if place > 0
+                && let Ok(flag) = argument.extract::<bool>()
+            {
+                // `to(target, non_blocking, copy)`, by place.
+                if place == target.len() - 1 && target.len() > 2 {
+                    to.copy = flag;
+                } else {
+                    to.non_blocking = flag;
+                }
             } else {
                 to.device = Some(argument.extract::<DeviceArg>()?.0);
             }

@@ -1,4 +1,5 @@
-//! The one path of every operation, and the page to read first: validate, infer, pin, allocate, claim, launch, record.
+//! The one path of every operation, and the page to read first: prepare (`prepare.rs`), infer, pin, allocate, claim, launch,
+//! record.
 //!
 //! `api/` calls [`apply`] with an operation value and the caller's line. Nothing else runs kernels, allocates tensor memory or
 //! writes the graph.
@@ -15,6 +16,7 @@ use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::device::Entry;
 use crate::launch;
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
+use crate::prepare;
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
 use crate::storage::pin::Pins;
@@ -32,23 +34,30 @@ pub(crate) enum Dest<'a> {
     Out(&'a [&'a Tensor]),
 }
 
-/// Runs `op` on `inputs`, on the device that they share.
+/// Runs `op` on `inputs`, which `prepare` brings to one device and dtype where they need it.
+#[inline]
 pub(crate) fn apply(
     op: &dyn Operation,
     inputs: &[&Tensor],
     dest: Dest<'_>,
     site: Site,
 ) -> Result<Outputs> {
-    let entry = common_device(op, inputs, dest)?;
-    apply_on(entry, op, inputs, dest, site)
+    match prepare::is_ready(op.info(), inputs, dest) {
+        Some(entry) => apply_on(entry, op, inputs, dest, site),
+        None => prepare::apply(op, inputs, dest, site),
+    }
 }
 
 /// Runs `op`, which gives one tensor.
 pub(crate) fn apply_one(op: &dyn Operation, inputs: &[&Tensor], site: Site) -> Result<Tensor> {
-    let entry = common_device(op, inputs, Dest::New)?;
-    let mut outputs = Outputs::new();
-    apply_into(entry, op, inputs, Dest::New, site, &mut outputs)?;
-    Ok(outputs.swap_remove(0))
+    match prepare::is_ready(op.info(), inputs, Dest::New) {
+        Some(entry) => {
+            let mut outputs = Outputs::new();
+            apply_into(entry, op, inputs, Dest::New, site, &mut outputs)?;
+            Ok(outputs.swap_remove(0))
+        }
+        None => prepare::apply(op, inputs, Dest::New, site).map(first),
+    }
 }
 
 /// The first of an operation's results; every operation has one.
@@ -103,7 +112,9 @@ fn view(
     needs: Needs,
     site: Site,
 ) -> Result<Tensor> {
-    if source.is_inference() && is_inference_mode_enabled() {
+    // Without a derivative the view is no part of a graph, whatever its base is.
+    let plain = !op.info().differentiable;
+    if plain || (source.is_inference() && is_inference_mode_enabled()) {
         return Ok(source.alias(meta, None));
     }
     let tensor = source.alias(meta, Some(ViewOf::extend(source, op)));
@@ -145,8 +156,7 @@ impl Call<'_> {
                 let mut inferred = self.measure(metas, bound)?;
                 self.run(metas, &mut inferred, dest, outputs)
             }
-            Ok(Inferred::View(layout)) => {
-                let meta = Meta { layout, dtype: self.inputs[0].dtype() };
+            Ok(Inferred::View(meta)) => {
                 outputs.push(view(self.op, self.inputs[0], meta, self.needs, self.site)?);
                 Ok(())
             }
@@ -349,37 +359,4 @@ fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {
     meta.layout.span().checked_mul(meta.dtype.size_bytes()).ok_or_else(|| {
         Error::shape(op, format!("a tensor of shape {:?} is too large", meta.shape()))
     })
-}
-
-/// The device that all operands share.
-#[inline(always)]
-fn common_device(op: &dyn Operation, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
-    let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
-    let Some(first) = inputs.first().or(outs.first()) else {
-        return Err(Error::invalid_argument("an operation without operands needs a device")
-            .in_operation(op.info().name));
-    };
-    let entry = first.entry();
-    for operands in [inputs, outs] {
-        for other in operands {
-            if !std::ptr::eq(other.entry(), entry) {
-                return Err(different_devices(op, first, other));
-            }
-        }
-    }
-    Ok(entry)
-}
-
-#[cold]
-fn different_devices(op: &dyn Operation, first: &Tensor, other: &Tensor) -> Error {
-    Error::device(
-        op.info().name,
-        format!(
-            "operands are on different devices, {} (shape {:?}) and {} (shape {:?}); move one with `to`",
-            first.device(),
-            first.shape(),
-            other.device(),
-            other.shape()
-        ),
-    )
 }

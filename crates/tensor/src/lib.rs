@@ -4,6 +4,7 @@
 //! loops are in the `kernels` crate), `storage` whose bytes they are, `autograd` what is remembered, `device` where it all happens.
 
 mod api;
+mod autocast;
 mod autograd;
 mod cuda;
 pub mod device;
@@ -12,17 +13,29 @@ mod display;
 mod drop_in_turn;
 mod launch;
 pub mod memory;
+mod op_info;
 pub mod operation;
 mod ops;
+mod prepare;
+mod promotion;
 mod random;
+#[doc(hidden)]
+pub mod signature;
 mod storage;
 mod tensor;
 mod transfer;
 
+pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
+pub use api::create::EyeSize;
 pub use api::foreign::Lent;
-pub use api::options::{Other, TensorOptions};
-pub use api::promotion::result_type;
+pub use api::nn::{LayerNormOptions, SoftmaxOptions};
+pub use api::options::{DimList, TensorOptions};
+pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
+pub use api::sort::SortOptions;
+pub use api::unary::{Approximate, GeluOptions};
+pub use api::views::ViewAs;
+pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
 pub use autograd::{
     BackwardOptions, EnableGrad, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
     enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
@@ -31,6 +44,7 @@ pub use device::{Event, Stream, StreamScope, with_stream};
 pub use ops::{OPS, ops};
 pub use plimsoll_core::{DType, Device, DeviceKind, Error, ErrorKind, Result, Scalar};
 pub use plimsoll_kernels::{CpuLaunch, Element, Meta, Operand, Truth, Workspace, parallel};
+pub use promotion::{Other, result_type};
 pub use random::{Draws, manual_seed, manual_seed_on};
 pub use storage::Storage;
 pub use tensor::{Tensor, WeakTensor};

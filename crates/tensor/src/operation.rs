@@ -5,11 +5,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Layout, Result};
+use plimsoll_core::{Error, Result, Scalar};
 use smallvec::SmallVec;
 
 use crate::Tensor;
 pub use crate::cuda::CudaLaunch;
+pub use crate::op_info::{Autocast, Cast, DTypes, Input, OpInfo, Out, Promotion};
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// An operation with its arguments other than tensors: `Sum { dims, keepdim }`.
@@ -20,6 +21,11 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
     /// The shape rule: checks the operands and says what comes out. `needs` tells which inputs will get
     /// a gradient, so that results only backward wants (a layer norm's mean) exist only then.
     fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred>;
+
+    /// The host number among the operands, which takes part in promotion.
+    fn number(&self) -> Option<Scalar> {
+        None
+    }
 
     /// Which inputs and outputs backward reads, given who needs a gradient. Nothing else is kept alive.
     fn saves(&self, _needs: Needs) -> Saves {
@@ -47,11 +53,7 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
 
     /// Queues on a CUDA stream.
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        Err(Error::unsupported(
-            launch.operation,
-            "this operation has no CUDA kernel yet; move its inputs to the CPU with `to` first, and see \
-             `plimsoll ops` for what runs where",
-        ))
+        Err(crate::cuda::no_kernel(launch.operation))
     }
 
     /// The vector-Jacobian product, in tensor operations, so that it can itself be differentiated.
@@ -61,29 +63,6 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
 
     /// The value behind a shared pointer, as graphs and recipes keep it.
     fn share(&self) -> Arc<dyn Operation>;
-}
-
-/// The static facts of an operation: one row of the registry.
-#[derive(Debug)]
-pub struct OpInfo {
-    /// PyTorch's name.
-    pub name: &'static str,
-    /// The file under `ops/`, `api/` and `kernels/` that it lives in.
-    pub family: &'static str,
-    /// PyTorch's signature, from which the Python method and its stub are generated.
-    pub signature: &'static str,
-    /// One line of documentation.
-    pub summary: &'static str,
-    /// Whether it has a derivative.
-    pub differentiable: bool,
-    /// Whether `name_` exists.
-    pub in_place: bool,
-    /// Whether an `out=` form exists.
-    pub out: bool,
-    /// Whether a CUDA kernel exists.
-    pub cuda: bool,
-    /// The dtypes that it computes in.
-    pub dtypes: &'static [DType],
 }
 
 /// Tensors' metas, inline for the usual one.
@@ -102,8 +81,8 @@ pub enum Inferred {
     Exact(Metas),
     /// New tensors no larger than these; `measure` finds out.
     AtMost(Metas),
-    /// No new memory: input 0's storage under another layout.
-    View(Layout),
+    /// No new memory: input 0's storage under another layout, or read as another dtype.
+    View(Meta),
 }
 
 impl Inferred {
@@ -227,17 +206,4 @@ impl<'a> Backward<'a> {
     ) -> Result<Option<Tensor>> {
         if self.needs.has(index) { make().map(Some) } else { Ok(None) }
     }
-}
-
-/// Dtype groups for [`OpInfo::dtypes`].
-pub mod dtypes {
-    use super::DType;
-
-    /// Every dtype.
-    pub const ALL: &[DType] = &DType::ALL;
-    /// Floating point.
-    pub const FLOATS: &[DType] = &[DType::F16, DType::BF16, DType::F32, DType::F64];
-    /// Integers and floating point.
-    pub const NUMBERS: &[DType] =
-        &[DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 }

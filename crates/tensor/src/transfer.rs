@@ -17,7 +17,7 @@ use crate::autograd::record::Recorded;
 use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves};
 use crate::ops::copy::Format;
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
@@ -56,13 +56,16 @@ impl Operation for Transfer {
 pub(crate) static TO: OpInfo = OpInfo {
     name: "to",
     family: "copy",
-    signature: "to(Tensor self, Device|DType target) -> Tensor",
+    signatures: &[
+        "to(Tensor self, Device? device=None, DType? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor",
+    ],
     summary: "The same elements in another dtype or on another device",
     differentiable: true,
     in_place: false,
-    out: false,
+    out: Out::None,
     cuda: true,
-    dtypes: dtypes::ALL,
+    dtypes: DTypes::ALL,
+    ..OpInfo::BARE
 };
 
 /// Whether the host waits for a copy.

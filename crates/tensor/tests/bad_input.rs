@@ -8,7 +8,7 @@ mod random;
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn};
-use plimsoll_tensor::{DType, Device, Tensor, TensorOptions, memory, no_grad};
+use plimsoll_tensor::*;
 use random::Random;
 
 const ROUNDS: u64 = 400_000;
@@ -85,12 +85,12 @@ fn call(
         13 => some(x.select(r.number(), r.number())),
         14 => some(x.expand(&r.numbers())),
         15 => some(x.as_strided(&r.numbers(), &r.numbers(), r.number())),
-        16 => some(x.squeeze(r.number())),
+        16 => some(x.squeeze_with(r.number())),
         17 => some(x.unsqueeze(r.number())),
         18 => some(x.flatten(r.number(), r.number())),
         19 => some(x.broadcast_to(&r.numbers())),
         20 => some(x.add(y)),
-        21 => some(x.sub_alpha(y, r.fraction())),
+        21 => some(x.sub_with(y, AddOptions::new().alpha(r.fraction()))),
         22 => some(x.mul(r.fraction())),
         23 => some(x.div(y)),
         24 => none(x.add_(y).map(drop)),
@@ -101,15 +101,18 @@ fn call(
         29 => none(x.tanh_().map(drop)),
         30 => some(x.lt(y)),
         31 => some(Tensor::where_(x, y, z)),
-        32 => some(x.sum_dim(&r.numbers(), r.flag())),
-        33 => some(x.mean_dim(&r.numbers(), r.flag())),
-        34 => some(x.amax(&r.numbers(), r.flag())),
-        35 => some(x.argmax(Some(r.number()), r.flag())),
-        36 => none(x.sum_out(&r.numbers(), r.flag(), y)),
+        32 => some(x.sum_with(SumOptions::from(&r.numbers()).keepdim(r.flag()))),
+        33 => some(x.mean_with(SumOptions::from(&r.numbers()).keepdim(r.flag()))),
+        34 => some(x.amax_with(ReduceOptions::from(&r.numbers()).keepdim(r.flag()))),
+        35 => some(x.argmax_with(ArgOptions::new().dim(r.number()).keepdim(r.flag()))),
+        36 => none(x.sum_with_out(SumOptions::from(&r.numbers()).keepdim(r.flag()), y)),
         37 => some(x.matmul(y)),
         38 => none(x.matmul_out(y, z)),
         39 => some(x.softmax(r.number())),
-        40 => some(x.layer_norm(&r.numbers(), Some(y), Some(z), r.fraction())),
+        40 => some(x.layer_norm_with(
+            &r.numbers(),
+            LayerNormOptions::new().weight(y).bias(z).eps(r.fraction()),
+        )),
         41 => some(Tensor::cat(&[x, y, z], r.number())),
         42 => some(Tensor::stack(&[x, y], r.number())),
         43 => some(x.gather(r.number(), y)),
@@ -118,7 +121,10 @@ fn call(
         46 => none(x.index_put_(&[Some(y)], z, r.flag()).map(drop)),
         47 => some(x.nonzero()),
         48 => some(x.masked_select(y)),
-        49 => some(x.sort(r.number(), r.flag()).map(|(_, indices)| indices)),
+        49 => some(
+            x.sort_with(SortOptions::new().dim(r.number()).descending(r.flag()))
+                .map(|(_, indices)| indices),
+        ),
         50 => some(x.dropout(r.fraction(), r.flag())),
         51 => none(x.uniform_(r.fraction(), r.fraction()).map(drop)),
         52 => some(x.to(*r.pick(devices))),

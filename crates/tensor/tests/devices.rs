@@ -71,7 +71,7 @@ fn arithmetic_agrees_with_the_cpu_on_every_layout() -> Outcome {
                     a.div(b)?,
                     a.add(1.5)?,
                     a.rsub(2.0)?,
-                    a.add_alpha(b, 0.25)?,
+                    a.add_with(b, AddOptions::new().alpha(0.25))?,
                     a.t()?.add(1.0)?,
                     a.add(&b.select(0, 3)?)?,
                     a.add(&b.narrow(1, 7, 1)?)?,
@@ -150,13 +150,13 @@ fn reductions_agree_with_the_cpu() -> Outcome {
             Ok(vec![
                 x.sum()?,
                 x.mean()?,
-                x.sum_dim(&[0], false)?,
-                x.sum_dim(&[1], true)?,
-                x.sum_dim(&[-1], false)?,
-                x.sum_dim(&[0, 2], false)?,
-                x.amax(&[1], false)?,
-                x.amin(&[0, 1], false)?,
-                x.transpose(0, 1)?.sum_dim(&[0], false)?,
+                x.sum_with(&[0])?,
+                x.sum_with(SumOptions::from(&[1]).keepdim(true))?,
+                x.sum_with(&[-1])?,
+                x.sum_with(&[0, 2])?,
+                x.amax_with(&[1])?,
+                x.amin_with(&[0, 1])?,
+                x.transpose(0, 1)?.sum_with(&[0])?,
                 x.slice(1, 0, 1000, 7)?.sum()?,
                 x.narrow(0, 0, 0)?.sum()?,
             ])
@@ -164,7 +164,7 @@ fn reductions_agree_with_the_cpu() -> Outcome {
         let long = values(3_000_001);
         compare(device, "a long sum", &[long], 1e-3, |t| {
             let (x, from_the_second) = (&t[0], t[0].narrow(0, 1, 3_000_000)?);
-            Ok(vec![x.sum()?, x.amax(&[], false)?, x.add(x)?, x.exp()?, from_the_second.sum()?])
+            Ok(vec![x.sum()?, x.amax()?, x.add(x)?, x.exp()?, from_the_second.sum()?])
         })?;
     }
     Ok(())
@@ -194,8 +194,11 @@ fn products_and_norms_agree_with_the_cpu() -> Outcome {
                 let inputs = [x.to(dtype)?, w.to(dtype)?, c.to(dtype)?];
                 compare(device, "layer_norm", &inputs, tolerance, |t| {
                     Ok(vec![
-                        t[0].layer_norm(&[length], Some(&t[1]), Some(&t[2]), 1e-5)?,
-                        t[0].layer_norm(&[length], None, None, 1e-5)?,
+                        t[0].layer_norm_with(
+                            &[length],
+                            LayerNormOptions::new().weight(&t[1]).bias(&t[2]),
+                        )?,
+                        t[0].layer_norm(&[length])?,
                     ])
                 })?;
             }
@@ -213,7 +216,10 @@ fn gradients_agree_with_the_cpu() -> Outcome {
             let leaves: Vec<Tensor> =
                 t.iter().map(|t| t.clone_tensor()?.requires_grad_(true)).collect::<Result<_>>()?;
             let hidden = leaves[0].matmul(&leaves[1])?.relu()?;
-            let normed = hidden.layer_norm(&[16], Some(&leaves[2]), Some(&leaves[3]), 1e-5)?;
+            let normed = hidden.layer_norm_with(
+                &[16],
+                LayerNormOptions::new().weight(&leaves[2]).bias(&leaves[3]),
+            )?;
             normed.mul(&normed)?.mul(-0.1)?.exp()?.add(1.0)?.mean()?.backward()?;
             Ok(leaves.iter().map(|leaf| leaf.grad().unwrap()).collect())
         })?;

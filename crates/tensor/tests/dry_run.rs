@@ -126,9 +126,9 @@ fn reductions_of_every_layout() {
     agrees(|device| {
         let x = filled(&[200, 300, 40], device)?;
         x.sum()?;
-        x.mean_dim(&[0, 2], true)?.mul(&x)?;
-        x.permute(&[2, 1, 0])?.sum_dim(&[1], false)?;
-        x.amax(&[-1], false)?.sub(1.0)?.sum()?;
+        x.mean_with(SumOptions::from(&[0, 2]).keepdim(true))?.mul(&x)?;
+        x.permute(&[2, 1, 0])?.sum_with(&[1])?;
+        x.amax_with(&[-1])?.sub(1.0)?.sum()?;
         Ok(())
     });
 }
@@ -195,7 +195,9 @@ fn training_steps_of_a_perceptron_with_dropout_and_norms() {
         let x = Tensor::randn(&[128, 64], (DType::F32, device))?;
         let labels = Tensor::zeros(&[128, 1], (DType::I64, device))?;
         for _ in 0..4 {
-            let hidden = x.matmul(&w1)?.layer_norm(&[256], Some(&scale), Some(&shift), 1e-5)?;
+            let hidden = x
+                .matmul(&w1)?
+                .layer_norm_with(&[256], LayerNormOptions::new().weight(&scale).bias(&shift))?;
             let hidden = hidden.gelu()?.dropout(0.1, true)?;
             let loss = hidden.matmul(&w2)?.log_softmax(-1)?.gather(1, &labels)?.mean()?.neg()?;
             loss.backward()?;
@@ -223,12 +225,12 @@ fn products_of_every_shape_with_their_workspaces() {
 fn sorts_joins_and_indices() {
     agrees(|device| {
         let x = Tensor::rand(&[100, 1000], (DType::F32, device))?;
-        let (values, order) = x.sort(1, true)?;
+        let (values, order) = x.sort_with(SortOptions::new().dim(1).descending(true))?;
         let joined = Tensor::cat(&[&values, &x, &values.narrow(1, 0, 10)?], 1)?;
-        joined.softmax(1)?.t()?.sort(1, false)?;
+        joined.softmax(1)?.t()?.sort_with(SortOptions::new().dim(1))?;
         let gathered = x.gather(1, &order)?;
         gathered.scatter_add(1, &order, &values)?;
-        Tensor::stack(&[&x, &gathered], 0)?.sum_dim(&[0], false)?;
+        Tensor::stack(&[&x, &gathered], 0)?.sum_with(&[0])?;
         Ok(())
     });
 }

@@ -107,12 +107,11 @@ fn empty_products_are_zeros_or_empty() -> Outcome {
 #[test]
 fn extremes_of_nothing_are_refused_and_sums_are_zero() -> Outcome {
     let empty = Tensor::zeros(&[2, 0], DType::F32)?;
-    for result in [empty.amax(&[1], false), empty.argmax(Some(1), false), empty.argmin(None, false)]
-    {
+    for result in [empty.amax_with(&[1]), empty.argmax_with(1), empty.argmin()] {
         assert!(result.unwrap_err().is_shape());
     }
-    assert_eq!(empty.amax(&[0], false)?.shape(), [0]);
-    assert_eq!(empty.sum_dim(&[1], false)?.to_vec::<f32>()?, [0.0, 0.0]);
+    assert_eq!(empty.amax_with(&[0])?.shape(), [0]);
+    assert_eq!(empty.sum_with(&[1])?.to_vec::<f32>()?, [0.0, 0.0]);
     assert!(empty.all()?.to_bools()?[0] && !empty.any()?.to_bools()?[0]);
     Ok(())
 }
@@ -120,7 +119,7 @@ fn extremes_of_nothing_are_refused_and_sums_are_zero() -> Outcome {
 #[test]
 fn an_extreme_shared_by_several_shares_its_gradient() -> Outcome {
     let x = floats(&[3.0, 1.0, 3.0], &[3]).requires_grad_(true)?;
-    x.amax(&[], false)?.backward()?;
+    x.amax()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.5, 0.0, 0.5]);
     Ok(())
 }
@@ -133,9 +132,9 @@ fn softmax_wants_floats_and_takes_a_number() -> Outcome {
     assert!(refusal("log_softmax", counting(&[2]).log_softmax(1)).is_shape());
     assert_eq!(counting(&[]).softmax(-1)?.to_vec::<f64>()?, [1.0]);
     let (x, out) = (floats(&[0.0, 0.0], &[2]), Tensor::empty(&[2], DType::F32)?);
-    x.softmax_out(0, &out)?;
+    x.softmax_with_out(0, SoftmaxOptions::new(), &out)?;
     assert_eq!(out.to_vec::<f32>()?, [0.5, 0.5]);
-    assert!(refusal("softmax", x.softmax_out(0, &x)).is_shape());
+    assert!(refusal("softmax", x.softmax_with_out(0, SoftmaxOptions::new(), &x)).is_shape());
     Ok(())
 }
 
@@ -145,11 +144,11 @@ fn layer_norm_keeps_its_statistics_only_for_backward() -> Outcome {
     let x = Tensor::ones(&[128, 64], (DType::F32, device))?;
     let w = Tensor::ones(&[64], (DType::F32, device))?;
     let before = memory::memory_allocated(device);
-    let y = x.layer_norm(&[64], Some(&w), None, 1e-5)?;
+    let y = x.layer_norm_with(&[64], LayerNormOptions::new().weight(&w))?;
     assert_eq!(memory::memory_allocated(device) - before, y.nbytes());
     drop(y);
     let w = w.requires_grad_(true)?;
-    let y = x.layer_norm(&[64], Some(&w), None, 1e-5)?;
+    let y = x.layer_norm_with(&[64], LayerNormOptions::new().weight(&w))?;
     // Mean and deviation, one float a row each.
     assert_eq!(memory::memory_allocated(device) - before, y.nbytes() + 2 * 128 * 4);
     Ok(())
@@ -162,7 +161,7 @@ fn layer_norm_gradients_agree_with_the_recorded_form() -> Outcome {
     let grads = |create_graph: bool| -> Result<Vec<Vec<f64>>> {
         let (x, w) = (x.clone_tensor()?.requires_grad_(true)?, w.clone_tensor()?);
         let (w, b) = (w.requires_grad_(true)?, w.zeros_like()?.requires_grad_(true)?);
-        let y = x.layer_norm(&[3], Some(&w), Some(&b), 1e-5)?;
+        let y = x.layer_norm_with(&[3], LayerNormOptions::new().weight(&w).bias(&b))?;
         let loss = y.mul(&y)?.mul(&counting(&[2, 3]))?.sum()?;
         let options = GradOptions { create_graph, ..GradOptions::default() };
         let grads = grad(&[&loss], &[&x, &w, &b], options)?;
@@ -177,13 +176,13 @@ fn layer_norm_gradients_agree_with_the_recorded_form() -> Outcome {
 #[test]
 fn layer_norm_refuses_shapes_that_are_not_the_last() -> Outcome {
     let x = counting(&[2, 3]);
-    assert!(refusal("layer_norm", x.layer_norm(&[2], None, None, 1e-5)).is_shape());
-    assert!(refusal("layer_norm", x.layer_norm(&[], None, None, 1e-5)).is_shape());
+    assert!(refusal("layer_norm", x.layer_norm(&[2])).is_shape());
+    assert!(refusal("layer_norm", x.layer_norm(&[])).is_shape());
     let w = counting(&[2]);
-    let error = refusal("layer_norm", x.layer_norm(&[3], Some(&w), None, 1e-5));
+    let error = refusal("layer_norm", x.layer_norm_with(&[3], LayerNormOptions::new().weight(&w)));
     assert!(error.to_string().contains("weight"), "{error}");
     let bias = floats(&[0.0; 3], &[3]);
-    let error = refusal("layer_norm", x.layer_norm(&[3], None, Some(&bias), 1e-5));
+    let error = refusal("layer_norm", x.layer_norm_with(&[3], LayerNormOptions::new().bias(&bias)));
     assert!(error.is_dtype() && error.to_string().contains("bias"), "{error}");
     Ok(())
 }
@@ -396,10 +395,13 @@ fn masks_broadcast_with_what_they_select_from() -> Outcome {
 #[test]
 fn sorting_is_stable_and_puts_nan_last() -> Outcome {
     let x = floats(&[2.0, f32::NAN, 1.0, 2.0, -0.0, 0.0], &[6]);
-    let (values, indices) = x.sort(0, false)?;
+    let (values, indices) = x.sort_with(SortOptions::new().dim(0))?;
     assert_eq!(indices.to_vec::<i64>()?, [4, 5, 2, 0, 3, 1]);
     assert!(values.to_vec::<f32>()?[5].is_nan());
-    assert_eq!(x.sort(0, true)?.1.to_vec::<i64>()?, [1, 0, 3, 2, 4, 5]);
+    assert_eq!(
+        x.sort_with(SortOptions::new().dim(0).descending(true))?.1.to_vec::<i64>()?,
+        [1, 0, 3, 2, 4, 5]
+    );
     Ok(())
 }
 
@@ -407,23 +409,32 @@ fn sorting_is_stable_and_puts_nan_last() -> Outcome {
 fn the_gradient_of_a_sort_goes_back_where_it_came_from() -> Outcome {
     let x = floats(&[3.0, 1.0, 2.0, 9.0, 8.0, 7.0], &[2, 3]).requires_grad_(true)?;
     let weights = floats(&[1.0, 10.0, 100.0], &[3]);
-    x.sort(-1, false)?.0.mul(&weights)?.sum()?.backward()?;
+    x.sort()?.0.mul(&weights)?.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [100.0, 1.0, 10.0, 100.0, 10.0, 1.0]);
     Ok(())
 }
 
 #[test]
 fn sorting_numbers_nothing_and_into_given_tensors() -> Outcome {
-    assert_eq!(counting(&[]).sort(-1, false)?.1.to_vec::<i64>()?, [0]);
-    assert_eq!(counting(&[0, 3]).sort(0, false)?.0.shape(), [0, 3]);
-    assert!(refusal("sort", counting(&[2]).sort(1, false)).is_shape());
+    assert_eq!(counting(&[]).sort()?.1.to_vec::<i64>()?, [0]);
+    assert_eq!(counting(&[0, 3]).sort_with(SortOptions::new().dim(0))?.0.shape(), [0, 3]);
+    assert!(refusal("sort", counting(&[2]).sort_with(SortOptions::new().dim(1))).is_shape());
     let (x, values) = (counting(&[2, 2]), Tensor::empty(&[2, 2], DType::F64)?);
     let indices = Tensor::empty(&[2, 2], DType::I64)?;
-    x.sort_out(0, true, &values, &indices)?;
+    x.sort_with_out(SortOptions::new().dim(0).descending(true), &values, &indices)?;
     assert_eq!(values.to_vec::<f64>()?, [2.0, 3.0, 0.0, 1.0]);
     assert_eq!(indices.to_vec::<i64>()?, [1, 1, 0, 0]);
-    assert!(refusal("sort", x.sort_out(0, true, &x, &indices)).is_shape());
-    assert!(refusal("sort", x.sort_out(0, true, &values, &values)).is_shape());
+    assert!(
+        refusal("sort", x.sort_with_out(SortOptions::new().dim(0).descending(true), &x, &indices))
+            .is_shape()
+    );
+    assert!(
+        refusal(
+            "sort",
+            x.sort_with_out(SortOptions::new().dim(0).descending(true), &values, &values)
+        )
+        .is_shape()
+    );
     Ok(())
 }
 

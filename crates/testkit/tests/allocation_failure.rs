@@ -2,7 +2,7 @@
 //! inputs untouched, the ledger balanced, and the same call succeeds once there is memory again.
 
 use plimsoll_core::{Device, Error, Result};
-use plimsoll_tensor::{GradOptions, Tensor, device, grad, memory};
+use plimsoll_tensor::{GradOptions, LayerNormOptions, Tensor, device, grad, memory};
 use plimsoll_testkit::cases;
 use plimsoll_testkit::cases::{Case, Inputs, Instance};
 use plimsoll_testkit::compare::difference;
@@ -168,7 +168,8 @@ fn a_training_step_survives_every_failed_allocation() {
         let x = Tensor::from_slice(&values, &[4, 6], device)?;
         let w = Tensor::from_slice(&values, &[6, 4], device)?.requires_grad_(true)?;
         let gain = Tensor::ones(&[4], device)?.requires_grad_(true)?;
-        let hidden = x.matmul(&w)?.layer_norm(&[4], Some(&gain), None, 1e-5)?.gelu()?;
+        let hidden =
+            x.matmul(&w)?.layer_norm_with(&[4], LayerNormOptions::new().weight(&gain))?.gelu()?;
         hidden.dropout(0.5, true)?.log_softmax(1)?.mean()?.neg()?.backward()?;
         let step =
             |p: &Tensor| p.detach().sub_(&p.grad().expect("a gradient").mul(0.1)?).map(|_| ());

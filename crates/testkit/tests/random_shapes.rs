@@ -2,7 +2,7 @@
 //! oracle, to catch what the rows of the case list do not think of.
 
 use plimsoll_core::{DType, Device, Result};
-use plimsoll_tensor::Tensor;
+use plimsoll_tensor::{ArgOptions, ReduceOptions, SortOptions, SumOptions, Tensor};
 use plimsoll_testkit::cases::{Input, Tolerance, Values, Wanted};
 use plimsoll_testkit::compare::difference;
 use plimsoll_testkit::layouts::{Arrangement, Placed, arrangements, dtypes, shapes};
@@ -110,12 +110,24 @@ fn reductions_over_any_dims() {
                 .filter(|&d| d < shape.len())
                 .map(|d| if d % 2 == 1 { d as i64 - rank } else { d as i64 })
                 .collect();
-            same(x.sum_dim(&dims, keepdim), &reduce::sum(&a, &dims, keepdim), 64.0)?;
+            same(
+                x.sum_with(SumOptions::from(&dims).keepdim(keepdim)),
+                &reduce::sum(&a, &dims, keepdim),
+                64.0,
+            )?;
             if !shape.contains(&0) {
-                same(x.amax(&dims, keepdim), &reduce::amax(&a, &dims, keepdim), 0.0)?;
+                same(
+                    x.amax_with(ReduceOptions::from(&dims).keepdim(keepdim)),
+                    &reduce::amax(&a, &dims, keepdim),
+                    0.0,
+                )?;
                 if dtype != DType::Bool {
                     let dim = dims.first().copied();
-                    same(x.argmin(dim, keepdim), &reduce::argmin(&a, dim, keepdim), 0.0)?;
+                    same(
+                        x.argmin_with(ArgOptions::new().dim(dim).keepdim(keepdim)),
+                        &reduce::argmin(&a, dim, keepdim),
+                        0.0,
+                    )?;
                 }
             }
             Ok(())
@@ -148,8 +160,9 @@ fn sorting_and_joining_any_layout() {
             let x = on(device, &placed);
             let a = placed.array();
             let dim = if shape.is_empty() { 0 } else { (dim % shape.len()) as i64 };
-            let (values, order) =
-                x.sort(dim, descending).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            let (values, order) = x
+                .sort_with(SortOptions::new().dim(dim).descending(descending))
+                .map_err(|error| TestCaseError::fail(error.to_string()))?;
             let (expected, expected_order) = index::sort(&a, dim, descending);
             same(Ok(values), &expected, 0.0)?;
             same(Ok(order), &expected_order, 0.0)?;

@@ -3,7 +3,7 @@
 
 use anstream::println;
 use plimsoll_core::{DType, Result};
-use plimsoll_tensor::operation::OpInfo;
+use plimsoll_tensor::operation::{DTypes, OpInfo};
 use serde_json::{Value, json};
 
 use crate::args::{Format, Ops};
@@ -24,11 +24,11 @@ fn object(op: &'static OpInfo) -> Value {
     json!({
         "name": op.name,
         "family": op.family,
-        "signature": op.signature,
+        "signatures": op.signatures,
         "summary": op.summary,
         "differentiable": op.differentiable,
         "in_place": op.in_place,
-        "out": op.out,
+        "out": op.out.exists(),
         "cuda": op.cuda,
         "dtypes": dtypes,
     })
@@ -50,7 +50,7 @@ fn print_table() {
             op.name,
             mark(op.differentiable),
             mark(op.in_place),
-            mark(op.out),
+            mark(op.out.exists()),
             mark(op.cuda),
             dtypes(op.dtypes),
         );
@@ -59,18 +59,18 @@ fn print_table() {
 }
 
 /// The dtypes in few columns: their number of all, or their names if they are few.
-fn dtypes(dtypes: &[DType]) -> String {
+fn dtypes(dtypes: DTypes) -> String {
     let all_of = |class: fn(DType) -> bool| {
-        DType::ALL.iter().all(|dtype| class(*dtype) == dtypes.contains(dtype))
+        DType::ALL.iter().all(|dtype| class(*dtype) == dtypes.contains(*dtype))
     };
-    if dtypes.len() == DType::ALL.len() {
+    if dtypes == DTypes::ALL {
         "all".to_string()
     } else if all_of(DType::is_float) {
         "floats".to_string()
     } else if all_of(|dtype| dtype != DType::Bool) {
         "all but bool".to_string()
     } else {
-        dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" ")
+        dtypes.iter().map(DType::name).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn groups_of_dtypes_have_names() {
-        assert_eq!(dtypes(&DType::ALL), "all");
-        assert_eq!(dtypes(&[DType::F16, DType::BF16, DType::F32, DType::F64]), "floats");
-        assert_eq!(dtypes(&[DType::I64, DType::I32]), "int64 int32");
+        assert_eq!(dtypes(DTypes::ALL), "all");
+        assert_eq!(dtypes(DTypes::FLOATS), "floats");
+        assert_eq!(dtypes(DTypes::of(&[DType::I64, DType::I32])), "int32 int64");
     }
 }

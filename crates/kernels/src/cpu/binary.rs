@@ -4,18 +4,18 @@
 //! host number meets them unrounded, as in PyTorch. Integers wrap; bool `add` is `or` and `mul` is `and`.
 //! In-place use is fine for all of them.
 
-use plimsoll_core::{DTypeClass, Error, Result, Scalar};
+use plimsoll_core::{Result, Scalar};
 
 use super::input_dtype;
 use super::map::{Map1, Map2, On, map1, map2};
 use super::number::Number;
-use super::real::{Float, Real, match_float};
+use super::real::match_float;
 use super::simd::Level;
 use crate::element::{Element, match_dtype};
 use crate::operand::CpuLaunch;
 
 /// A function of two numbers of one type.
-trait Pair<N>: Copy + Sync {
+pub(super) trait Pair<N>: Copy + Sync {
     fn call(self, a: N, b: N) -> N;
 }
 
@@ -35,7 +35,7 @@ impl<T: Number, F: Pair<T::Compute>> Map2 for On<Both<F>, T> {
 
 /// A pair function whose right operand is a host number.
 #[derive(Clone, Copy)]
-struct Right<F, N>(F, N);
+pub(super) struct Right<F, N>(pub(super) F, pub(super) N);
 /// A pair function whose left operand is a host number.
 #[derive(Clone, Copy)]
 struct Left<F, N>(F, N);
@@ -120,7 +120,7 @@ impl<N: Number> Pair<N> for Minimum {
 }
 
 /// A host number as the numbers that `T` is computed in.
-fn number<T: Number>(value: Scalar) -> T::Compute {
+pub(super) fn number<T: Number>(value: Scalar) -> T::Compute {
     T::Compute::from_scalar(value)
 }
 
@@ -219,65 +219,6 @@ pub fn minimum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     })
 }
 
-/// x to a power that every element shares.
-#[derive(Clone, Copy)]
-struct Power<R>(R);
-
-impl<T: Float> Map1 for On<Power<T::Wide>, T> {
-    type A = T;
-    type Out = T;
-    #[inline(always)]
-    fn call<L: Level>(self, a: T) -> T {
-        T::narrow(a.widen().pow(self.0.0))
-    }
-}
-
-/// x to a whole power from 0 up, by squaring.
-#[derive(Clone, Copy)]
-struct WholePower(u64);
-
-impl<N: Number> Pair<N> for WholePower {
-    #[inline(always)]
-    fn call(self, a: N, one: N) -> N {
-        let (mut power, mut square, mut left) = (one, a, self.0);
-        while left > 0 {
-            if left & 1 == 1 {
-                power = power.times(square);
-            }
-            square = square.times(square);
-            left >>= 1;
-        }
-        power
-    }
-}
-
-/// [x] -> x to the power of `exponent`. Integers take whole powers from 0 up.
-pub fn pow_scalar(launch: &CpuLaunch<'_>, exponent: Scalar) -> Result<()> {
-    let dtype = input_dtype(launch)?;
-    let value = exponent.to_f64();
-    // Squares and cubes by multiplication, which is exact where it can be and fast.
-    if value == 2.0 || value == 3.0 || dtype.class() != DTypeClass::Float {
-        if value < 0.0 {
-            return Err(Error::invalid_argument(format!(
-                "integers to the negative power {exponent} are not whole; convert to a float dtype first"
-            ))
-            .in_operation(launch.operation));
-        }
-        let power = WholePower(exponent.to_i64() as u64);
-        return match_dtype!(dtype, T => {
-            map1(launch, On::<_, T>::new(Right(power, number::<T>(Scalar::Int(1)))))
-        });
-    }
-    match value {
-        0.5 => super::unary::sqrt(launch),
-        -0.5 => super::unary::rsqrt(launch),
-        -1.0 => super::unary::reciprocal(launch),
-        _ => match_float!(launch, dtype, T => {
-            map1(launch, On::<_, T>::new(Power(<T as Float>::Wide::of(value))))
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,35 +291,6 @@ mod tests {
         check_unary("mul_scalar", &NUMBERS, 0.0, |l| mul_scalar(l, two), |x| x * 2.0);
         check_unary("div_scalar", &FLOATS, 0.0, |l| div_scalar(l, two), |x| x / 2.0);
         check_unary("rdiv_scalar", &FLOATS, 0.0, |l| rdiv_scalar(l, two), |x| 2.0 / x);
-    }
-
-    #[test]
-    fn powers_agree_with_f64() {
-        for whole in [0.0, 1.0, 2.0, 3.0, 5.0] {
-            check_unary("pow", &NUMBERS, 0.0, |l| pow_scalar(l, float(whole)), |x| x.powf(whole));
-        }
-        for power in [0.5, -0.5, -1.0, -2.0, 1.7] {
-            // PyTorch takes the square root for 0.5, which differs from C's pow at -inf alone.
-            check_unary(
-                "pow",
-                &FLOATS,
-                0.0,
-                |l| pow_scalar(l, float(power)),
-                |x| match power {
-                    0.5 => x.sqrt(),
-                    -0.5 => 1.0 / x.sqrt(),
-                    _ => x.powf(power),
-                },
-            );
-        }
-    }
-
-    #[test]
-    fn integers_refuse_negative_powers() {
-        use crate::cpu::testing::{Held, launch};
-        let x = Held::of(DType::I64, &[2], &[1.0, 2.0]);
-        let error = launch(&[&x], &mut [x.clone()], 0, |l| pow_scalar(l, Scalar::Int(-1)));
-        assert!(error.unwrap_err().is_invalid_argument());
     }
 
     #[test]

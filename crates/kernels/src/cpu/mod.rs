@@ -10,8 +10,10 @@ use plimsoll_core::{DType, Error, Result};
 use crate::operand::CpuLaunch;
 
 pub mod binary;
+mod chunked;
 pub mod compare;
 pub mod copy;
+pub mod divide;
 pub mod fill;
 pub mod gemm;
 mod generate;
@@ -25,6 +27,7 @@ mod math32;
 mod math64;
 pub mod matmul;
 mod number;
+pub mod pow;
 pub mod random;
 mod real;
 pub mod reduce;

@@ -49,6 +49,14 @@ pub(super) trait Real:
     fn erf<L: Level>(self) -> Self;
     /// `self` to the power of `exponent`.
     fn pow(self, exponent: Self) -> Self;
+    /// The nearest whole number that is not above.
+    fn floor(self) -> Self;
+    /// Without its fraction.
+    fn trunc(self) -> Self;
+    /// What is left of `self` after whole `divisor`s toward zero: C's `fmod`.
+    fn remainder(self, divisor: Self) -> Self;
+    /// With the sign of `sign`.
+    fn copysign(self, sign: Self) -> Self;
 }
 
 macro_rules! real {
@@ -98,6 +106,22 @@ macro_rules! real {
             #[inline(always)]
             fn pow(self, exponent: Self) -> Self {
                 $type::powf(self, exponent)
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                $type::floor(self)
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                $type::trunc(self)
+            }
+            #[inline(always)]
+            fn remainder(self, divisor: Self) -> Self {
+                self % divisor
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                $type::copysign(self, sign)
             }
         }
     };

@@ -3,13 +3,37 @@
 use plimsoll_core::Result;
 use plimsoll_memory::Site;
 
-use super::options::Other;
-use super::promotion::result_type;
 use crate::Tensor;
-use crate::dispatch::apply_one;
+use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::compare::{Compare, Comparison};
+use crate::promotion::Other;
 
-impl Tensor {
+/// The forms of one comparison: a new tensor of bools, in place (as 0 and 1), and into a given one.
+macro_rules! compare {
+    ($(#[$doc:meta])* $name:ident, $in_place:ident, $into:ident => $comparison:path) => {
+        impl Tensor {
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
+                compare($comparison, self, other.into(), Site::caller())
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, as 0 and 1.")]
+            #[track_caller]
+            pub fn $in_place<'a>(&self, other: impl Into<Other<'a>>) -> Result<&Tensor> {
+                in_place($comparison, self, other.into(), Site::caller())
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+            #[track_caller]
+            pub fn $into<'a>(&self, other: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
+                into($comparison, self, other.into(), out, Site::caller())
+            }
+        }
+    };
+}
+
+compare! {
     /// Where both operands are equal; NaN equals nothing.
     ///
     /// ```
@@ -18,11 +42,9 @@ impl Tensor {
     /// assert_eq!(x.eq(1)?.to_bools()?, [false, true, false]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn eq<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Eq, self, other.into(), Site::caller())
-    }
-
+    eq, eq_, eq_out => Comparison::Eq
+}
+compare! {
     /// Where both operands differ.
     ///
     /// ```
@@ -31,11 +53,9 @@ impl Tensor {
     /// assert_eq!(x.ne(1)?.to_bools()?, [true, false, true]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn ne<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Ne, self, other.into(), Site::caller())
-    }
-
+    ne, ne_, ne_out => Comparison::Ne
+}
+compare! {
     /// Where this tensor is smaller.
     ///
     /// ```
@@ -44,11 +64,9 @@ impl Tensor {
     /// assert_eq!(x.lt(1)?.to_bools()?, [true, false, false]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn lt<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Lt, self, other.into(), Site::caller())
-    }
-
+    lt, lt_, lt_out => Comparison::Lt
+}
+compare! {
     /// Where this tensor is smaller or equal.
     ///
     /// ```
@@ -57,11 +75,9 @@ impl Tensor {
     /// assert_eq!(x.le(1)?.to_bools()?, [true, true, false]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn le<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Le, self, other.into(), Site::caller())
-    }
-
+    le, le_, le_out => Comparison::Le
+}
+compare! {
     /// Where this tensor is larger.
     ///
     /// ```
@@ -70,11 +86,9 @@ impl Tensor {
     /// assert_eq!(x.gt(1)?.to_bools()?, [false, false, true]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn gt<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Gt, self, other.into(), Site::caller())
-    }
-
+    gt, gt_, gt_out => Comparison::Gt
+}
+compare! {
     /// Where this tensor is larger or equal.
     ///
     /// ```
@@ -83,24 +97,37 @@ impl Tensor {
     /// assert_eq!(x.ge(1)?.to_bools()?, [false, true, true]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn ge<'a>(&self, other: impl Into<Other<'a>>) -> Result<Tensor> {
-        compare(Comparison::Ge, self, other.into(), Site::caller())
-    }
+    ge, ge_, ge_out => Comparison::Ge
+}
+
+fn operation(comparison: Comparison, b: Other<'_>) -> Compare {
+    let number = if let Other::Scalar(number) = b { Some(number) } else { None };
+    Compare { comparison, number }
 }
 
 fn compare(comparison: Comparison, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
-    let dtype = result_type(&[Other::Tensor(a), b]);
+    let op = operation(comparison, b);
     match b {
-        Other::Scalar(value) => {
-            let op = Compare { comparison, number: Some(value) };
-            apply_one(&op, &[&a.to_dtype(dtype, site)?], site)
-        }
-        Other::Tensor(b) => {
-            let moved = a.beside_other(Other::Tensor(b), site)?;
-            let a = moved.as_ref().unwrap_or(a).to_dtype(dtype, site)?;
-            let b = b.beside(&a, site)?.to_dtype(dtype, site)?;
-            apply_one(&Compare { comparison, number: None }, &[&a, &b], site)
-        }
+        Other::Scalar(_) => apply_one(&op, &[a], site),
+        Other::Tensor(b) => apply_one(&op, &[a, b], site),
     }
+}
+
+/// The result is bool, so it is made apart and copied in.
+fn in_place<'a>(
+    comparison: Comparison,
+    a: &'a Tensor,
+    b: Other<'_>,
+    site: Site,
+) -> Result<&'a Tensor> {
+    a.copy_from(&compare(comparison, a, b, site)?, site)
+}
+
+fn into(comparison: Comparison, a: &Tensor, b: Other<'_>, out: &Tensor, site: Site) -> Result<()> {
+    let op = operation(comparison, b);
+    match b {
+        Other::Scalar(_) => apply(&op, &[a], Dest::Out(&[out]), site),
+        Other::Tensor(b) => apply(&op, &[a, b], Dest::Out(&[out]), site),
+    }
+    .map(drop)
 }

@@ -3,37 +3,42 @@
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_memory::Site;
 
-use super::options::Other;
+use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::copy::{Copy, CopyInto, Format};
 use crate::transfer::{self, Manner};
 use plimsoll_kernels::Meta;
 
-/// What `to` converts to: a dtype, a device, or both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct To {
-    /// The dtype, if it changes.
-    pub dtype: Option<DType>,
-    /// The device, if it changes.
-    pub device: Option<Device>,
+options! {
+    /// What [`Tensor::to`] converts to, and how. A dtype, a device or both will do: `x.to(DType::F64)`.
+    To {
+        /// The dtype, if it changes.
+        dtype: Option<DType> = None,
+        /// The device, if it changes.
+        device: Option<Device> = None,
+        /// Whether the host goes on while a copy between devices runs, where that is possible.
+        non_blocking: bool = false,
+        /// Whether the result has memory of its own even if nothing changes.
+        copy: bool = false,
+    }
 }
 
 impl From<DType> for To {
     fn from(dtype: DType) -> To {
-        To { dtype: Some(dtype), device: None }
+        To::new().dtype(dtype)
     }
 }
 
 impl From<Device> for To {
     fn from(device: Device) -> To {
-        To { dtype: None, device: Some(device) }
+        To::new().device(device)
     }
 }
 
 impl From<(Device, DType)> for To {
     fn from((device, dtype): (Device, DType)) -> To {
-        To { dtype: Some(dtype), device: Some(device) }
+        To::new().device(device).dtype(dtype)
     }
 }
 
@@ -91,12 +96,23 @@ impl Tensor {
         let target = target.into();
         let dtype = target.dtype.unwrap_or(self.dtype());
         let device = target.device.unwrap_or(self.device());
+        let manner = if target.non_blocking { Manner::NonBlocking } else { Manner::Blocking };
+        let moved = |tensor: Tensor| {
+            if tensor.device() == device {
+                return Ok(tensor);
+            }
+            transfer::to_device(&tensor, device, manner, site)
+        };
         // Whichever dtype is smaller travels.
-        if dtype.size_bytes() <= self.element_size() {
-            self.to_dtype(dtype, site)?.to_device(device, site)
+        let converted = if dtype.size_bytes() <= self.element_size() {
+            moved(self.to_dtype(dtype, site)?)?
         } else {
-            self.to_device(device, site)?.to_dtype(dtype, site)
+            moved(self.clone())?.to_dtype(dtype, site)?
+        };
+        if target.copy && converted.shares_storage_with(self) {
+            return self.copied(dtype, Format::Preserve, site);
         }
+        Ok(converted)
     }
 
     /// On the CPU.
@@ -230,23 +246,5 @@ impl Tensor {
             return Ok(self.clone());
         }
         transfer::to_device(self, device, Manner::Blocking, site)
-    }
-
-    /// This tensor on `other`'s device, if it is a zero-dimensional one on the CPU: those go along with any device.
-    pub(crate) fn beside(&self, other: &Tensor, site: Site) -> Result<Tensor> {
-        if self.rank() == 0 && self.device() == Device::CPU {
-            return self.to_device(other.device(), site);
-        }
-        Ok(self.clone())
-    }
-
-    /// As [`Tensor::beside`], if the other operand is a tensor with dimensions elsewhere.
-    pub(crate) fn beside_other(&self, other: Other<'_>, site: Site) -> Result<Option<Tensor>> {
-        match other {
-            Other::Tensor(other) if other.device() != self.device() && other.rank() > 0 => {
-                self.beside(other, site).map(Some)
-            }
-            _ => Ok(None),
-        }
     }
 }

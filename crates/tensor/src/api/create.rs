@@ -13,6 +13,27 @@ use crate::storage::Storage;
 use plimsoll_kernels::Element;
 use plimsoll_kernels::Meta;
 
+/// Rows and columns of [`Tensor::eye`]: `3`, or `[3, 4]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EyeSize {
+    /// Rows.
+    pub n: i64,
+    /// Columns.
+    pub m: i64,
+}
+
+impl From<i64> for EyeSize {
+    fn from(n: i64) -> EyeSize {
+        EyeSize { n, m: n }
+    }
+}
+
+impl From<[i64; 2]> for EyeSize {
+    fn from([n, m]: [i64; 2]) -> EyeSize {
+        EyeSize { n, m }
+    }
+}
+
 impl Tensor {
     /// Memory as it comes, with whatever it held before.
     ///
@@ -136,17 +157,19 @@ impl Tensor {
         create(meta, Content::Arange { start, step }, options, site)
     }
 
-    /// The identity matrix.
+    /// The identity matrix, of one size or of rows and columns.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// assert_eq!(Tensor::eye(2, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1]);
+    /// assert_eq!(Tensor::eye([1, 2], DType::I32)?.to_vec::<i32>()?, [1, 0]);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn eye(n: i64, options: impl Into<TensorOptions>) -> Result<Tensor> {
+    pub fn eye(size: impl Into<EyeSize>, options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
-        let shape = sizes_from_i64("eye", &[n, n])?;
+        let EyeSize { n, m } = size.into();
+        let shape = sizes_from_i64("eye", &[n, m])?;
         let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))
             .map_err(|e| e.in_operation("eye"))?;
         create(meta, Content::Eye, options, Site::caller())
@@ -210,6 +233,21 @@ impl Tensor {
         allocate("empty_like", self.entry(), self.dense_meta()?, Site::caller())
     }
 
+    /// [`Tensor::empty_like`] with another dtype or device.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2, 3], DType::F64)?;
+    /// assert_eq!(x.empty_like_with(DType::F32)?.nbytes(), 24);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn empty_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let (entry, meta) = self.like(options)?;
+        allocate("empty_like", entry, meta, Site::caller())?.finished(options)
+    }
+
     /// Zeros in the shape, dtype and place of this tensor.
     ///
     /// ```
@@ -219,7 +257,20 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
-        self.filled_like(Scalar::Int(0), Site::caller())
+        self.filled_like(Scalar::Int(0), TensorOptions::default(), Site::caller())
+    }
+
+    /// [`Tensor::zeros_like`] with another dtype or device.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::I64)?;
+    /// assert_eq!(x.zeros_like_with(DType::F32)?.dtype(), DType::F32);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn zeros_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        self.filled_like(Scalar::Int(0), options.into(), Site::caller())
     }
 
     /// Ones in the shape, dtype and place of this tensor.
@@ -231,7 +282,20 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
-        self.filled_like(Scalar::Int(1), Site::caller())
+        self.filled_like(Scalar::Int(1), TensorOptions::default(), Site::caller())
+    }
+
+    /// [`Tensor::ones_like`] with another dtype or device.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::I64)?;
+    /// assert_eq!(x.ones_like_with(DType::F32)?.dtype(), DType::F32);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn ones_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        self.filled_like(Scalar::Int(1), options.into(), Site::caller())
     }
 
     /// One value in the shape, dtype and place of this tensor.
@@ -243,7 +307,24 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
-        self.filled_like(value.into(), Site::caller())
+        self.filled_like(value.into(), TensorOptions::default(), Site::caller())
+    }
+
+    /// [`Tensor::full_like`] with another dtype or device.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1], DType::I64)?;
+    /// assert_eq!(x.full_like_with(0.5, DType::F32)?.item::<f32>()?, 0.5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn full_like_with(
+        &self,
+        value: impl Into<Scalar>,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        self.filled_like(value.into(), options.into(), Site::caller())
     }
 
     /// Overwrites every element with `value`.
@@ -275,9 +356,17 @@ impl Tensor {
         Ok(self)
     }
 
-    fn filled_like(&self, value: Scalar, site: Site) -> Result<Tensor> {
-        let op = Create { meta: self.dense_meta()?, content: Content::Full(value) };
-        Ok(first(apply_on(self.entry(), &op, &[], Dest::New, site)?))
+    fn filled_like(&self, value: Scalar, options: TensorOptions, site: Site) -> Result<Tensor> {
+        let (entry, meta) = self.like(options)?;
+        let op = Create { meta, content: Content::Full(value) };
+        first(apply_on(entry, &op, &[], Dest::New, site)?).finished(options)
+    }
+
+    /// Where a tensor like this one lies, and how, unless `options` say otherwise.
+    pub(super) fn like(&self, options: TensorOptions) -> Result<(&'static Entry, Meta)> {
+        let entry = options.device.map_or(self.entry(), device::entry);
+        let meta = self.dense_meta()?;
+        Ok((entry, Meta { dtype: options.dtype_or(self.dtype()), ..meta }))
     }
 
     /// The meta of a dense tensor in this one's order of dimensions.

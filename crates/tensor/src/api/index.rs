@@ -5,7 +5,6 @@ use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim}
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::overlap::check_separate;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::operation::Operation;
@@ -42,7 +41,6 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn gather_out(&self, dim: i64, index: &Tensor, out: &Tensor) -> Result<()> {
-        check_separate("gather", out, &[self, index])?;
         let dim = normalize_dim("gather", dim, self.rank())?;
         apply(&Gather { dim }, &[self, index], Dest::Out(&[out]), Site::caller()).map(drop)
     }
@@ -75,7 +73,6 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn scatter_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<&Tensor> {
-        check_separate("scatter_add", self, &[index, source])?;
         let (op, part) = scatter_add(self, dim, index, source)?;
         apply(&op, &[self, index, &part], Dest::InPlace, Site::caller())?;
         Ok(self)
@@ -120,8 +117,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let site = Site::caller();
         let (dims, indices) = resolve("index_put", self, indices, site)?;
-        let values = values.beside(self, site)?;
-        let inputs: SmallVec<[&Tensor; 4]> = [self, &values].into_iter().chain(&indices).collect();
+        let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply_one(&IndexPut { dims, accumulate }, &inputs, site)
     }
 
@@ -142,11 +138,8 @@ impl Tensor {
         accumulate: bool,
     ) -> Result<&Tensor> {
         let site = Site::caller();
-        check_separate("index_put", self, &[values])?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
-        let values = values.beside(self, site)?;
-        let inputs: SmallVec<[&Tensor; 4]> = [self, &values].into_iter().chain(&indices).collect();
-        check_separate("index_put", self, &inputs[2..])?;
+        let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply(&IndexPut { dims, accumulate } as &dyn Operation, &inputs, Dest::InPlace, site)?;
         Ok(self)
     }
@@ -228,10 +221,11 @@ fn resolve(
         match index.dtype() {
             DType::I64 | DType::I32 => {
                 dims.push(dim);
-                found.push(index.to_dtype(DType::I64, site)?);
+                found.push(index);
                 dim += 1;
             }
-            DType::Bool => {
+            // uint8 is PyTorch's bool of old: a mask, not positions.
+            DType::Bool | DType::U8 => {
                 check_mask(op, x, &index, dim)?;
                 let places = apply_one(&Nonzero, &[&index], site)?;
                 for column in 0..index.rank() {
@@ -244,7 +238,7 @@ fn resolve(
                 return Err(Error::dtype(
                     op,
                     format!(
-                        "an index tensor must be int64, int32 or bool, not {other}; convert it with `long` or `bool`"
+                        "an index tensor must be int64, int32, bool or uint8, not {other}; convert it with `long` or `bool`"
                     ),
                 ));
             }

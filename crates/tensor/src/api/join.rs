@@ -4,12 +4,10 @@ use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::options::Other;
-use super::overlap::check_separate;
-use super::promotion::result_type;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::join::{Cat, is_skipped};
+use crate::promotion::{Other, result_type};
 
 impl Tensor {
     /// Tensors one after another along `dim`; all other sizes must be equal. Mixed dtypes promote.
@@ -28,7 +26,6 @@ impl Tensor {
     /// [`Tensor::cat`] into `out`.
     #[track_caller]
     pub fn cat_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
-        check_separate("cat", out, tensors)?;
         apply(&operation(tensors, dim)?, tensors, Dest::Out(&[out]), Site::caller()).map(drop)
     }
 
@@ -53,7 +50,6 @@ impl Tensor {
     #[track_caller]
     pub fn stack_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
         let site = Site::caller();
-        check_separate("stack", out, tensors)?;
         let (wide, dim) = widened(tensors, dim)?;
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply(&operation(&wide, dim)?, &wide, Dest::Out(&[out]), site).map(drop)

@@ -3,7 +3,6 @@
 use plimsoll_core::Result;
 use plimsoll_memory::Site;
 
-use super::overlap::check_separate;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::linalg::MatMul;
@@ -39,7 +38,6 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matmul_out(&self, other: &Tensor, out: &Tensor) -> Result<()> {
-        check_separate("matmul", out, &[self, other])?;
         apply(&MatMul, &[self, other], Dest::Out(&[out]), Site::caller()).map(drop)
     }
 }

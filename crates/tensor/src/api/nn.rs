@@ -1,15 +1,68 @@
 //! Operations of neural networks: softmax, layer normalization, dropout.
 
-use plimsoll_core::{Error, Result, normalize_dim, sizes_from_i64};
+use plimsoll_core::{DType, Error, Result, normalize_dim, sizes_from_i64};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::overlap::check_separate;
+use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one, first};
 use crate::ops::layer_norm::LayerNorm;
 use crate::ops::nn::{Dropout, Softmax};
 use plimsoll_kernels::cpu::random::{self, Distribution};
+
+options! {
+    /// How [`Tensor::softmax_with`] and [`Tensor::log_softmax_with`] compute.
+    SoftmaxOptions {
+        /// The dtype to compute in, and of the result.
+        dtype: Option<DType> = None,
+    }
+}
+
+/// How [`Tensor::layer_norm_with`] goes on from the normalized elements.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormOptions<'a> {
+    /// Multiplies each of the last dimensions' elements.
+    pub weight: Option<&'a Tensor>,
+    /// Is added to each.
+    pub bias: Option<&'a Tensor>,
+    /// Keeps the variance away from 0.
+    pub eps: f64,
+}
+
+impl Default for LayerNormOptions<'_> {
+    fn default() -> Self {
+        LayerNormOptions { weight: None, bias: None, eps: 1e-5 }
+    }
+}
+
+impl<'a> LayerNormOptions<'a> {
+    /// PyTorch's defaults: neither weight nor bias.
+    pub fn new() -> LayerNormOptions<'a> {
+        LayerNormOptions::default()
+    }
+
+    /// Multiplies each of the last dimensions' elements.
+    #[must_use]
+    pub fn weight(mut self, weight: impl Into<Option<&'a Tensor>>) -> LayerNormOptions<'a> {
+        self.weight = weight.into();
+        self
+    }
+
+    /// Is added to each.
+    #[must_use]
+    pub fn bias(mut self, bias: impl Into<Option<&'a Tensor>>) -> LayerNormOptions<'a> {
+        self.bias = bias.into();
+        self
+    }
+
+    /// Keeps the variance away from 0.
+    #[must_use]
+    pub fn eps(mut self, eps: f64) -> LayerNormOptions<'a> {
+        self.eps = eps;
+        self
+    }
+}
 
 impl Tensor {
     /// `exp(x)` over its sum along `dim`: positive numbers that add up to 1.
@@ -22,25 +75,39 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
-        let dim = normalize_dim("softmax", dim, self.rank())?;
-        apply_one(&Softmax { dim, log: false }, &[self], Site::caller())
+        softmax("softmax", self, dim, false, None, Site::caller())
     }
 
-    /// [`Tensor::softmax`] into `out`.
+    /// [`Tensor::softmax`], computed in another dtype.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
-    /// let x = Tensor::zeros(&[1, 2], DType::F32)?;
-    /// let out = x.empty_like()?;
-    /// x.softmax_out(1, &out)?;
-    /// assert_eq!(out.to_vec::<f32>()?, [0.5, 0.5]);
+    /// let x = Tensor::zeros(&[1], DType::F16)?;
+    /// let y = x.softmax_with(0, SoftmaxOptions::new().dtype(DType::F32))?;
+    /// assert_eq!(y.dtype(), DType::F32);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn softmax_out(&self, dim: i64, out: &Tensor) -> Result<()> {
-        check_separate("softmax", out, &[self])?;
+    pub fn softmax_with(&self, dim: i64, options: SoftmaxOptions) -> Result<Tensor> {
+        softmax("softmax", self, dim, false, options.dtype, Site::caller())
+    }
+
+    /// [`Tensor::softmax_with`] into `out`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1, 1], DType::F32)?;
+    /// let out = x.empty_like()?;
+    /// x.softmax_with_out(1, SoftmaxOptions::new(), &out)?;
+    /// assert_eq!(out.item::<f32>()?, x.softmax(1)?.item::<f32>()?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn softmax_with_out(&self, dim: i64, options: SoftmaxOptions, out: &Tensor) -> Result<()> {
+        let site = Site::caller();
         let dim = normalize_dim("softmax", dim, self.rank())?;
-        apply(&Softmax { dim, log: false }, &[self], Dest::Out(&[out]), Site::caller()).map(drop)
+        let x = self.to_dtype(options.dtype.unwrap_or(self.dtype()), site)?;
+        apply(&Softmax { dim, log: false }, &[&x], Dest::Out(&[out]), site).map(drop)
     }
 
     /// The logarithm of [`Tensor::softmax`], exact where the softmax itself would round to 0.
@@ -53,44 +120,77 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
-        let dim = normalize_dim("log_softmax", dim, self.rank())?;
-        apply_one(&Softmax { dim, log: true }, &[self], Site::caller())
+        softmax("log_softmax", self, dim, true, None, Site::caller())
     }
 
-    /// [`Tensor::log_softmax`] into `out`.
+    /// [`Tensor::log_softmax`], computed in another dtype.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1], DType::F16)?;
+    /// let y = x.log_softmax_with(0, SoftmaxOptions::new().dtype(DType::F32))?;
+    /// assert_eq!(y.dtype(), DType::F32);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn log_softmax_with(&self, dim: i64, options: SoftmaxOptions) -> Result<Tensor> {
+        softmax("log_softmax", self, dim, true, options.dtype, Site::caller())
+    }
+
+    /// [`Tensor::log_softmax_with`] into `out`.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::zeros(&[1, 1], DType::F32)?;
     /// let out = x.empty_like()?;
-    /// x.log_softmax_out(1, &out)?;
-    /// assert_eq!(out.item::<f32>()?, 0.0);
+    /// x.log_softmax_with_out(1, SoftmaxOptions::new(), &out)?;
+    /// assert_eq!(out.item::<f32>()?, x.log_softmax(1)?.item::<f32>()?);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn log_softmax_out(&self, dim: i64, out: &Tensor) -> Result<()> {
-        check_separate("log_softmax", out, &[self])?;
+    pub fn log_softmax_with_out(
+        &self,
+        dim: i64,
+        options: SoftmaxOptions,
+        out: &Tensor,
+    ) -> Result<()> {
+        let site = Site::caller();
         let dim = normalize_dim("log_softmax", dim, self.rank())?;
-        apply(&Softmax { dim, log: true }, &[self], Dest::Out(&[out]), Site::caller()).map(drop)
+        let x = self.to_dtype(options.dtype.unwrap_or(self.dtype()), site)?;
+        apply(&Softmax { dim, log: true }, &[&x], Dest::Out(&[out]), site).map(drop)
     }
 
-    /// Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`; then times `weight`, plus `bias`.
+    /// Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::from_slice(&[1.0f32, 3.0, 10.0, 30.0], &[2, 2], Device::cpu())?;
-    /// let y = x.layer_norm(&[2], None, None, 0.0)?;
-    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// let y = x.layer_norm(&[2])?;
+    /// assert!((y.sum()?.item::<f32>()?).abs() < 1e-5);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn layer_norm(
+    pub fn layer_norm(&self, normalized_shape: &[i64]) -> Result<Tensor> {
+        self.layer_norm_with(normalized_shape, LayerNormOptions::new())
+    }
+
+    /// [`Tensor::layer_norm`], then times a weight, plus a bias.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0], &[1, 2], Device::cpu())?;
+    /// let weight = Tensor::full(&[2], 2.0, DType::F32)?;
+    /// let y = x.layer_norm_with(&[2], LayerNormOptions::new().weight(&weight).eps(0.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn layer_norm_with(
         &self,
         normalized_shape: &[i64],
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
+        options: LayerNormOptions<'_>,
     ) -> Result<Tensor> {
+        let LayerNormOptions { weight, bias, eps } = options;
         let op = LayerNorm {
             normalized: sizes_from_i64("layer_norm", normalized_shape)?,
             weight: weight.is_some(),
@@ -143,6 +243,21 @@ impl Tensor {
         let words = random::draws_per_element(self.dtype(), Distribution::Dropout) as u64;
         let counters = (self.numel() as u64).saturating_mul(words).div_ceil(4);
         Dropout { p, draws: self.entry().generator().lock().take(counters) }
+    }
+}
+
+fn softmax(
+    name: &'static str,
+    x: &Tensor,
+    dim: i64,
+    log: bool,
+    dtype: Option<DType>,
+    site: Site,
+) -> Result<Tensor> {
+    let dim = normalize_dim(name, dim, x.rank())?;
+    match dtype {
+        Some(dtype) => apply_one(&Softmax { dim, log }, &[&x.to_dtype(dtype, site)?], site),
+        None => apply_one(&Softmax { dim, log }, &[x], site),
     }
 }
 

@@ -1,8 +1,7 @@
-//! The small conversions that let calls read like PyTorch's keyword arguments.
+//! Arguments that PyTorch takes by keyword, as values: required arguments of a method are positional, the rest is one
+//! options value with setters. `x.sum()` has the required ones only, `x.sum_with(options)` takes the rest.
 
-use plimsoll_core::{DType, Device, Scalar};
-
-use crate::Tensor;
+use plimsoll_core::{DType, Device};
 
 /// Where and of what type a new tensor is: `DType::F32`, a device, or both.
 ///
@@ -64,29 +63,83 @@ impl From<(Device, DType)> for TensorOptions {
     }
 }
 
-/// The second operand of an operation: a tensor or a host number.
-#[derive(Clone, Copy, Debug)]
-pub enum Other<'a> {
-    /// A tensor.
-    Tensor(&'a Tensor),
-    /// A host number; it promotes by its class only.
-    Scalar(Scalar),
-}
+/// Declares an options value: its fields with their defaults, and a setter for each.
+macro_rules! options {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
 
-impl<'a> From<&'a Tensor> for Other<'a> {
-    fn from(tensor: &'a Tensor) -> Other<'a> {
-        Other::Tensor(tensor)
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $default,)* }
+            }
+        }
+
+        impl $name {
+            /// PyTorch's defaults.
+            pub fn new() -> $name {
+                $name::default()
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[must_use]
+                pub fn $field(mut self, $field: impl Into<$type>) -> $name {
+                    self.$field = $field.into();
+                    self
+                }
+            )*
+        }
+    };
+}
+pub(crate) use options;
+
+/// One dimension or several: `1`, `[0, 2]`, a slice. Negative ones count from the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DimList(pub smallvec::SmallVec<[i64; 4]>);
+
+impl DimList {
+    /// The dimensions.
+    pub fn as_slice(&self) -> &[i64] {
+        &self.0
     }
 }
 
-macro_rules! other_from {
-    ($($type:ty),*) => {$(
-        impl From<$type> for Other<'_> {
-            fn from(value: $type) -> Self {
-                Other::Scalar(value.into())
-            }
-        }
-    )*};
+impl From<i64> for DimList {
+    fn from(dim: i64) -> DimList {
+        DimList(smallvec::smallvec![dim])
+    }
 }
 
-other_from!(Scalar, f64, f32, i64, i32, bool);
+impl From<i32> for DimList {
+    fn from(dim: i32) -> DimList {
+        DimList::from(i64::from(dim))
+    }
+}
+
+impl From<&[i64]> for DimList {
+    fn from(dims: &[i64]) -> DimList {
+        DimList(dims.into())
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for DimList {
+    fn from(dims: [i64; N]) -> DimList {
+        DimList(dims.as_slice().into())
+    }
+}
+
+impl<const N: usize> From<&[i64; N]> for DimList {
+    fn from(dims: &[i64; N]) -> DimList {
+        DimList(dims.as_slice().into())
+    }
+}
+
+impl From<&Vec<i64>> for DimList {
+    fn from(dims: &Vec<i64>) -> DimList {
+        DimList(dims.as_slice().into())
+    }
+}

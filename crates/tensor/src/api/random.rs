@@ -74,6 +74,14 @@ impl Tensor {
         draw("rand_like", self.entry(), self.dense_meta()?, UNIT, Site::caller())
     }
 
+    /// [`Tensor::rand_like`] with another dtype or device.
+    #[track_caller]
+    pub fn rand_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let (entry, meta) = self.like(options)?;
+        draw("rand_like", entry, meta, UNIT, Site::caller())?.finished(options)
+    }
+
     /// [`Tensor::randn`] in the shape, dtype and place of this tensor.
     ///
     /// ```
@@ -85,6 +93,14 @@ impl Tensor {
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
         draw("randn_like", self.entry(), self.dense_meta()?, NORMAL, Site::caller())
+    }
+
+    /// [`Tensor::randn_like`] with another dtype or device.
+    #[track_caller]
+    pub fn randn_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let (entry, meta) = self.like(options)?;
+        draw("randn_like", entry, meta, NORMAL, Site::caller())?.finished(options)
     }
 
     /// [`Tensor::randint`] in the shape, dtype and place of this tensor.

@@ -3,12 +3,92 @@
 use plimsoll_core::{DType, Error, Result, normalize_dims};
 use plimsoll_memory::Site;
 
-use super::overlap::check_separate;
+use super::options::{DimList, options};
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::reduce::{Reduce, Reduction};
 
-impl Tensor {
+options! {
+    /// Over what [`Tensor::sum_with`] and [`Tensor::mean_with`] go, and in which dtype. A dimension or a list of them
+    /// will do: `x.sum_with([0, 1])`.
+    SumOptions {
+        /// The dimensions; none means all.
+        dim: Option<DimList> = None,
+        /// Whether they stay, with size 1.
+        keepdim: bool = false,
+        /// The dtype to add up in, and of the result.
+        dtype: Option<DType> = None,
+    }
+}
+
+options! {
+    /// Over what a reduction goes. A dimension or a list of them will do: `x.amax_with(-1)`.
+    ReduceOptions {
+        /// The dimensions; none means all.
+        dim: Option<DimList> = None,
+        /// Whether they stay, with size 1.
+        keepdim: bool = false,
+    }
+}
+
+options! {
+    /// Along what [`Tensor::argmax_with`] looks. A dimension will do: `x.argmax_with(-1)`.
+    ArgOptions {
+        /// The dimension; none means all elements in row-major order.
+        dim: Option<i64> = None,
+        /// Whether it stays, with size 1.
+        keepdim: bool = false,
+    }
+}
+
+impl<T: Into<DimList>> From<T> for SumOptions {
+    fn from(dims: T) -> SumOptions {
+        SumOptions::new().dim(dims.into())
+    }
+}
+
+impl<T: Into<DimList>> From<T> for ReduceOptions {
+    fn from(dims: T) -> ReduceOptions {
+        ReduceOptions::new().dim(dims.into())
+    }
+}
+
+impl From<i64> for ArgOptions {
+    fn from(dim: i64) -> ArgOptions {
+        ArgOptions::new().dim(dim)
+    }
+}
+
+/// The forms of one reduction: over all dimensions, with options, and with options into a given tensor.
+macro_rules! reduce {
+    (
+        $(#[$doc:meta])* $name:ident,
+        $(#[$with_doc:meta])* $with:ident,
+        $into:ident => $reduction:path, $options:ty
+    ) => {
+        impl Tensor {
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self) -> Result<Tensor> {
+                reduce($reduction, self, Over::default(), Site::caller())
+            }
+
+            $(#[$with_doc])*
+            #[track_caller]
+            pub fn $with(&self, options: impl Into<$options>) -> Result<Tensor> {
+                reduce($reduction, self, options.into().into(), Site::caller())
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($with), "`] into `out`.")]
+            #[track_caller]
+            pub fn $into(&self, options: impl Into<$options>, out: &Tensor) -> Result<()> {
+                reduce_into($reduction, self, options.into().into(), out, Site::caller())
+            }
+        }
+    };
+}
+
+reduce! {
     /// The sum of all elements.
     ///
     /// ```
@@ -16,40 +96,21 @@ impl Tensor {
     /// assert_eq!(Tensor::arange(0, 5, 1, DType::I64)?.sum()?.item::<i64>()?, 10);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn sum(&self) -> Result<Tensor> {
-        reduce(Reduction::Sum, self, &[], false, Site::caller())
-    }
-
-    /// The sum over `dims`; none named means all.
+    sum,
+    /// The sum over some dimensions.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
-    /// assert_eq!(x.sum_dim(&[0], false)?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
-    /// assert_eq!(x.sum_dim(&[-1], true)?.shape(), [2, 1]);
+    /// assert_eq!(x.sum_with(0)?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
+    /// let wide = x.sum_with(SumOptions::new().dim([-1]).keepdim(true).dtype(DType::F64))?;
+    /// assert_eq!((wide.shape(), wide.dtype()), (&[2, 1][..], DType::F64));
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn sum_dim(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Sum, self, dims, keepdim, Site::caller())
-    }
-
-    /// [`Tensor::sum_dim`] into `out`.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::ones(&[2, 3], DType::F32)?;
-    /// let out = Tensor::zeros(&[2], DType::F32)?;
-    /// x.sum_out(&[1], false, &out)?;
-    /// assert_eq!(out.to_vec::<f32>()?, [3.0, 3.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn sum_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Sum, self, dims, keepdim, out, Site::caller())
-    }
-
+    sum_with,
+    sum_with_out => Reduction::Sum, SumOptions
+}
+reduce! {
     /// The mean of all elements.
     ///
     /// ```
@@ -57,107 +118,93 @@ impl Tensor {
     /// assert_eq!(Tensor::arange(0, 4, 1, DType::F32)?.mean()?.item::<f32>()?, 1.5);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn mean(&self) -> Result<Tensor> {
-        reduce(Reduction::Mean, self, &[], false, Site::caller())
-    }
-
-    /// The mean over `dims`; none named means all.
+    mean,
+    /// The mean over some dimensions.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
-    /// assert_eq!(x.mean_dim(&[1], false)?.to_vec::<f32>()?, [0.5, 2.5]);
+    /// assert_eq!(x.mean_with(1)?.to_vec::<f32>()?, [0.5, 2.5]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn mean_dim(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Mean, self, dims, keepdim, Site::caller())
-    }
-
-    /// [`Tensor::mean_dim`] into `out`.
-    #[track_caller]
-    pub fn mean_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Mean, self, dims, keepdim, out, Site::caller())
-    }
-
-    /// The largest element over `dims`; none named means all. NaN wins.
+    mean_with,
+    mean_with_out => Reduction::Mean, SumOptions
+}
+reduce! {
+    /// The largest element; NaN wins.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 4, 1, DType::F32)?.amax()?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    amax,
+    /// The largest element over some dimensions; NaN wins.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
-    /// assert_eq!(x.amax(&[0], false)?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// assert_eq!(x.amax_with(0)?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Amax, self, dims, keepdim, Site::caller())
-    }
-
-    /// [`Tensor::amax`] into `out`.
-    #[track_caller]
-    pub fn amax_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Amax, self, dims, keepdim, out, Site::caller())
-    }
-
-    /// The smallest element over `dims`; none named means all. NaN wins.
+    amax_with,
+    amax_with_out => Reduction::Amax, ReduceOptions
+}
+reduce! {
+    /// The smallest element; NaN wins.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 4, 1, DType::F32)?.amin()?.item::<f32>()?, 0.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    amin,
+    /// The smallest element over some dimensions; NaN wins.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::arange(0, 4, 1, DType::F32)?.view(&[2, 2])?;
-    /// assert_eq!(x.amin(&[1], false)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(x.amin_with(1)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Amin, self, dims, keepdim, Site::caller())
-    }
-
-    /// [`Tensor::amin`] into `out`.
-    #[track_caller]
-    pub fn amin_out(&self, dims: &[i64], keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Amin, self, dims, keepdim, out, Site::caller())
-    }
-
-    /// The index of the first largest element: along `dim`, or among all elements in row-major order.
+    amin_with,
+    amin_with_out => Reduction::Amin, ReduceOptions
+}
+reduce! {
+    /// The index of the first largest element among all, in row-major order.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::from_slice(&[3.0f32, 1.0, 9.0, 2.0], &[2, 2], Device::cpu())?;
-    /// assert_eq!(x.argmax(Some(1), false)?.to_vec::<i64>()?, [0, 0]);
-    /// assert_eq!(x.argmax(None, false)?.item::<i64>()?, 2);
+    /// assert_eq!(x.argmax()?.item::<i64>()?, 2);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn argmax(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Argmax, self, dim.as_slice(), keepdim, Site::caller())
-    }
-
-    /// [`Tensor::argmax`] into `out`.
-    #[track_caller]
-    pub fn argmax_out(&self, dim: Option<i64>, keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Argmax, self, dim.as_slice(), keepdim, out, Site::caller())
-    }
-
-    /// The index of the first smallest element; see [`Tensor::argmax`].
+    argmax,
+    /// The index of the first largest element along a dimension.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(3, 0, -1, DType::F32)?;
-    /// assert_eq!(x.argmin(None, false)?.item::<i64>()?, 2);
+    /// let x = Tensor::from_slice(&[3.0f32, 1.0, 9.0, 2.0], &[2, 2], Device::cpu())?;
+    /// assert_eq!(x.argmax_with(1)?.to_vec::<i64>()?, [0, 0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn argmin(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-        reduce(Reduction::Argmin, self, dim.as_slice(), keepdim, Site::caller())
-    }
-
-    /// [`Tensor::argmin`] into `out`.
-    #[track_caller]
-    pub fn argmin_out(&self, dim: Option<i64>, keepdim: bool, out: &Tensor) -> Result<()> {
-        reduce_into(Reduction::Argmin, self, dim.as_slice(), keepdim, out, Site::caller())
-    }
-
+    argmax_with,
+    argmax_with_out => Reduction::Argmax, ArgOptions
+}
+reduce! {
+    /// The index of the first smallest element among all, in row-major order.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(3, 0, -1, DType::F32)?.argmin()?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    argmin,
+    /// The index of the first smallest element along a dimension.
+    argmin_with,
+    argmin_with_out => Reduction::Argmin, ArgOptions
+}
+reduce! {
     /// Whether any element is not zero.
     ///
     /// ```
@@ -165,11 +212,12 @@ impl Tensor {
     /// assert_eq!(Tensor::arange(0, 2, 1, DType::I64)?.any()?.to_bools()?, [true]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn any(&self) -> Result<Tensor> {
-        reduce(Reduction::Any, self, &[], false, Site::caller())
-    }
-
+    any,
+    /// Whether any element over some dimensions is not zero.
+    any_with,
+    any_with_out => Reduction::Any, ReduceOptions
+}
+reduce! {
     /// Whether all elements are not zero.
     ///
     /// ```
@@ -177,20 +225,51 @@ impl Tensor {
     /// assert_eq!(Tensor::arange(0, 2, 1, DType::I64)?.all()?.to_bools()?, [false]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn all(&self) -> Result<Tensor> {
-        reduce(Reduction::All, self, &[], false, Site::caller())
+    all,
+    /// Whether all elements over some dimensions are not zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::I64)?.view(&[2, 2])?;
+    /// assert_eq!(x.all_with(1)?.to_bools()?, [false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    all_with,
+    all_with_out => Reduction::All, ReduceOptions
+}
+
+/// What all options say.
+#[derive(Default)]
+struct Over {
+    dims: DimList,
+    keepdim: bool,
+    dtype: Option<DType>,
+}
+
+impl From<SumOptions> for Over {
+    fn from(options: SumOptions) -> Over {
+        let SumOptions { dim, keepdim, dtype } = options;
+        Over { dims: dim.unwrap_or_default(), keepdim, dtype }
     }
 }
 
-fn reduce(
-    reduction: Reduction,
-    x: &Tensor,
-    dims: &[i64],
-    keepdim: bool,
-    site: Site,
-) -> Result<Tensor> {
-    let result = apply_one(&operation(reduction, x, dims, keepdim)?, &[x], site)?;
+impl From<ReduceOptions> for Over {
+    fn from(options: ReduceOptions) -> Over {
+        let ReduceOptions { dim, keepdim } = options;
+        Over { dims: dim.unwrap_or_default(), keepdim, dtype: None }
+    }
+}
+
+impl From<ArgOptions> for Over {
+    fn from(options: ArgOptions) -> Over {
+        let ArgOptions { dim, keepdim } = options;
+        Over { dims: dim.map(DimList::from).unwrap_or_default(), keepdim, dtype: None }
+    }
+}
+
+fn reduce(reduction: Reduction, x: &Tensor, over: Over, site: Site) -> Result<Tensor> {
+    let x = in_dtype(x, &over, site)?;
+    let result = apply_one(&operation(reduction, &x, &over)?, &[&x], site)?;
     // PyTorch answers any and all of uint8, its bool of old, in uint8.
     match reduction {
         Reduction::Any | Reduction::All if x.dtype() == DType::U8 => {
@@ -203,19 +282,30 @@ fn reduce(
 fn reduce_into(
     reduction: Reduction,
     x: &Tensor,
-    dims: &[i64],
-    keepdim: bool,
+    over: Over,
     out: &Tensor,
     site: Site,
 ) -> Result<()> {
-    let op = operation(reduction, x, dims, keepdim)?;
-    check_separate(op.name(), out, &[x])?;
-    apply(&op, &[x], Dest::Out(&[out]), site).map(drop)
+    let mut over = over;
+    if matches!(reduction, Reduction::Sum | Reduction::Mean) {
+        // As in PyTorch, the target chooses the dtype to add up in.
+        over.dtype = over.dtype.or(Some(out.dtype()));
+    }
+    let x = in_dtype(x, &over, site)?;
+    apply(&operation(reduction, &x, &over)?, &[&x], Dest::Out(&[out]), site).map(drop)
 }
 
-fn operation(reduction: Reduction, x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Reduce> {
+/// The elements in the dtype to add up in.
+fn in_dtype(x: &Tensor, over: &Over, site: Site) -> Result<Tensor> {
+    match over.dtype {
+        Some(dtype) => x.to_dtype(dtype, site),
+        None => Ok(x.clone()),
+    }
+}
+
+fn operation(reduction: Reduction, x: &Tensor, over: &Over) -> Result<Reduce> {
     let dtype = match reduction {
-        Reduction::Sum if !x.dtype().is_float() => DType::I64,
+        Reduction::Sum if !x.dtype().is_float() => over.dtype.unwrap_or(DType::I64),
         Reduction::Argmax | Reduction::Argmin if x.dtype() != DType::Bool => DType::I64,
         Reduction::Argmax | Reduction::Argmin => {
             let name = if reduction == Reduction::Argmax { "argmax" } else { "argmin" };
@@ -229,14 +319,14 @@ fn operation(reduction: Reduction, x: &Tensor, dims: &[i64], keepdim: bool) -> R
             return Err(Error::dtype(
                 "mean",
                 format!(
-                    "the mean of {} is not defined; convert with `to` to a float first",
+                    "the mean of {} is not defined; give a float `dtype`, or convert with `to` first",
                     x.dtype()
                 ),
             ));
         }
         _ => x.dtype(),
     };
-    let mut op = Reduce { reduction, dims: Default::default(), keepdim, dtype };
-    op.dims = normalize_dims(op.name(), dims, x.rank())?;
+    let mut op = Reduce { reduction, dims: Default::default(), keepdim: over.keepdim, dtype };
+    op.dims = normalize_dims(op.name(), over.dims.as_slice(), x.rank())?;
     Ok(op)
 }

@@ -3,11 +3,10 @@
 use plimsoll_core::Result;
 use plimsoll_memory::Site;
 
-use super::options::{Other, TensorOptions};
-use super::promotion::result_type;
 use crate::Tensor;
-use crate::dispatch::apply_one;
+use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::select::Where;
+use crate::promotion::{Other, result_type};
 
 impl Tensor {
     /// Elements of `chosen` where `condition` holds, of `other` elsewhere.
@@ -26,19 +25,31 @@ impl Tensor {
         other: impl Into<Other<'b>>,
     ) -> Result<Tensor> {
         let site = Site::caller();
-        let (chosen, other) = (chosen.into(), other.into());
-        let dtype = result_type(&[chosen, other]);
-        let operand = |operand: Other<'_>| match operand {
-            Other::Tensor(tensor) => tensor.beside(condition, site)?.to_dtype(dtype, site),
-            Other::Scalar(value) => {
-                let options = TensorOptions {
-                    dtype: Some(dtype),
-                    device: Some(condition.device()),
-                    requires_grad: false,
-                };
-                Tensor::full(&[], value, options)
-            }
-        };
-        apply_one(&Where, &[condition, &operand(chosen)?, &operand(other)?], site)
+        let (chosen, other) = operands(condition, chosen.into(), other.into())?;
+        apply_one(&Where, &[condition, &chosen, &other], site)
     }
+
+    /// [`Tensor::where_`] into `out`.
+    #[track_caller]
+    pub fn where_out<'a, 'b>(
+        condition: &Tensor,
+        chosen: impl Into<Other<'a>>,
+        other: impl Into<Other<'b>>,
+        out: &Tensor,
+    ) -> Result<()> {
+        let site = Site::caller();
+        let (chosen, other) = operands(condition, chosen.into(), other.into())?;
+        apply(&Where, &[condition, &chosen, &other], Dest::Out(&[out]), site).map(drop)
+    }
+}
+
+/// Both operands as tensors. A number becomes a zero-dimensional one of the dtype that it counts as.
+#[track_caller]
+fn operands(condition: &Tensor, chosen: Other<'_>, other: Other<'_>) -> Result<(Tensor, Tensor)> {
+    let dtype = result_type(&[chosen, other]);
+    let tensor = |operand: Other<'_>| match operand {
+        Other::Tensor(tensor) => Ok(tensor.clone()),
+        Other::Scalar(value) => Tensor::full(&[], value, (dtype, condition.device())),
+    };
+    Ok((tensor(chosen)?, tensor(other)?))
 }

@@ -3,27 +3,52 @@
 use plimsoll_core::{Result, normalize_dim};
 use plimsoll_memory::Site;
 
-use super::overlap::check_separate;
+use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply};
 use crate::ops::sort::Sort;
 
+options! {
+    /// How [`Tensor::sort_with`] sorts.
+    SortOptions {
+        /// Along which dimension.
+        dim: i64 = -1,
+        /// Largest first.
+        descending: bool = false,
+        /// Whether equal elements keep their order; they always do.
+        stable: bool = false,
+    }
+}
+
 impl Tensor {
-    /// The elements in order along `dim`, and the index that each had before. Equal elements keep their order; NaN counts as the
-    /// largest.
+    /// The elements in order along the last dimension, and the index that each had before. Equal elements keep
+    /// their order; NaN counts as the largest.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::from_slice(&[3.0f32, 1.0, 2.0], &[3], Device::cpu())?;
-    /// let (values, indices) = x.sort(-1, false)?;
+    /// let (values, indices) = x.sort()?;
     /// assert_eq!(values.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// assert_eq!(indices.to_vec::<i64>()?, [1, 2, 0]);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn sort(&self, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
-        let dim = normalize_dim("sort", dim, self.rank())?;
-        let mut outputs = apply(&Sort { dim, descending }, &[self], Dest::New, Site::caller())?;
+    pub fn sort(&self) -> Result<(Tensor, Tensor)> {
+        self.sort_with(SortOptions::new())
+    }
+
+    /// [`Tensor::sort`] along another dimension, or largest first.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[3.0f32, 1.0, 2.0], &[3], Device::cpu())?;
+    /// let (values, _) = x.sort_with(SortOptions::new().descending(true))?;
+    /// assert_eq!(values.to_vec::<f32>()?, [3.0, 2.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sort_with(&self, options: SortOptions) -> Result<(Tensor, Tensor)> {
+        let mut outputs = apply(&operation(self, &options)?, &[self], Dest::New, Site::caller())?;
         match (outputs.pop(), outputs.pop()) {
             (Some(indices), Some(values)) => Ok((values, indices)),
             _ => Err(plimsoll_core::Error::invalid_argument("a sort gives two tensors")
@@ -31,19 +56,20 @@ impl Tensor {
         }
     }
 
-    /// [`Tensor::sort`] into `values` and `indices`.
+    /// [`Tensor::sort_with`] into `values` and `indices`.
     #[track_caller]
-    pub fn sort_out(
+    pub fn sort_with_out(
         &self,
-        dim: i64,
-        descending: bool,
+        options: SortOptions,
         values: &Tensor,
         indices: &Tensor,
     ) -> Result<()> {
-        check_separate("sort", values, &[self, indices])?;
-        check_separate("sort", indices, &[self])?;
-        let dim = normalize_dim("sort", dim, self.rank())?;
         let dest = Dest::Out(&[values, indices]);
-        apply(&Sort { dim, descending }, &[self], dest, Site::caller()).map(drop)
+        apply(&operation(self, &options)?, &[self], dest, Site::caller()).map(drop)
     }
+}
+
+fn operation(x: &Tensor, options: &SortOptions) -> Result<Sort> {
+    let dim = normalize_dim("sort", options.dim, x.rank())?;
+    Ok(Sort { dim, descending: options.descending })
 }

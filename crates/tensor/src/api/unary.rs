@@ -1,14 +1,40 @@
-//! Elementwise methods of one input. Each comes in three forms: a new tensor, in place (`exp_`), and into a given tensor (`exp_out`).
-//! Of integers the new tensor is float32 where the operation needs floats.
+//! Elementwise methods of one input. Each comes in three forms: a new tensor, in place (`exp_`), and into a given
+//! tensor (`exp_out`). Of integers the new tensor is float32 where the operation needs floats.
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;
 
+use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::unary::{self, Row, Unary};
 
-impl Tensor {
+/// The three forms of one operation.
+macro_rules! unary {
+    ($(#[$doc:meta])* $name:ident, $in_place:ident, $into:ident => $row:path) => {
+        impl Tensor {
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self) -> Result<Tensor> {
+                apply_one(&Unary(&$row), &[self], Site::caller())
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+            #[track_caller]
+            pub fn $in_place(&self) -> Result<&Tensor> {
+                in_place(&$row, self, Site::caller())
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+            #[track_caller]
+            pub fn $into(&self, out: &Tensor) -> Result<()> {
+                into(&$row, self, out, Site::caller())
+            }
+        }
+    };
+}
+
+unary! {
     /// Each element without its sign.
     ///
     /// ```
@@ -17,23 +43,9 @@ impl Tensor {
     /// assert_eq!(x.abs()?.to_vec::<f32>()?, [1.5, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn abs(&self) -> Result<Tensor> {
-        new(&unary::ABS, self, Site::caller())
-    }
-
-    /// [`Tensor::abs`] in place.
-    #[track_caller]
-    pub fn abs_(&self) -> Result<&Tensor> {
-        in_place(&unary::ABS, self, Site::caller())
-    }
-
-    /// [`Tensor::abs`] into `out`.
-    #[track_caller]
-    pub fn abs_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::ABS, self, out, Site::caller())
-    }
-
+    abs, abs_, abs_out => unary::ABS
+}
+unary! {
     /// The error function of each element.
     ///
     /// ```
@@ -42,23 +54,9 @@ impl Tensor {
     /// assert_eq!(x.erf()?.to_vec::<f32>()?, [0.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn erf(&self) -> Result<Tensor> {
-        new(&unary::ERF, self, Site::caller())
-    }
-
-    /// [`Tensor::erf`] in place.
-    #[track_caller]
-    pub fn erf_(&self) -> Result<&Tensor> {
-        in_place(&unary::ERF, self, Site::caller())
-    }
-
-    /// [`Tensor::erf`] into `out`.
-    #[track_caller]
-    pub fn erf_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::ERF, self, out, Site::caller())
-    }
-
+    erf, erf_, erf_out => unary::ERF
+}
+unary! {
     /// `e` to the power of each element.
     ///
     /// ```
@@ -67,23 +65,9 @@ impl Tensor {
     /// assert_eq!(x.exp()?.to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn exp(&self) -> Result<Tensor> {
-        new(&unary::EXP, self, Site::caller())
-    }
-
-    /// [`Tensor::exp`] in place.
-    #[track_caller]
-    pub fn exp_(&self) -> Result<&Tensor> {
-        in_place(&unary::EXP, self, Site::caller())
-    }
-
-    /// [`Tensor::exp`] into `out`.
-    #[track_caller]
-    pub fn exp_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::EXP, self, out, Site::caller())
-    }
-
+    exp, exp_, exp_out => unary::EXP
+}
+unary! {
     /// `x` times the normal distribution's mass below `x`.
     ///
     /// ```
@@ -92,48 +76,9 @@ impl Tensor {
     /// assert_eq!(x.gelu()?.to_vec::<f32>()?, [0.0, 20.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn gelu(&self) -> Result<Tensor> {
-        of_floats(&unary::GELU, self, Site::caller())
-    }
-
-    /// [`Tensor::gelu`] in place.
-    #[track_caller]
-    pub fn gelu_(&self) -> Result<&Tensor> {
-        in_place(&unary::GELU, self, Site::caller())
-    }
-
-    /// [`Tensor::gelu`] into `out`.
-    #[track_caller]
-    pub fn gelu_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::GELU, self, out, Site::caller())
-    }
-
-    /// `gelu` in the approximation by tanh: PyTorch's `gelu(approximate="tanh")`.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::from_slice(&[0.0f32, 20.0], &[2], Device::cpu())?;
-    /// assert_eq!(x.gelu_tanh()?.to_vec::<f32>()?, [0.0, 20.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn gelu_tanh(&self) -> Result<Tensor> {
-        of_floats(&unary::GELU_TANH, self, Site::caller())
-    }
-
-    /// [`Tensor::gelu_tanh`] in place.
-    #[track_caller]
-    pub fn gelu_tanh_(&self) -> Result<&Tensor> {
-        in_place(&unary::GELU_TANH, self, Site::caller())
-    }
-
-    /// [`Tensor::gelu_tanh`] into `out`.
-    #[track_caller]
-    pub fn gelu_tanh_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::GELU_TANH, self, out, Site::caller())
-    }
-
+    gelu, gelu_, gelu_out => unary::GELU
+}
+unary! {
     /// The natural logarithm of each element.
     ///
     /// ```
@@ -142,23 +87,9 @@ impl Tensor {
     /// assert_eq!(x.log()?.to_vec::<f32>()?, [0.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn log(&self) -> Result<Tensor> {
-        new(&unary::LOG, self, Site::caller())
-    }
-
-    /// [`Tensor::log`] in place.
-    #[track_caller]
-    pub fn log_(&self) -> Result<&Tensor> {
-        in_place(&unary::LOG, self, Site::caller())
-    }
-
-    /// [`Tensor::log`] into `out`.
-    #[track_caller]
-    pub fn log_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::LOG, self, out, Site::caller())
-    }
-
+    log, log_, log_out => unary::LOG
+}
+unary! {
     /// The natural logarithm of 1 plus each element, exact near 0.
     ///
     /// ```
@@ -167,23 +98,9 @@ impl Tensor {
     /// assert_eq!(x.log1p()?.to_vec::<f32>()?, [0.0, 1e-10]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn log1p(&self) -> Result<Tensor> {
-        new(&unary::LOG1P, self, Site::caller())
-    }
-
-    /// [`Tensor::log1p`] in place.
-    #[track_caller]
-    pub fn log1p_(&self) -> Result<&Tensor> {
-        in_place(&unary::LOG1P, self, Site::caller())
-    }
-
-    /// [`Tensor::log1p`] into `out`.
-    #[track_caller]
-    pub fn log1p_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::LOG1P, self, out, Site::caller())
-    }
-
+    log1p, log1p_, log1p_out => unary::LOG1P
+}
+unary! {
     /// Each element with its sign turned.
     ///
     /// ```
@@ -192,23 +109,9 @@ impl Tensor {
     /// assert_eq!(x.neg()?.to_vec::<f32>()?, [1.0, -2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn neg(&self) -> Result<Tensor> {
-        new(&unary::NEG, self, Site::caller())
-    }
-
-    /// [`Tensor::neg`] in place.
-    #[track_caller]
-    pub fn neg_(&self) -> Result<&Tensor> {
-        in_place(&unary::NEG, self, Site::caller())
-    }
-
-    /// [`Tensor::neg`] into `out`.
-    #[track_caller]
-    pub fn neg_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::NEG, self, out, Site::caller())
-    }
-
+    neg, neg_, neg_out => unary::NEG
+}
+unary! {
     /// 1 over each element.
     ///
     /// ```
@@ -217,23 +120,9 @@ impl Tensor {
     /// assert_eq!(x.reciprocal()?.to_vec::<f32>()?, [0.5, 0.25]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn reciprocal(&self) -> Result<Tensor> {
-        new(&unary::RECIPROCAL, self, Site::caller())
-    }
-
-    /// [`Tensor::reciprocal`] in place.
-    #[track_caller]
-    pub fn reciprocal_(&self) -> Result<&Tensor> {
-        in_place(&unary::RECIPROCAL, self, Site::caller())
-    }
-
-    /// [`Tensor::reciprocal`] into `out`.
-    #[track_caller]
-    pub fn reciprocal_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::RECIPROCAL, self, out, Site::caller())
-    }
-
+    reciprocal, reciprocal_, reciprocal_out => unary::RECIPROCAL
+}
+unary! {
     /// Each element, or 0 where it is negative.
     ///
     /// ```
@@ -242,23 +131,9 @@ impl Tensor {
     /// assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn relu(&self) -> Result<Tensor> {
-        new(&unary::RELU, self, Site::caller())
-    }
-
-    /// [`Tensor::relu`] in place.
-    #[track_caller]
-    pub fn relu_(&self) -> Result<&Tensor> {
-        in_place(&unary::RELU, self, Site::caller())
-    }
-
-    /// [`Tensor::relu`] into `out`.
-    #[track_caller]
-    pub fn relu_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::RELU, self, out, Site::caller())
-    }
-
+    relu, relu_, relu_out => unary::RELU
+}
+unary! {
     /// 1 over the square root of each element.
     ///
     /// ```
@@ -267,23 +142,9 @@ impl Tensor {
     /// assert_eq!(x.rsqrt()?.to_vec::<f32>()?, [0.5, 0.25]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn rsqrt(&self) -> Result<Tensor> {
-        new(&unary::RSQRT, self, Site::caller())
-    }
-
-    /// [`Tensor::rsqrt`] in place.
-    #[track_caller]
-    pub fn rsqrt_(&self) -> Result<&Tensor> {
-        in_place(&unary::RSQRT, self, Site::caller())
-    }
-
-    /// [`Tensor::rsqrt`] into `out`.
-    #[track_caller]
-    pub fn rsqrt_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::RSQRT, self, out, Site::caller())
-    }
-
+    rsqrt, rsqrt_, rsqrt_out => unary::RSQRT
+}
+unary! {
     /// `1 / (1 + exp(-x))` of each element.
     ///
     /// ```
@@ -292,23 +153,9 @@ impl Tensor {
     /// assert_eq!(x.sigmoid()?.to_vec::<f32>()?, [0.5, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn sigmoid(&self) -> Result<Tensor> {
-        new(&unary::SIGMOID, self, Site::caller())
-    }
-
-    /// [`Tensor::sigmoid`] in place.
-    #[track_caller]
-    pub fn sigmoid_(&self) -> Result<&Tensor> {
-        in_place(&unary::SIGMOID, self, Site::caller())
-    }
-
-    /// [`Tensor::sigmoid`] into `out`.
-    #[track_caller]
-    pub fn sigmoid_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::SIGMOID, self, out, Site::caller())
-    }
-
+    sigmoid, sigmoid_, sigmoid_out => unary::SIGMOID
+}
+unary! {
     /// -1, 0 or 1 by the sign of each element.
     ///
     /// ```
@@ -317,23 +164,9 @@ impl Tensor {
     /// assert_eq!(x.sign()?.to_vec::<f32>()?, [-1.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn sign(&self) -> Result<Tensor> {
-        new(&unary::SIGN, self, Site::caller())
-    }
-
-    /// [`Tensor::sign`] in place.
-    #[track_caller]
-    pub fn sign_(&self) -> Result<&Tensor> {
-        in_place(&unary::SIGN, self, Site::caller())
-    }
-
-    /// [`Tensor::sign`] into `out`.
-    #[track_caller]
-    pub fn sign_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::SIGN, self, out, Site::caller())
-    }
-
+    sign, sign_, sign_out => unary::SIGN
+}
+unary! {
     /// The square root of each element.
     ///
     /// ```
@@ -342,23 +175,9 @@ impl Tensor {
     /// assert_eq!(x.sqrt()?.to_vec::<f32>()?, [2.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn sqrt(&self) -> Result<Tensor> {
-        new(&unary::SQRT, self, Site::caller())
-    }
-
-    /// [`Tensor::sqrt`] in place.
-    #[track_caller]
-    pub fn sqrt_(&self) -> Result<&Tensor> {
-        in_place(&unary::SQRT, self, Site::caller())
-    }
-
-    /// [`Tensor::sqrt`] into `out`.
-    #[track_caller]
-    pub fn sqrt_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::SQRT, self, out, Site::caller())
-    }
-
+    sqrt, sqrt_, sqrt_out => unary::SQRT
+}
+unary! {
     /// The hyperbolic tangent of each element.
     ///
     /// ```
@@ -367,63 +186,81 @@ impl Tensor {
     /// assert_eq!(x.tanh()?.to_vec::<f32>()?, [0.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[track_caller]
-    pub fn tanh(&self) -> Result<Tensor> {
-        new(&unary::TANH, self, Site::caller())
-    }
+    tanh, tanh_, tanh_out => unary::TANH
+}
 
-    /// [`Tensor::tanh`] in place.
-    #[track_caller]
-    pub fn tanh_(&self) -> Result<&Tensor> {
-        in_place(&unary::TANH, self, Site::caller())
-    }
-
-    /// [`Tensor::tanh`] into `out`.
-    #[track_caller]
-    pub fn tanh_out(&self, out: &Tensor) -> Result<()> {
-        into(&unary::TANH, self, out, Site::caller())
+options! {
+    /// How [`Tensor::gelu_with`] computes.
+    GeluOptions {
+        /// Exactly, or by tanh.
+        approximate: Approximate = Approximate::None,
     }
 }
 
-fn new(row: &'static Row, x: &Tensor, site: Site) -> Result<Tensor> {
-    if row.info.dtypes.contains(&x.dtype()) {
-        return apply_one(&Unary(row), &[x], site);
-    }
-    if row.info.dtypes.contains(&DType::I64) {
-        // It takes integers, so only bool is left, which PyTorch refuses here too.
-        check_dtype(row, x)?;
-    }
-    apply_one(&Unary(row), &[&x.to_dtype(DType::F32, site)?], site)
+/// Whether `gelu` is approximated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approximate {
+    /// By the error function.
+    None,
+    /// By tanh, as GPT-2 does.
+    Tanh,
 }
 
-/// As [`new`], for operations that PyTorch does not lift integers for.
-fn of_floats(row: &'static Row, x: &Tensor, site: Site) -> Result<Tensor> {
-    check_dtype(row, x)?;
-    apply_one(&Unary(row), &[x], site)
+impl std::str::FromStr for Approximate {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Approximate> {
+        match word {
+            "none" => Ok(Approximate::None),
+            "tanh" => Ok(Approximate::Tanh),
+            _ => Err(Error::invalid_argument(format!(
+                "approximate is \"none\" or \"tanh\", and not {word:?}"
+            ))
+            .in_operation("gelu")),
+        }
+    }
+}
+
+impl Tensor {
+    /// [`Tensor::gelu`], exactly or by tanh.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1], DType::F64)?;
+    /// let y = x.gelu_with(GeluOptions::new().approximate(Approximate::Tanh))?;
+    /// assert!((y.item::<f64>()? - 0.841_19).abs() < 1e-5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gelu_with(&self, options: GeluOptions) -> Result<Tensor> {
+        apply_one(&Unary(gelu(&options)), &[self], Site::caller())
+    }
+
+    /// [`Tensor::gelu_with`] in place.
+    #[track_caller]
+    pub fn gelu_with_(&self, options: GeluOptions) -> Result<&Tensor> {
+        in_place(gelu(&options), self, Site::caller())
+    }
+
+    /// [`Tensor::gelu_with`] into `out`.
+    #[track_caller]
+    pub fn gelu_with_out(&self, options: GeluOptions, out: &Tensor) -> Result<()> {
+        into(gelu(&options), self, out, Site::caller())
+    }
+}
+
+fn gelu(options: &GeluOptions) -> &'static Row {
+    match options.approximate {
+        Approximate::None => &unary::GELU,
+        Approximate::Tanh => &unary::GELU_TANH,
+    }
 }
 
 fn in_place<'a>(row: &'static Row, x: &'a Tensor, site: Site) -> Result<&'a Tensor> {
-    check_dtype(row, x)?;
     apply(&Unary(row), &[x], Dest::InPlace, site)?;
     Ok(x)
 }
 
 fn into(row: &'static Row, x: &Tensor, out: &Tensor, site: Site) -> Result<()> {
-    check_dtype(row, x)?;
     apply(&Unary(row), &[x], Dest::Out(&[out]), site).map(drop)
-}
-
-fn check_dtype(row: &'static Row, x: &Tensor) -> Result<()> {
-    if row.info.dtypes.contains(&x.dtype()) {
-        return Ok(());
-    }
-    let takes: Vec<&str> = row.info.dtypes.iter().map(|dtype| dtype.name()).collect();
-    Err(Error::dtype(
-        row.info.name,
-        format!(
-            "{} is not supported here; convert with `to` to one of {}",
-            x.dtype(),
-            takes.join(", ")
-        ),
-    ))
 }

@@ -1,15 +1,57 @@
 //! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten` where no view exists.
 
-use plimsoll_core::{Result, normalize_dim};
+use plimsoll_core::{DType, Result, normalize_dim};
 use plimsoll_memory::Site;
+use smallvec::SmallVec;
 
+use super::options::DimList;
 use crate::Tensor;
 use crate::dispatch::apply_one;
 use crate::ops::copy::Format;
-use crate::ops::views::View;
+use crate::ops::views::{View, ViewDtype};
+
+/// What [`Tensor::view`] shows: the elements under other sizes, or the bytes as another dtype.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ViewAs {
+    /// Other sizes, of which one may be -1.
+    Sizes(SmallVec<[i64; 6]>),
+    /// Another dtype.
+    DType(DType),
+}
+
+impl From<&[i64]> for ViewAs {
+    fn from(sizes: &[i64]) -> ViewAs {
+        ViewAs::Sizes(sizes.into())
+    }
+}
+
+impl<const N: usize> From<&[i64; N]> for ViewAs {
+    fn from(sizes: &[i64; N]) -> ViewAs {
+        ViewAs::Sizes(sizes.as_slice().into())
+    }
+}
+
+impl From<&SmallVec<[i64; 6]>> for ViewAs {
+    fn from(sizes: &SmallVec<[i64; 6]>) -> ViewAs {
+        ViewAs::Sizes(sizes.clone())
+    }
+}
+
+impl From<&Vec<i64>> for ViewAs {
+    fn from(sizes: &Vec<i64>) -> ViewAs {
+        ViewAs::Sizes(sizes.as_slice().into())
+    }
+}
+
+impl From<DType> for ViewAs {
+    fn from(dtype: DType) -> ViewAs {
+        ViewAs::DType(dtype)
+    }
+}
 
 impl Tensor {
-    /// The same elements under other sizes; one may be -1. An error if that needs a copy.
+    /// The same elements under other sizes, of which one may be -1; or the same bytes as another dtype. An error if
+    /// that needs a copy.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -17,11 +59,20 @@ impl Tensor {
     /// let y = x.view(&[2, -1])?;
     /// assert_eq!(y.shape(), [2, 3]);
     /// assert!(y.shares_storage_with(&x));
+    /// let bits = Tensor::ones(&[1], DType::F32)?.view(DType::I32)?;
+    /// assert_eq!(bits.item::<i32>()?, 0x3F80_0000);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
-        apply_one(&View::Sizes(sizes.into()), &[self], Site::caller())
+    pub fn view(&self, target: impl Into<ViewAs>) -> Result<Tensor> {
+        match target.into() {
+            ViewAs::Sizes(sizes) => apply_one(&View::Sizes(sizes), &[self], Site::caller()),
+            ViewAs::DType(dtype) if dtype == self.dtype() => {
+                let sizes = self.shape().iter().map(|&size| size as i64).collect();
+                apply_one(&View::Sizes(sizes), &[self], Site::caller())
+            }
+            ViewAs::DType(dtype) => apply_one(&ViewDtype(dtype), &[self], Site::caller()),
+        }
     }
 
     /// As [`Tensor::view`], but copies where no view exists.
@@ -185,16 +236,30 @@ impl Tensor {
         self.expand(sizes)
     }
 
-    /// A dimension of size 1 removed; other sizes are left alone.
+    /// All dimensions of size 1 removed.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
-    /// assert_eq!(Tensor::zeros(&[2, 1, 3], DType::F32)?.squeeze(1)?.shape(), [2, 3]);
+    /// assert_eq!(Tensor::zeros(&[1, 3, 1], DType::F32)?.squeeze()?.shape(), [3]);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
-        apply_one(&View::Squeeze(dim), &[self], Site::caller())
+    pub fn squeeze(&self) -> Result<Tensor> {
+        let all = (0..self.rank() as i64).collect();
+        apply_one(&View::Squeeze(all), &[self], Site::caller())
+    }
+
+    /// These dimensions removed where they have size 1; other sizes are left alone.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[2, 1, 3, 1], DType::F32)?.squeeze_with(1)?.shape(), [2, 3, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn squeeze_with(&self, dims: impl Into<DimList>) -> Result<Tensor> {
+        let dims = dims.into();
+        apply_one(&View::Squeeze(dims.as_slice().into()), &[self], Site::caller())
     }
 
     /// A dimension of size 1 inserted at `dim`.

@@ -94,8 +94,7 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
     let mut meta = base.meta().clone();
     for op in chain {
         // The same rule gave this layout before, so it gives it again.
-        let Ok(Inferred::View(layout)) = op.infer(&[&meta], Needs::ALL) else { return None };
-        let output = Meta { layout, dtype: meta.dtype };
+        let Ok(Inferred::View(output)) = op.infer(&[&meta], Needs::ALL) else { return None };
         let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
         let node = Node {
             function: Function::Plain(op.clone()),

@@ -2,10 +2,10 @@
 
 use plimsoll_core::{Result, Scalar};
 use plimsoll_cuda::{Argument, source_files};
+use plimsoll_kernels::Second;
 
 use super::strided::Strided;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
-use crate::ops::binary::Operand as Second;
 
 /// Kernel `name` over [a, b], or over [a] and a number.
 pub(crate) fn binary(

@@ -109,3 +109,13 @@ const NOTHING: Argument = Argument::U64(0);
 fn whole(value: usize) -> Argument {
     Argument::U64(value as u64)
 }
+
+/// What an operation without a CUDA kernel answers.
+#[cold]
+pub(crate) fn no_kernel(operation: &'static str) -> Error {
+    Error::unsupported(
+        operation,
+        "this operation has no CUDA kernel yet; move its inputs to the CPU with `to` first, and see `plimsoll ops` \
+         for what runs where",
+    )
+}

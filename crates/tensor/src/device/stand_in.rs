@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::device::{Stream, synchronize};
     use crate::dispatch::apply_one;
-    use crate::operation::{Inferred, Needs, OpInfo, Operation, dtypes};
+    use crate::operation::{Inferred, Needs, OpInfo, Operation};
     use crate::{DType, Tensor};
     use plimsoll_kernels::{CpuLaunch, Meta};
     use plimsoll_memory::Site;
@@ -232,17 +232,7 @@ mod tests {
         panics: bool,
     }
 
-    static FAILING: OpInfo = OpInfo {
-        name: "failing",
-        family: "test",
-        signature: "",
-        summary: "",
-        differentiable: false,
-        in_place: false,
-        out: false,
-        cuda: false,
-        dtypes: dtypes::ALL,
-    };
+    static FAILING: OpInfo = OpInfo { name: "failing", family: "test", ..OpInfo::BARE };
 
     impl Operation for Failing {
         fn info(&self) -> &'static OpInfo {

@@ -1,140 +1,135 @@
-//! Arithmetic on two operands, of which one may be a host number. Operands have equal dtypes here; promotion is done before, in
-//! `api/binary.rs`.
+//! Elementwise operations of two operands, of which one may be a host number, one row each: name, kernel, what
+//! backward needs, derivatives. Operands have one dtype here: `prepare` brought them together.
 
 use std::sync::Arc;
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{DType, Error, Result, Scalar};
 
 use super::elementwise::{self, sum_to};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
-use plimsoll_kernels::cpu::binary as cpu;
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion,
+    Saves,
+};
+use crate::promotion::Other;
+pub(crate) use plimsoll_kernels::Second;
+use plimsoll_kernels::cpu::divide::{Rounding, divide};
+use plimsoll_kernels::cpu::{binary as cpu, pow};
 use plimsoll_kernels::{CpuLaunch, Meta};
 
-/// Where the second operand comes from.
+/// One binary operation.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) info: OpInfo,
+    /// What the derivative by the first operand reads, and what that by the second does.
+    reads: [Reads; 2],
+    cpu: fn(&CpuLaunch<'_>, Second, alpha: Scalar) -> Result<()>,
+    /// The gradients of the first and of the second operand, in the result's shape.
+    derivatives: [fn(&Sides<'_>) -> Result<Tensor>; 2],
+}
+
+/// What a derivative reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Operand {
-    /// Input 1.
-    Tensor,
-    /// A host number on the right: `x - 2`.
-    Right(Scalar),
-    /// A host number on the left: `2 - x`.
-    Left(Scalar),
+struct Reads {
+    a: bool,
+    b: bool,
+    out: bool,
 }
 
-/// Which arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Maximum,
-    Minimum,
-}
+const NOTHING: Reads = Reads { a: false, b: false, out: false };
+const A: Reads = Reads { a: true, ..NOTHING };
+const B: Reads = Reads { b: true, ..NOTHING };
+const BOTH: Reads = Reads { a: true, b: true, out: false };
 
-/// `a + alpha * b`, `a - alpha * b`, `a * b`, `a / b`, the larger or the smaller of both.
+/// A row as an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binary {
-    pub(crate) arithmetic: Arithmetic,
-    pub(crate) operand: Operand,
+    pub(crate) row: &'static Row,
+    pub(crate) second: Second,
     /// Scales the second operand of sums and differences.
     pub(crate) alpha: Scalar,
 }
 
 impl Binary {
-    /// PyTorch's name.
-    pub(crate) fn name(&self) -> &'static str {
-        self.info().name
+    /// The row without a scale.
+    pub(crate) const fn of(row: &'static Row, second: Second) -> Binary {
+        Binary { row, second, alpha: Scalar::Int(1) }
     }
 
-    /// Without a scale.
-    pub(crate) const fn plain(arithmetic: Arithmetic, operand: Operand) -> Binary {
-        Binary { arithmetic, operand, alpha: Scalar::Int(1) }
+    /// Which operand of the row input `index` is: 1 for the only input beside a number on the left.
+    fn side(&self, index: usize) -> usize {
+        if matches!(self.second, Second::Left(_)) { 1 } else { index }
     }
 }
 
 impl Operation for Binary {
     fn info(&self) -> &'static OpInfo {
-        match self.arithmetic {
-            Arithmetic::Add => &ADD,
-            Arithmetic::Sub => &SUB,
-            Arithmetic::Mul => &MUL,
-            Arithmetic::Div => &DIV,
-            Arithmetic::Maximum => &MAXIMUM,
-            Arithmetic::Minimum => &MINIMUM,
-        }
+        &self.row.info
     }
 
+    #[inline]
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        elementwise::infer(self.info().name, inputs, inputs[0].dtype)
+        let dtype = inputs[0].dtype;
+        if matches!(self.alpha, Scalar::Float(_)) && !dtype.is_float() {
+            // PyTorch's rule: it would be cut off silently.
+            return Err(Error::dtype(
+                self.row.info.name,
+                format!(
+                    "alpha {} is a fraction, but the operands are {dtype}; use a whole alpha",
+                    self.alpha
+                ),
+            ));
+        }
+        elementwise::infer(self.row.info.name, inputs, dtype)
+    }
+
+    fn number(&self) -> Option<Scalar> {
+        match self.second {
+            Second::Tensor => None,
+            Second::Right(number) | Second::Left(number) => Some(number),
+        }
     }
 
     fn saves(&self, needs: Needs) -> Saves {
-        match (self.arithmetic, self.operand) {
-            (Arithmetic::Add | Arithmetic::Sub, _) => Saves::NOTHING,
-            (Arithmetic::Mul, Operand::Tensor) => {
-                Saves::input(1).when(needs.has(0)).and(Saves::input(0).when(needs.has(1)))
-            }
-            (Arithmetic::Mul | Arithmetic::Div, Operand::Right(_)) => Saves::NOTHING,
-            (Arithmetic::Mul, Operand::Left(_)) => Saves::NOTHING,
-            (Arithmetic::Div, Operand::Tensor) => {
-                Saves::input(1).and(Saves::input(0).when(needs.has(1)))
-            }
-            (Arithmetic::Div, Operand::Left(_)) => Saves::input(0),
-            (Arithmetic::Maximum | Arithmetic::Minimum, Operand::Tensor) => {
-                Saves::input(0).and(Saves::input(1))
-            }
-            (Arithmetic::Maximum | Arithmetic::Minimum, _) => Saves::input(0),
-        }
+        let (a, b) = match self.second {
+            Second::Tensor => (Saves::input(0), Saves::input(1)),
+            Second::Right(_) => (Saves::input(0), Saves::NOTHING),
+            Second::Left(_) => (Saves::NOTHING, Saves::input(0)),
+        };
+        (0..2).filter(|&index| needs.has(index)).fold(Saves::NOTHING, |saves, index| {
+            let reads = self.row.reads[self.side(index)];
+            saves.and(a.when(reads.a)).and(b.when(reads.b)).and(Saves::output(0).when(reads.out))
+        })
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        match (self.arithmetic, self.operand) {
-            (Arithmetic::Add, Operand::Tensor) => cpu::add(launch, self.alpha),
-            (Arithmetic::Sub, Operand::Tensor) => cpu::sub(launch, self.alpha),
-            (Arithmetic::Mul, Operand::Tensor) => cpu::mul(launch),
-            (Arithmetic::Div, Operand::Tensor) => cpu::div(launch),
-            (Arithmetic::Maximum, Operand::Tensor) => cpu::maximum(launch),
-            (Arithmetic::Minimum, Operand::Tensor) => cpu::minimum(launch),
-            (Arithmetic::Add, Operand::Right(value) | Operand::Left(value)) => {
-                cpu::add_scalar(launch, value)
-            }
-            (Arithmetic::Sub, Operand::Right(value)) => cpu::sub_scalar(launch, value),
-            (Arithmetic::Sub, Operand::Left(value)) => cpu::rsub_scalar(launch, value),
-            (Arithmetic::Mul, Operand::Right(value) | Operand::Left(value)) => {
-                cpu::mul_scalar(launch, value)
-            }
-            (Arithmetic::Div, Operand::Right(value)) => cpu::div_scalar(launch, value),
-            (Arithmetic::Div, Operand::Left(value)) => cpu::rdiv_scalar(launch, value),
-            (Arithmetic::Maximum, Operand::Right(value) | Operand::Left(value)) => {
-                cpu::maximum_scalar(launch, value)
-            }
-            (Arithmetic::Minimum, Operand::Right(value) | Operand::Left(value)) => {
-                cpu::minimum_scalar(launch, value)
-            }
-        }
+        (self.row.cpu)(launch, self.second, self.alpha)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::binary(launch, self.info().name, self.operand, self.alpha)
+        if !self.row.info.cuda {
+            return Err(cuda::no_kernel(launch.operation));
+        }
+        cuda::binary(launch, self.row.info.name, self.second, self.alpha)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let grad = backward.grad()?;
-        let to_input =
-            |index: usize, make: &dyn Fn() -> Result<Tensor>| -> Result<Option<Tensor>> {
-                backward.for_input(index, || sum_to(&make()?, backward.inputs[index].shape()))
-            };
-        let gradient = |index: usize| -> Result<Tensor> {
-            match self.operand {
-                Operand::Tensor => self.tensor_gradient(backward, grad, index),
-                Operand::Right(value) => self.scalar_gradient(backward, grad, value, false),
-                Operand::Left(value) => self.scalar_gradient(backward, grad, value, true),
-            }
+        let (a, b) = match self.second {
+            Second::Tensor => (tensor(backward, 0), tensor(backward, 1)),
+            Second::Right(number) => (tensor(backward, 0), Some(Other::Scalar(number))),
+            Second::Left(number) => (Some(Other::Scalar(number)), tensor(backward, 0)),
         };
-        (0..backward.inputs.len()).map(|index| to_input(index, &|| gradient(index))).collect()
+        let out = backward.saved_outputs.first().and_then(Option::as_ref);
+        let sides = Sides { backward, grad: backward.grad()?, a, b, out, alpha: self.alpha };
+        (0..backward.inputs.len())
+            .map(|index| {
+                backward.for_input(index, || {
+                    let gradient = self.row.derivatives[self.side(index)](&sides)?;
+                    sum_to(&gradient, backward.inputs[index].shape())
+                })
+            })
+            .collect()
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -142,61 +137,57 @@ impl Operation for Binary {
     }
 }
 
-impl Binary {
-    /// The gradient of input `index` when both operands are tensors, in the result's shape.
-    fn tensor_gradient(&self, b: &Backward<'_>, grad: &Tensor, index: usize) -> Result<Tensor> {
-        match (self.arithmetic, index) {
-            (Arithmetic::Add | Arithmetic::Sub, 0) => Ok(grad.clone()),
-            (Arithmetic::Add, _) => scaled(grad, self.alpha, false),
-            (Arithmetic::Sub, _) => scaled(grad, self.alpha, true),
-            (Arithmetic::Mul, 0) => grad.mul(b.input(1)?),
-            (Arithmetic::Mul, _) => grad.mul(b.input(0)?),
-            (Arithmetic::Div, 0) => grad.div(b.input(1)?),
-            (Arithmetic::Div, _) => {
-                let divisor = b.input(1)?;
-                grad.neg()?.mul(&b.input(0)?.div(divisor)?)?.div(divisor)
-            }
-            (Arithmetic::Maximum | Arithmetic::Minimum, _) => {
-                // Where both are equal each gets half, as in PyTorch.
-                let (own, other) = (b.input(index)?, b.input(1 - index)?);
-                let wins = match self.arithmetic {
-                    Arithmetic::Maximum => own.gt(other)?,
-                    _ => own.lt(other)?,
-                };
-                let half = Tensor::where_(&own.eq(other)?, &grad.mul(0.5)?, 0.0)?;
-                Tensor::where_(&wins, grad, &half)
-            }
+fn tensor<'a>(backward: &Backward<'a>, index: usize) -> Option<Other<'a>> {
+    backward.saved_inputs.get(index).and_then(Option::as_ref).map(Other::Tensor)
+}
+
+/// What derivatives work from: the gradient of the result, and the operands that they said they read.
+struct Sides<'a> {
+    backward: &'a Backward<'a>,
+    grad: &'a Tensor,
+    a: Option<Other<'a>>,
+    b: Option<Other<'a>>,
+    out: Option<&'a Tensor>,
+    alpha: Scalar,
+}
+
+impl<'a> Sides<'a> {
+    fn missing(&self, what: &str) -> Error {
+        Error::autograd(self.backward.operation, format!("{what} was not saved for backward"))
+    }
+
+    fn a(&self) -> Result<Other<'a>> {
+        self.a.ok_or_else(|| self.missing("the first operand"))
+    }
+
+    fn b(&self) -> Result<Other<'a>> {
+        self.b.ok_or_else(|| self.missing("the second operand"))
+    }
+
+    fn out(&self) -> Result<&'a Tensor> {
+        self.out.ok_or_else(|| self.missing("the result"))
+    }
+
+    /// The second operand where it is differentiated, which a number never is.
+    fn tensor_b(&self) -> Result<&'a Tensor> {
+        match self.b()? {
+            Other::Tensor(b) => Ok(b),
+            Other::Scalar(_) => Err(self.missing("the second operand as a tensor")),
         }
     }
 
-    /// The gradient of the tensor when the other operand is a host number, on the left if `left`.
-    fn scalar_gradient(
-        &self,
-        b: &Backward<'_>,
-        grad: &Tensor,
-        value: Scalar,
-        left: bool,
-    ) -> Result<Tensor> {
-        match self.arithmetic {
-            Arithmetic::Add => Ok(grad.clone()),
-            Arithmetic::Sub if left => grad.neg(),
-            Arithmetic::Sub => Ok(grad.clone()),
-            Arithmetic::Mul => grad.mul(value.to_f64()),
-            Arithmetic::Div if left => {
-                let x = b.input(0)?;
-                grad.mul(-value.to_f64())?.div(&x.mul(x)?)
-            }
-            Arithmetic::Div => grad.div(value.to_f64()),
-            Arithmetic::Maximum | Arithmetic::Minimum => {
-                let x = b.input(0)?;
-                let wins = match self.arithmetic {
-                    Arithmetic::Maximum => x.gt(value.to_f64())?,
-                    _ => x.lt(value.to_f64())?,
-                };
-                let half = Tensor::where_(&x.eq(value.to_f64())?, &grad.mul(0.5)?, 0.0)?;
-                Tensor::where_(&wins, grad, &half)
-            }
+    /// The first operand where it is differentiated.
+    fn tensor_a(&self) -> Result<&'a Tensor> {
+        match self.a()? {
+            Other::Tensor(a) => Ok(a),
+            Other::Scalar(_) => Err(self.missing("the first operand as a tensor")),
         }
+    }
+
+    /// The gradient where `own` is the chosen one; half of it where both are equal, as in PyTorch.
+    fn chosen(&self, own: &Tensor, wins: &Tensor, other: Other<'_>) -> Result<Tensor> {
+        let half = Tensor::where_(&own.eq(other)?, &self.grad.mul(0.5)?, 0.0)?;
+        Tensor::where_(wins, self.grad, &half)
     }
 }
 
@@ -209,61 +200,229 @@ fn scaled(grad: &Tensor, alpha: Scalar, negative: bool) -> Result<Tensor> {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "binary",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: true,
-        out: true,
+        out: Out::Cast,
+        elementwise: true,
         cuda: true,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        inputs: &[Input::Operand],
+        promotion: Promotion::Common,
+        ..OpInfo::BARE
     }
 }
 
-static ADD: OpInfo = info(
-    "add",
-    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-    "The sum of both operands, the second scaled by alpha",
-);
-static SUB: OpInfo = OpInfo {
-    dtypes: dtypes::NUMBERS,
-    ..info(
-        "sub",
-        "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-        "The difference of both operands, the second scaled by alpha",
-    )
-};
-static MUL: OpInfo = info(
-    "mul",
-    "mul(Tensor self, Tensor|Scalar other) -> Tensor",
-    "The product of both operands, element by element",
-);
-static DIV: OpInfo = OpInfo {
-    dtypes: dtypes::FLOATS,
-    ..info(
-        "div",
-        "div(Tensor self, Tensor|Scalar other) -> Tensor",
-        "The true quotient of both operands; integers give floats",
-    )
-};
-static MAXIMUM: OpInfo = OpInfo {
-    in_place: false,
-    ..info(
-        "maximum",
-        "maximum(Tensor self, Tensor|Scalar other) -> Tensor",
-        "The larger of both operands; NaN wins",
-    )
-};
-static MINIMUM: OpInfo = OpInfo {
-    in_place: false,
-    ..info(
-        "minimum",
-        "minimum(Tensor self, Tensor|Scalar other) -> Tensor",
-        "The smaller of both operands; NaN wins",
-    )
+pub(crate) static ADD: Row = Row {
+    info: info(
+        "add",
+        &["add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"],
+        "The sum of both operands, the second scaled by alpha",
+    ),
+    reads: [NOTHING, NOTHING],
+    cpu: |launch, second, alpha| match second {
+        Second::Tensor => cpu::add(launch, alpha),
+        Second::Right(number) | Second::Left(number) => cpu::add_scalar(launch, number),
+    },
+    derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, false)],
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&ADD, &SUB, &MUL, &DIV, &MAXIMUM, &MINIMUM];
+pub(crate) static SUB: Row = Row {
+    info: OpInfo {
+        dtypes: DTypes::NUMBERS,
+        ..info(
+            "sub",
+            &["sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"],
+            "The difference of both operands, the second scaled by alpha",
+        )
+    },
+    reads: [NOTHING, NOTHING],
+    cpu: |launch, second, alpha| match second {
+        Second::Tensor => cpu::sub(launch, alpha),
+        Second::Right(number) => cpu::sub_scalar(launch, number),
+        Second::Left(number) => cpu::rsub_scalar(launch, number),
+    },
+    derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, true)],
+};
+
+pub(crate) static MUL: Row = Row {
+    info: info(
+        "mul",
+        &["mul(Tensor self, Tensor|Scalar other) -> Tensor"],
+        "The product of both operands, element by element",
+    ),
+    reads: [B, A],
+    cpu: |launch, second, _| match second {
+        Second::Tensor => cpu::mul(launch),
+        Second::Right(number) | Second::Left(number) => cpu::mul_scalar(launch, number),
+    },
+    derivatives: [|s| s.grad.mul(s.b()?), |s| s.grad.mul(s.a()?)],
+};
+
+pub(crate) static DIV: Row = Row {
+    info: OpInfo {
+        dtypes: DTypes::FLOATS,
+        promotion: Promotion::Float,
+        ..info(
+            "div",
+            &["div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor"],
+            "The quotient of both operands; of integers a float, unless it is rounded",
+        )
+    },
+    reads: [B, BOTH],
+    cpu: |launch, second, _| match second {
+        Second::Tensor => cpu::div(launch),
+        Second::Right(number) => cpu::div_scalar(launch, number),
+        Second::Left(number) => cpu::rdiv_scalar(launch, number),
+    },
+    derivatives: [
+        |s| s.grad.div(s.b()?),
+        |s| {
+            let divisor = s.tensor_b()?;
+            let quotient = match s.a()? {
+                Other::Tensor(a) => a.div(divisor)?,
+                Other::Scalar(number) => divisor.rdiv(number)?,
+            };
+            s.grad.neg()?.mul(&quotient)?.div(divisor)
+        },
+    ],
+};
+
+/// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
+pub(crate) static DIV_TRUNC: Row = Row {
+    info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
+    reads: [NOTHING, NOTHING],
+    cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
+    derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+};
+
+/// [`DIV`] rounded down.
+pub(crate) static DIV_FLOOR: Row = Row {
+    info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
+    reads: [NOTHING, NOTHING],
+    cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
+    derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+};
+
+pub(crate) static MAXIMUM: Row = Row {
+    info: OpInfo {
+        in_place: false,
+        ..info(
+            "maximum",
+            &["maximum(Tensor self, Tensor|Scalar other) -> Tensor"],
+            "The larger of both operands; NaN wins",
+        )
+    },
+    reads: [BOTH, BOTH],
+    cpu: |launch, second, _| match second {
+        Second::Tensor => cpu::maximum(launch),
+        Second::Right(number) | Second::Left(number) => cpu::maximum_scalar(launch, number),
+    },
+    derivatives: [
+        |s| {
+            let (own, other) = (s.tensor_a()?, s.b()?);
+            s.chosen(own, &own.gt(other)?, other)
+        },
+        |s| {
+            let (own, other) = (s.tensor_b()?, s.a()?);
+            s.chosen(own, &own.gt(other)?, other)
+        },
+    ],
+};
+
+pub(crate) static MINIMUM: Row = Row {
+    info: OpInfo {
+        in_place: false,
+        ..info(
+            "minimum",
+            &["minimum(Tensor self, Tensor|Scalar other) -> Tensor"],
+            "The smaller of both operands; NaN wins",
+        )
+    },
+    reads: [BOTH, BOTH],
+    cpu: |launch, second, _| match second {
+        Second::Tensor => cpu::minimum(launch),
+        Second::Right(number) | Second::Left(number) => cpu::minimum_scalar(launch, number),
+    },
+    derivatives: [
+        |s| {
+            let (own, other) = (s.tensor_a()?, s.b()?);
+            s.chosen(own, &own.lt(other)?, other)
+        },
+        |s| {
+            let (own, other) = (s.tensor_b()?, s.a()?);
+            s.chosen(own, &own.lt(other)?, other)
+        },
+    ],
+};
+
+pub(crate) static POW: Row = Row {
+    info: OpInfo {
+        cuda: false,
+        dtypes: DTypes::NUMBERS,
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info(
+            "pow",
+            &[
+                "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
+                "pow(Scalar self, Tensor exponent) -> Tensor",
+            ],
+            "Each element to a power",
+        )
+    },
+    reads: [BOTH, Reads { a: true, b: true, out: true }],
+    cpu: |launch, second, _| pow::pow(launch, second),
+    derivatives: [
+        |s| match s.b()? {
+            // The zeroth power is 1 even at 0, where the general rule would give 0 times infinity.
+            Other::Scalar(number) if number.to_f64() == 0.0 => s.grad.zeros_like(),
+            Other::Scalar(number) => {
+                let exponent = number.to_f64();
+                s.grad.mul(&s.tensor_a()?.pow(exponent - 1.0)?.mul(exponent)?)
+            }
+            Other::Tensor(exponent) => {
+                let slope = s.tensor_a()?.pow(&exponent.sub(1.0)?)?.mul(exponent)?;
+                Tensor::where_(&exponent.eq(0.0)?, 0.0, &s.grad.mul(&slope)?)
+            }
+        },
+        |s| {
+            let (exponent, out) = (s.tensor_b()?, s.out()?);
+            match s.a()? {
+                Other::Scalar(base) if base.to_f64() == 0.0 => {
+                    // 0 to a power is flat from 0 up.
+                    let slope = out.mul(f64::NEG_INFINITY)?;
+                    s.grad.mul(&Tensor::where_(&exponent.ge(0.0)?, 0.0, &slope)?)
+                }
+                Other::Scalar(base) => s.grad.mul(&out.mul(base.to_f64().ln())?),
+                Other::Tensor(base) => {
+                    let flat = base.eq(0.0)?.mul(&exponent.ge(0.0)?)?;
+                    s.grad.mul(&Tensor::where_(&flat, 0.0, &out.mul(&base.log()?)?)?)
+                }
+            }
+        },
+    ],
+};
+
+/// Integers have no powers below 0 that are whole: PyTorch refuses them as numbers, and so do we.
+pub(crate) fn check_power(dtype: DType, exponent: Scalar) -> Result<()> {
+    if dtype.is_float() || matches!(exponent, Scalar::Float(_)) || exponent.to_i64() >= 0 {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "integers to the negative power {exponent} are not whole; convert to a float dtype first, or write the \
+         exponent as a fraction"
+    ))
+    .in_operation(POW.info.name))
+}
+
+pub(crate) static OPS: &[&OpInfo] =
+    &[&ADD.info, &SUB.info, &MUL.info, &DIV.info, &MAXIMUM.info, &MINIMUM.info, &POW.info];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Result, Scalar};
 
 use super::elementwise;
-use crate::operation::{Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Inferred, Input, Needs, OpInfo, Operation, Out, Promotion};
 use plimsoll_kernels::cpu::compare as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -34,6 +34,10 @@ impl Operation for Compare {
         elementwise::infer(self.info().name, inputs, DType::Bool)
     }
 
+    fn number(&self) -> Option<Scalar> {
+        self.number
+    }
+
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         match self.number {
             Some(value) => cpu::compare_scalar(launch, self.comparison, value),
@@ -46,42 +50,50 @@ impl Operation for Compare {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "compare",
-        signature,
+        signatures,
         summary,
-        differentiable: false,
-        in_place: false,
-        out: false,
-        cuda: false,
-        dtypes: dtypes::ALL,
+        in_place: true,
+        out: Out::Cast,
+        elementwise: true,
+        inputs: &[Input::Operand],
+        promotion: Promotion::Common,
+        ..OpInfo::BARE
     }
 }
 
-static EQ: OpInfo =
-    info("eq", "eq(Tensor self, Tensor|Scalar other) -> Tensor", "Where both operands are equal");
+static EQ: OpInfo = info(
+    "eq",
+    &["eq(Tensor self, Tensor|Scalar other) -> Tensor"],
+    "Where both operands are equal",
+);
 static NE: OpInfo =
-    info("ne", "ne(Tensor self, Tensor|Scalar other) -> Tensor", "Where both operands differ");
+    info("ne", &["ne(Tensor self, Tensor|Scalar other) -> Tensor"], "Where both operands differ");
 static LT: OpInfo = info(
     "lt",
-    "lt(Tensor self, Tensor|Scalar other) -> Tensor",
+    &["lt(Tensor self, Tensor|Scalar other) -> Tensor"],
     "Where the first operand is smaller",
 );
 static LE: OpInfo = info(
     "le",
-    "le(Tensor self, Tensor|Scalar other) -> Tensor",
+    &["le(Tensor self, Tensor|Scalar other) -> Tensor"],
     "Where the first operand is smaller or equal",
 );
 static GT: OpInfo = info(
     "gt",
-    "gt(Tensor self, Tensor|Scalar other) -> Tensor",
+    &["gt(Tensor self, Tensor|Scalar other) -> Tensor"],
     "Where the first operand is larger",
 );
 static GE: OpInfo = info(
     "ge",
-    "ge(Tensor self, Tensor|Scalar other) -> Tensor",
+    &["ge(Tensor self, Tensor|Scalar other) -> Tensor"],
     "Where the first operand is larger or equal",
 );
 

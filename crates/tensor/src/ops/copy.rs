@@ -6,7 +6,7 @@ use plimsoll_core::{DType, Layout, Result, broadcast_shapes};
 
 use super::elementwise::{output_layout, sum_to};
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::copy as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -97,26 +97,34 @@ impl Operation for CopyInto {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "copy",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: true,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
     }
 }
 
 static CLONE: OpInfo =
-    info("clone", "clone(Tensor self) -> Tensor", "A copy of the elements in memory of its own");
-static COPY_: OpInfo = info(
-    "copy_",
-    "copy_(Tensor self, Tensor src) -> Tensor",
-    "Overwrites the elements with those of another tensor, broadcast and converted",
-);
+    info("clone", &["clone(Tensor self) -> Tensor"], "A copy of the elements in memory of its own");
+static COPY_: OpInfo = OpInfo {
+    elementwise: true,
+    ..info(
+        "copy_",
+        &["copy_(Tensor self, Tensor src) -> Tensor"],
+        "Overwrites the elements with those of another tensor, broadcast and converted",
+    )
+};
 
 pub(crate) static OPS: &[&OpInfo] = &[&CLONE, &COPY_, &crate::transfer::TO];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_core::{Result, Scalar};
 
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::fill as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -88,40 +88,50 @@ impl Operation for Fill {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "create",
-        signature,
+        signatures,
         summary,
         differentiable: false,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: true,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
     }
 }
 
 static FULL: OpInfo = info(
     "full",
-    "full(int[] size, Scalar fill_value, *, dtype=None, device=None) -> Tensor",
+    &["full(int[] size, Scalar fill_value, *, DType? dtype=None, Device? device=None) -> Tensor"],
     "A tensor of one value",
 );
 static ARANGE: OpInfo = OpInfo {
-    dtypes: dtypes::NUMBERS,
+    dtypes: DTypes::NUMBERS,
     ..info(
         "arange",
-        "arange(Scalar start, Scalar end, Scalar step=1, *, dtype=None, device=None) -> Tensor",
+        &[
+            "arange(Scalar start, Scalar end, Scalar step=1, *, DType? dtype=None, Device? device=None) -> Tensor",
+        ],
         "Numbers from start to before end",
     )
 };
-static EYE: OpInfo =
-    info("eye", "eye(int n, *, dtype=None, device=None) -> Tensor", "The identity matrix");
+static EYE: OpInfo = info(
+    "eye",
+    &["eye(int n, *, DType? dtype=None, Device? device=None) -> Tensor"],
+    "The identity matrix",
+);
 static FILL_: OpInfo = OpInfo {
     differentiable: true,
     ..info(
         "fill_",
-        "fill_(Tensor self, Scalar value) -> Tensor",
+        &["fill_(Tensor self, Scalar value) -> Tensor"],
         "Overwrites every element with one value",
     )
 };

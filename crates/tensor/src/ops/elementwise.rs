@@ -4,6 +4,8 @@ use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::api::options::DimList;
+use crate::api::reduce::SumOptions;
 use crate::operation::Inferred;
 use plimsoll_kernels::Meta;
 
@@ -115,6 +117,7 @@ pub(crate) fn sum_to(grad: &Tensor, shape: &[usize]) -> Result<Tensor> {
         .map(|dim| dim as i64)
         .collect();
     // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf without a copy.
-    let grad = if leading.is_empty() { grad.clone() } else { grad.sum_dim(&leading, false)? };
-    if stretched.is_empty() { Ok(grad) } else { grad.sum_dim(&stretched, true) }
+    let over = |dims: &[i64]| SumOptions::new().dim(DimList::from(dims));
+    let grad = if leading.is_empty() { grad.clone() } else { grad.sum_with(over(&leading))? };
+    if stretched.is_empty() { Ok(grad) } else { grad.sum_with(over(&stretched).keepdim(true)) }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
 
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Autocast, Backward, Grads, Inferred, Needs, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::join as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -85,18 +85,18 @@ impl Operation for Cat {
 static CAT: OpInfo = OpInfo {
     name: "cat",
     family: "join",
-    signature: "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    signatures: &["cat(Tensor[] tensors, int dim=0) -> Tensor"],
     summary: "Tensors one after another along a dimension",
     differentiable: true,
     in_place: false,
-    out: true,
-    cuda: false,
-    dtypes: dtypes::ALL,
+    out: Out::Cast,
+    autocast: Autocast::WIDEST,
+    ..OpInfo::BARE
 };
 /// Made of `unsqueeze` and `cat`.
 static STACK: OpInfo = OpInfo {
     name: "stack",
-    signature: "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    signatures: &["stack(Tensor[] tensors, int dim=0) -> Tensor"],
     summary: "Tensors of one shape side by side along a new dimension",
     ..CAT
 };

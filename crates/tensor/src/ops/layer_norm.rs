@@ -7,10 +7,13 @@ use smallvec::SmallVec;
 
 use super::nn::{check_float, info, sum_leading};
 use crate::Tensor;
+use crate::api::reduce::SumOptions;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::{Dest, apply};
-use crate::operation::{Backward, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves};
+use crate::operation::{
+    Autocast, Backward, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+};
 use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -174,7 +177,7 @@ impl LayerNorm {
         grads: &mut Grads,
     ) -> Result<()> {
         let dims: SmallVec<[i64; 5]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
-        let mean = |x: &Tensor| x.mean_dim(&dims, true);
+        let mean = |x: &Tensor| x.mean_with(SumOptions::from(&dims[..]).keepdim(true));
         let centered = x.sub(&mean(x)?)?;
         let rstd = mean(&centered.mul(&centered)?)?.add(self.eps)?.rsqrt()?;
         let normal = centered.mul(&rstd)?;
@@ -246,12 +249,15 @@ impl Operation for LayerNormBackward {
 
 pub(super) static LAYER_NORM: OpInfo = OpInfo {
     cuda: true,
+    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "layer_norm",
-        "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        &[
+            "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        ],
         "Mean 0 and variance 1 over the last dimensions, scaled and shifted",
     )
 };
 /// Internal: reached only through the derivative.
 static LAYER_NORM_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("layer_norm_backward", "", "") };
+    OpInfo { differentiable: false, ..info("layer_norm_backward", &[], "") };

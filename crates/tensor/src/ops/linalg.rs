@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use super::elementwise::sum_to;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+};
 use plimsoll_kernels::cpu::matmul as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -147,7 +149,7 @@ fn check_dtypes(a: DType, b: DType) -> Result<()> {
             format!("the operands are {a} and {b}; convert one with `to`, products do not promote"),
         ));
     }
-    if !MATMUL.dtypes.contains(&a) {
+    if !MATMUL.dtypes.contains(a) {
         return Err(Error::dtype(
             MATMUL.name,
             format!("there is no product of {a}; convert the operands with `to` first"),
@@ -159,13 +161,15 @@ fn check_dtypes(a: DType, b: DType) -> Result<()> {
 static MATMUL: OpInfo = OpInfo {
     name: "matmul",
     family: "linalg",
-    signature: "matmul(Tensor self, Tensor other) -> Tensor",
+    signatures: &["matmul(Tensor self, Tensor other) -> Tensor"],
     summary: "The matrix product; leading dimensions broadcast",
     differentiable: true,
     in_place: false,
-    out: true,
+    out: Out::Exact,
     cuda: true,
-    dtypes: dtypes::NUMBERS,
+    dtypes: DTypes::NUMBERS,
+    autocast: Autocast::LOWER,
+    ..OpInfo::BARE
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&MATMUL];

@@ -11,7 +11,6 @@ pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod nn;
-pub(crate) mod pow;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
@@ -31,7 +30,6 @@ pub static OPS: &[&[&OpInfo]] = &[
     join::OPS,
     linalg::OPS,
     nn::OPS,
-    pow::OPS,
     random::OPS,
     reduce::OPS,
     select::OPS,

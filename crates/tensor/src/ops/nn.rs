@@ -6,9 +6,12 @@ use plimsoll_core::{Error, Result};
 
 use super::elementwise;
 use crate::Tensor;
+use crate::api::reduce::SumOptions;
 use crate::autograd::is_grad_enabled;
 use crate::dispatch::apply_one;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+};
 use crate::random::Draws;
 use plimsoll_kernels::cpu::{random, softmax as cpu};
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -41,14 +44,14 @@ impl Operation for Softmax {
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, out) = (backward.grad()?, backward.output(0)?);
-        let dim = [self.dim as i64];
+        let along = SumOptions::from(self.dim as i64).keepdim(true);
         let result = if !is_grad_enabled() {
             apply_one(&SoftmaxBackward(*self), &[grad, out], Site::caller())?
         } else if self.log {
-            grad.sub(&out.exp()?.mul(&grad.sum_dim(&dim, true)?)?)?
+            grad.sub(&out.exp()?.mul(&grad.sum_with(along)?)?)?
         } else {
             let product = grad.mul(out)?;
-            product.sub(&out.mul(&product.sum_dim(&dim, true)?)?)?
+            product.sub(&out.mul(&product.sum_with(along)?)?)?
         };
         Ok(smallvec::smallvec![Some(result)])
     }
@@ -134,53 +137,56 @@ pub(super) fn check_float(info: &OpInfo, input: &Meta) -> Result<()> {
 /// Sums over the dimensions before the last `rank`.
 pub(super) fn sum_leading(x: &Tensor, rank: usize) -> Result<Tensor> {
     let lead: Vec<i64> = (0..(x.rank() - rank) as i64).collect();
-    if lead.is_empty() { Ok(x.clone()) } else { x.sum_dim(&lead, false) }
+    if lead.is_empty() { Ok(x.clone()) } else { x.sum_with(&lead[..]) }
 }
 
 pub(super) const fn info(
     name: &'static str,
-    signature: &'static str,
+    signatures: &'static [&'static str],
     summary: &'static str,
 ) -> OpInfo {
     OpInfo {
         name,
         family: "nn",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: false,
-        dtypes: dtypes::FLOATS,
+        dtypes: DTypes::FLOATS,
+        ..OpInfo::BARE
     }
 }
 
 static SOFTMAX: OpInfo = OpInfo {
-    out: true,
+    out: Out::Exact,
+    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "softmax",
-        "softmax(Tensor self, int dim) -> Tensor",
+        &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"],
         "exp(x) over its sum along a dimension",
     )
 };
 static LOG_SOFTMAX: OpInfo = OpInfo {
-    out: true,
+    out: Out::Exact,
+    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "log_softmax",
-        "log_softmax(Tensor self, int dim) -> Tensor",
+        &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"],
         "The logarithm of the softmax along a dimension",
     )
 };
 /// Internal: reached only through the derivatives.
 static SOFTMAX_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("softmax_backward", "", "") };
+    OpInfo { differentiable: false, ..info("softmax_backward", &[], "") };
 static LOG_SOFTMAX_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("log_softmax_backward", "", "") };
+    OpInfo { differentiable: false, ..info("log_softmax_backward", &[], "") };
 static DROPOUT: OpInfo = OpInfo {
     in_place: true,
     ..info(
         "dropout",
-        "dropout(Tensor self, float p=0.5, bool training=True) -> Tensor",
+        &["dropout(Tensor self, float p=0.5, bool training=True) -> Tensor"],
         "Zeros elements at random and scales the others up",
     )
 };

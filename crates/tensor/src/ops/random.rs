@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_core::Result;
 
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
 use crate::random::Draws;
 use plimsoll_kernels::cpu::random as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -107,35 +107,42 @@ impl Operation for Randomize {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "random",
-        signature,
+        signatures,
         summary,
         differentiable: false,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: false,
-        dtypes: dtypes::FLOATS,
+        dtypes: DTypes::FLOATS,
+        ..OpInfo::BARE
     }
 }
 
 static RAND: OpInfo = info(
     "rand",
-    "rand(int[] size, *, dtype=None, device=None) -> Tensor",
+    &["rand(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"],
     "Uniform random numbers from 0 to before 1",
 );
 static RANDN: OpInfo = info(
     "randn",
-    "randn(int[] size, *, dtype=None, device=None) -> Tensor",
+    &["randn(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"],
     "Normal random numbers of mean 0 and deviation 1",
 );
 static RANDINT: OpInfo = OpInfo {
-    dtypes: dtypes::NUMBERS,
+    dtypes: DTypes::NUMBERS,
     ..info(
         "randint",
-        "randint(int low, int high, int[] size, *, dtype=None, device=None) -> Tensor",
+        &[
+            "randint(int low, int high, int[] size, *, DType? dtype=None, Device? device=None) -> Tensor",
+        ],
         "Uniform random whole numbers from low to before high",
     )
 };
@@ -143,7 +150,7 @@ static UNIFORM_: OpInfo = OpInfo {
     differentiable: true,
     ..info(
         "uniform_",
-        "uniform_(Tensor self, float from=0, float to=1) -> Tensor",
+        &["uniform_(Tensor self, float from=0, float to=1) -> Tensor"],
         "Overwrites every element with a uniform random number",
     )
 };
@@ -151,7 +158,7 @@ static NORMAL_: OpInfo = OpInfo {
     differentiable: true,
     ..info(
         "normal_",
-        "normal_(Tensor self, float mean=0, float std=1) -> Tensor",
+        &["normal_(Tensor self, float mean=0, float std=1) -> Tensor"],
         "Overwrites every element with a normal random number",
     )
 };

@@ -6,8 +6,12 @@ use plimsoll_core::{DType, Dims, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::api::options::DimList;
+use crate::api::reduce::SumOptions;
 use crate::cuda::{self, CudaLaunch, Fold};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+};
 use plimsoll_kernels::cpu::reduce as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -116,7 +120,11 @@ impl Operation for Reduce {
                 let extreme = self.stretch(backward.output(0)?, input)?;
                 let mask = backward.input(0)?.eq(&extreme)?.to(input.dtype)?;
                 let dims: SmallVec<[i64; 6]> = self.dims.iter().map(|&dim| dim as i64).collect();
-                let count = if dims.is_empty() { mask.clone() } else { mask.sum_dim(&dims, true)? };
+                let count = if dims.is_empty() {
+                    mask.clone()
+                } else {
+                    mask.sum_with(SumOptions::new().dim(DimList::from(&dims[..])).keepdim(true))?
+                };
                 grad.mul(&mask)?.div(&count)?
             }
         };
@@ -166,74 +174,92 @@ impl Reduce {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "reduce",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: false,
-        out: true,
+        out: Out::Cast,
         cuda: true,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
     }
 }
 
-static SUM: OpInfo = info(
-    "sum",
-    "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    "The sum over some or all dimensions; integers add up in int64",
-);
+static SUM: OpInfo = OpInfo {
+    autocast: Autocast::FLOAT32_ON_CUDA,
+    ..info(
+        "sum",
+        &["sum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
+        "The sum over some or all dimensions; integers add up in int64",
+    )
+};
 static MEAN: OpInfo = OpInfo {
-    dtypes: dtypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     ..info(
         "mean",
-        "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        &["mean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
         "The mean over some or all dimensions",
     )
 };
 static AMAX: OpInfo = info(
     "amax",
-    "amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+    &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"],
     "The largest element over some or all dimensions; NaN wins",
 );
 static AMIN: OpInfo = info(
     "amin",
-    "amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+    &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"],
     "The smallest element over some or all dimensions; NaN wins",
 );
 static ARGMAX: OpInfo = OpInfo {
-    dtypes: dtypes::NUMBERS,
+    dtypes: DTypes::NUMBERS,
     differentiable: false,
+    out: Out::Exact,
     cuda: false,
     ..info(
         "argmax",
-        "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        &["argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"],
         "The index of the first largest element",
     )
 };
 static ARGMIN: OpInfo = OpInfo {
-    dtypes: dtypes::NUMBERS,
+    dtypes: DTypes::NUMBERS,
     differentiable: false,
+    out: Out::Exact,
     cuda: false,
     ..info(
         "argmin",
-        "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        &["argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"],
         "The index of the first smallest element",
     )
 };
 static ANY: OpInfo = OpInfo {
     differentiable: false,
-    out: false,
+    out: Out::Exact,
     cuda: false,
-    ..info("any", "any(Tensor self) -> Tensor", "Whether any element is not zero")
+    ..info(
+        "any",
+        &["any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"],
+        "Whether any element is not zero",
+    )
 };
 static ALL: OpInfo = OpInfo {
     differentiable: false,
-    out: false,
+    out: Out::Exact,
     cuda: false,
-    ..info("all", "all(Tensor self) -> Tensor", "Whether all elements are not zero")
+    ..info(
+        "all",
+        &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"],
+        "Whether all elements are not zero",
+    )
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN, &ARGMAX, &ARGMIN, &ANY, &ALL];

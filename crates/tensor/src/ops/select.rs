@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::Result;
 
 use super::elementwise::{self, sum_to};
 use crate::Tensor;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Backward, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion, Saves,
+};
 use plimsoll_kernels::cpu::select as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -20,15 +22,6 @@ impl Operation for Where {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        if inputs[0].dtype != DType::Bool {
-            return Err(Error::dtype(
-                WHERE.name,
-                format!(
-                    "the condition must be bool, not {}; compare it with 0 first",
-                    inputs[0].dtype
-                ),
-            ));
-        }
         elementwise::infer(WHERE.name, inputs, inputs[1].dtype)
     }
 
@@ -59,13 +52,14 @@ impl Operation for Where {
 static WHERE: OpInfo = OpInfo {
     name: "where",
     family: "select",
-    signature: "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    signatures: &["where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor"],
     summary: "Elements of one operand where the condition holds, of the other elsewhere",
     differentiable: true,
-    in_place: false,
-    out: false,
-    cuda: false,
-    dtypes: dtypes::ALL,
+    out: Out::Cast,
+    elementwise: true,
+    inputs: &[Input::Condition, Input::Operand],
+    promotion: Promotion::Common,
+    ..OpInfo::BARE
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&WHERE];

@@ -6,7 +6,7 @@ use plimsoll_core::{DType, Result};
 
 use super::elementwise::output_layout;
 use crate::Tensor;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves};
 use plimsoll_kernels::cpu::sort as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -56,13 +56,16 @@ impl Operation for Sort {
 static SORT: OpInfo = OpInfo {
     name: "sort",
     family: "sort",
-    signature: "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    signatures: &[
+        "sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> (Tensor values, Tensor indices)",
+    ],
     summary: "The elements in order along a dimension, and where each came from",
     differentiable: true,
     in_place: false,
-    out: true,
+    out: Out::Exact,
     cuda: false,
-    dtypes: dtypes::ALL,
+    dtypes: DTypes::ALL,
+    ..OpInfo::BARE
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&SORT];

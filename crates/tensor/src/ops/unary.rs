@@ -9,7 +9,10 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::apply_one;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion,
+    Saves,
+};
 use plimsoll_kernels::cpu::unary as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -94,52 +97,76 @@ impl Operation for Fused {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "unary",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: true,
-        out: true,
+        out: Out::Cast,
+        elementwise: true,
         cuda: true,
-        dtypes: dtypes::FLOATS,
+        dtypes: DTypes::FLOATS,
+        inputs: &[Input::Operand],
+        promotion: Promotion::Float,
+        ..OpInfo::BARE
     }
 }
 
 /// A derivative kernel: internal, reached only through its forward operation.
 const fn fused(name: &'static str) -> OpInfo {
-    OpInfo { differentiable: false, in_place: false, out: false, ..info(name, "", "") }
+    OpInfo {
+        differentiable: false,
+        in_place: false,
+        out: Out::None,
+        inputs: &[Input::Given],
+        promotion: Promotion::None,
+        ..info(name, &[], "")
+    }
 }
 
 pub(crate) static EXP: Row = Row {
-    info: info("exp", "exp(Tensor self) -> Tensor", "e to the power of each element"),
+    info: OpInfo {
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info("exp", &["exp(Tensor self) -> Tensor"], "e to the power of each element")
+    },
     saves: Saves::output(0),
     cpu: cpu::exp,
     derivative: |grad, out| grad.mul(out),
 };
 
 pub(crate) static LOG: Row = Row {
-    info: info("log", "log(Tensor self) -> Tensor", "The natural logarithm of each element"),
+    info: OpInfo {
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info("log", &["log(Tensor self) -> Tensor"], "The natural logarithm of each element")
+    },
     saves: Saves::input(0),
     cpu: cpu::log,
     derivative: |grad, x| grad.div(x),
 };
 
 pub(crate) static LOG1P: Row = Row {
-    info: info(
-        "log1p",
-        "log1p(Tensor self) -> Tensor",
-        "The natural logarithm of 1 plus each element, exact near 0",
-    ),
+    info: OpInfo {
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info(
+            "log1p",
+            &["log1p(Tensor self) -> Tensor"],
+            "The natural logarithm of 1 plus each element, exact near 0",
+        )
+    },
     saves: Saves::input(0),
     cpu: cpu::log1p,
     derivative: |grad, x| grad.div(&x.add(1.0)?),
 };
 
 pub(crate) static TANH: Row = Row {
-    info: info("tanh", "tanh(Tensor self) -> Tensor", "The hyperbolic tangent of each element"),
+    info: info("tanh", &["tanh(Tensor self) -> Tensor"], "The hyperbolic tangent of each element"),
     saves: Saves::output(0),
     cpu: cpu::tanh,
     derivative: |grad, out| {
@@ -152,7 +179,7 @@ pub(crate) static TANH: Row = Row {
 };
 
 pub(crate) static SIGMOID: Row = Row {
-    info: info("sigmoid", "sigmoid(Tensor self) -> Tensor", "1 / (1 + exp(-x)) of each element"),
+    info: info("sigmoid", &["sigmoid(Tensor self) -> Tensor"], "1 / (1 + exp(-x)) of each element"),
     saves: Saves::output(0),
     cpu: cpu::sigmoid,
     derivative: |grad, out| {
@@ -166,8 +193,9 @@ pub(crate) static SIGMOID: Row = Row {
 
 pub(crate) static RELU: Row = Row {
     info: OpInfo {
-        dtypes: dtypes::NUMBERS,
-        ..info("relu", "relu(Tensor self) -> Tensor", "Each element, or 0 where it is negative")
+        dtypes: DTypes::NUMBERS,
+        promotion: Promotion::Common,
+        ..info("relu", &["relu(Tensor self) -> Tensor"], "Each element, or 0 where it is negative")
     },
     saves: Saves::output(0),
     cpu: cpu::relu,
@@ -181,11 +209,14 @@ pub(crate) static RELU: Row = Row {
 };
 
 pub(crate) static GELU: Row = Row {
-    info: info(
-        "gelu",
-        "gelu(Tensor self) -> Tensor",
-        "x times the normal distribution's mass below x",
-    ),
+    info: OpInfo {
+        promotion: Promotion::Common,
+        ..info(
+            "gelu",
+            &["gelu(Tensor self, *, str approximate='none') -> Tensor"],
+            "x times the normal distribution's mass below x",
+        )
+    },
     saves: Saves::input(0),
     cpu: cpu::gelu,
     derivative: |grad, x| {
@@ -200,12 +231,9 @@ pub(crate) static GELU: Row = Row {
     },
 };
 
+/// [`GELU`] in the approximation by tanh.
 pub(crate) static GELU_TANH: Row = Row {
-    info: info(
-        "gelu_tanh",
-        "gelu_tanh(Tensor self) -> Tensor",
-        "gelu in the approximation by tanh, as `gelu(approximate=\"tanh\")`",
-    ),
+    info: OpInfo { promotion: Promotion::Common, ..info("gelu_tanh", &[], "") },
     saves: Saves::input(0),
     cpu: cpu::gelu_tanh,
     derivative: |grad, x| {
@@ -223,28 +251,34 @@ pub(crate) static GELU_TANH: Row = Row {
 };
 
 pub(crate) static ERF: Row = Row {
-    info: info("erf", "erf(Tensor self) -> Tensor", "The error function of each element"),
+    info: info("erf", &["erf(Tensor self) -> Tensor"], "The error function of each element"),
     saves: Saves::input(0),
     cpu: cpu::erf,
     derivative: |grad, x| grad.mul(&x.mul(x)?.neg()?.exp()?.mul(std::f64::consts::FRAC_2_SQRT_PI)?),
 };
 
 pub(crate) static SQRT: Row = Row {
-    info: info("sqrt", "sqrt(Tensor self) -> Tensor", "The square root of each element"),
+    info: info("sqrt", &["sqrt(Tensor self) -> Tensor"], "The square root of each element"),
     saves: Saves::output(0),
     cpu: cpu::sqrt,
     derivative: |grad, out| grad.div(&out.mul(2.0)?),
 };
 
 pub(crate) static RSQRT: Row = Row {
-    info: info("rsqrt", "rsqrt(Tensor self) -> Tensor", "1 over the square root of each element"),
+    info: OpInfo {
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info("rsqrt", &["rsqrt(Tensor self) -> Tensor"], "1 over the square root of each element")
+    },
     saves: Saves::output(0),
     cpu: cpu::rsqrt,
     derivative: |grad, out| grad.mul(&out.mul(out)?.mul(out)?.mul(-0.5)?),
 };
 
 pub(crate) static RECIPROCAL: Row = Row {
-    info: info("reciprocal", "reciprocal(Tensor self) -> Tensor", "1 over each element"),
+    info: OpInfo {
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..info("reciprocal", &["reciprocal(Tensor self) -> Tensor"], "1 over each element")
+    },
     saves: Saves::output(0),
     cpu: cpu::reciprocal,
     derivative: |grad, out| grad.mul(&out.mul(out)?.neg()?),
@@ -252,8 +286,9 @@ pub(crate) static RECIPROCAL: Row = Row {
 
 pub(crate) static NEG: Row = Row {
     info: OpInfo {
-        dtypes: dtypes::NUMBERS,
-        ..info("neg", "neg(Tensor self) -> Tensor", "Each element with its sign turned")
+        dtypes: DTypes::NUMBERS,
+        promotion: Promotion::Common,
+        ..info("neg", &["neg(Tensor self) -> Tensor"], "Each element with its sign turned")
     },
     saves: Saves::NOTHING,
     cpu: cpu::neg,
@@ -262,8 +297,9 @@ pub(crate) static NEG: Row = Row {
 
 pub(crate) static ABS: Row = Row {
     info: OpInfo {
-        dtypes: dtypes::NUMBERS,
-        ..info("abs", "abs(Tensor self) -> Tensor", "Each element without its sign")
+        dtypes: DTypes::NUMBERS,
+        promotion: Promotion::Common,
+        ..info("abs", &["abs(Tensor self) -> Tensor"], "Each element without its sign")
     },
     saves: Saves::input(0),
     cpu: cpu::abs,
@@ -272,8 +308,9 @@ pub(crate) static ABS: Row = Row {
 
 pub(crate) static SIGN: Row = Row {
     info: OpInfo {
-        dtypes: dtypes::ALL,
-        ..info("sign", "sign(Tensor self) -> Tensor", "-1, 0 or 1 by the sign of each element")
+        dtypes: DTypes::ALL,
+        promotion: Promotion::Common,
+        ..info("sign", &["sign(Tensor self) -> Tensor"], "-1, 0 or 1 by the sign of each element")
     },
     saves: Saves::NOTHING,
     cpu: cpu::sign,
@@ -300,7 +337,6 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &ERF.info,
     &EXP.info,
     &GELU.info,
-    &GELU_TANH.info,
     &LOG.info,
     &LOG1P.info,
     &NEG.info,

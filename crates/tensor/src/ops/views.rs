@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{Error, Layout, Result};
+use plimsoll_core::{DType, Error, Layout, Result, normalize_dims};
 use smallvec::SmallVec;
 
 use super::elementwise::sum_to;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::apply_one;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, dtypes};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::unview as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -39,7 +39,8 @@ pub(crate) enum View {
         index: i64,
     },
     Expand(Sizes),
-    Squeeze(i64),
+    /// Those of these dimensions that have size 1.
+    Squeeze(Sizes),
     Unsqueeze(i64),
     /// `storage_numel` is how many elements the storage holds, which a layout does not know.
     AsStrided {
@@ -60,7 +61,7 @@ impl View {
             View::Slice { dim, start, end, step } => input.slice(*dim, *start, *end, *step),
             View::Select { dim, index } => input.select(*dim, *index),
             View::Expand(sizes) => input.expand(sizes),
-            View::Squeeze(dim) => input.squeeze(*dim),
+            View::Squeeze(dims) => squeeze(input, dims),
             View::Unsqueeze(dim) => input.unsqueeze(*dim),
             View::AsStrided { sizes, strides, offset, storage_numel } => {
                 Layout::as_strided(sizes, strides, *offset, *storage_numel)
@@ -86,7 +87,8 @@ impl Operation for View {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        Ok(Inferred::View(self.layout(&inputs[0].layout)?))
+        let layout = self.layout(&inputs[0].layout)?;
+        Ok(Inferred::View(Meta { layout, dtype: inputs[0].dtype }))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
@@ -151,6 +153,43 @@ impl View {
     }
 }
 
+/// Without those of `dims` that have size 1.
+fn squeeze(input: &Layout, dims: &[i64]) -> Result<Layout> {
+    let mut dims = normalize_dims("squeeze", dims, input.rank())?;
+    // From the end, so that those before keep their numbers.
+    dims.sort_unstable_by(|a, b| b.cmp(a));
+    let mut layout = input.clone();
+    for dim in dims {
+        layout = layout.squeeze(dim as i64)?;
+    }
+    Ok(layout)
+}
+
+/// The same bytes read as another dtype: of the same size, or with the last dimension longer or shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ViewDtype(pub(crate) DType);
+
+impl Operation for ViewDtype {
+    fn info(&self) -> &'static OpInfo {
+        &VIEW_DTYPE
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let (from, to) = (inputs[0].dtype, self.0);
+        let layout = inputs[0].layout.with_element_size(from.size_bytes(), to.size_bytes());
+        let layout = layout.map_err(|error| error.in_operation(VIEW_DTYPE.name))?;
+        Ok(Inferred::View(Meta { layout, dtype: to }))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        Err(Error::unsupported(launch.operation, "a view has no kernel"))
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
 #[track_caller]
 fn unview(view: View, shape: &[usize], grad: &Tensor) -> Result<Tensor> {
     apply_one(&Unview { view, shape: shape.into() }, &[grad], Site::caller())
@@ -194,72 +233,79 @@ impl Operation for Unview {
     }
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "views",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: true,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
     }
 }
 
 static VIEW: OpInfo = info(
     "view",
-    "view(Tensor self, int[] size) -> Tensor",
+    &["view(Tensor self, int[] size) -> Tensor", "view(Tensor self, DType dtype) -> Tensor"],
     "The same elements under other sizes, without a copy",
 );
 static TRANSPOSE: OpInfo = info(
     "transpose",
-    "transpose(Tensor self, int dim0, int dim1) -> Tensor",
+    &["transpose(Tensor self, int dim0, int dim1) -> Tensor"],
     "Two dimensions swapped, without a copy",
 );
 static PERMUTE: OpInfo = info(
     "permute",
-    "permute(Tensor self, int[] dims) -> Tensor",
+    &["permute(Tensor self, int[] dims) -> Tensor"],
     "Dimensions in another order, without a copy",
 );
 static NARROW: OpInfo = info(
     "narrow",
-    "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+    &["narrow(Tensor self, int dim, int start, int length) -> Tensor"],
     "A range of one dimension, without a copy",
 );
 static SLICE: OpInfo = info(
     "slice",
-    "slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor",
+    &["slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor"],
     "Every step-th element of a range of one dimension, without a copy",
 );
 static SELECT: OpInfo = info(
     "select",
-    "select(Tensor self, int dim, int index) -> Tensor",
+    &["select(Tensor self, int dim, int index) -> Tensor"],
     "One index of a dimension, which goes away, without a copy",
 );
 static EXPAND: OpInfo = info(
     "expand",
-    "expand(Tensor self, int[] size) -> Tensor",
+    &["expand(Tensor self, int[] size) -> Tensor"],
     "Dimensions of size 1 stretched, without a copy",
 );
 static SQUEEZE: OpInfo = info(
     "squeeze",
-    "squeeze(Tensor self, int dim) -> Tensor",
-    "A dimension of size 1 removed, without a copy",
+    &["squeeze(Tensor self) -> Tensor", "squeeze(Tensor self, int[] dim) -> Tensor"],
+    "Dimensions of size 1 removed, without a copy",
 );
 static UNSQUEEZE: OpInfo = info(
     "unsqueeze",
-    "unsqueeze(Tensor self, int dim) -> Tensor",
+    &["unsqueeze(Tensor self, int dim) -> Tensor"],
     "A dimension of size 1 inserted, without a copy",
 );
 static AS_STRIDED: OpInfo = info(
     "as_strided",
-    "as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor",
+    &["as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor"],
     "Any sizes and strides over the storage, without a copy",
 );
+/// Internal: `view` with a dtype. It has no derivative, as in PyTorch.
+static VIEW_DTYPE: OpInfo = OpInfo { differentiable: false, ..info("view", &[], "") };
 /// Internal: reached only through the derivatives of views.
-static UNVIEW: OpInfo = OpInfo { cuda: false, ..info("unview", "", "") };
+static UNVIEW: OpInfo = OpInfo { cuda: false, ..info("unview", &[], "") };
 
 pub(crate) static OPS: &[&OpInfo] = &[
     &VIEW,

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use plimsoll_core::{DType, Result};
-use plimsoll_tensor::Tensor;
+use plimsoll_tensor::{AddOptions, DivOptions, RoundingMode, Tensor};
 
 use super::Case;
 use super::input::{any, distinct, mask, nonzero, positive, special};
@@ -112,6 +112,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(host_numbers());
     cases.extend(alpha());
     cases.extend(comparisons());
+    cases.extend(rounded());
     cases.extend(pow());
     cases.extend(where_());
     cases
@@ -266,19 +267,19 @@ fn alpha() -> Vec<Case> {
     let two = || [any(&[2, 3]), any(&[3])];
     vec![
         Case::new("add", "torch.add(a, b, alpha=3)", two())
-            .run(|t| t[0].add_alpha(&t[1], 3))
+            .run(|t| t[0].add_with(&t[1], AddOptions::new().alpha(3)))
             .oracle(|x| binary::add(&x[0], &x[1], 3.0))
             .dtypes(&NOT_BOOL)
             .taking_only_these()
             .gradient(&[0, 1])
             .tolerance(4.0, 9.0),
         Case::new("add", "torch.add(a, b, alpha=0.5)", two())
-            .run(|t| t[0].add_alpha(&t[1], 0.5))
+            .run(|t| t[0].add_with(&t[1], AddOptions::new().alpha(0.5)))
             .oracle(|x| binary::add(&x[0], &x[1], 0.5))
             .dtypes(&FLOATS)
             .tolerance(4.0, 3.0),
         Case::new("sub", "torch.sub(a, b, alpha=2)", two())
-            .run(|t| t[0].sub_alpha(&t[1], 2))
+            .run(|t| t[0].sub_with(&t[1], AddOptions::new().alpha(2)))
             .oracle(|x| binary::sub(&x[0], &x[1], 2.0))
             .dtypes(&NOT_BOOL)
             .gradient(&[0, 1])
@@ -288,7 +289,7 @@ fn alpha() -> Vec<Case> {
             "torch.add(a, b, alpha=3, out=c)",
             [any(&[2, 3]), any(&[3]), any(&[2, 3])],
         )
-        .writes(2, |t| t[0].add_alpha_out(&t[1], 3, &t[2]))
+        .writes(2, |t| t[0].add_with_out(&t[1], AddOptions::new().alpha(3), &t[2]))
         .oracle(|x| binary::add(&x[0], &x[1], 3.0))
         .dtypes(&NOT_BOOL)
         .taking_only_these()
@@ -299,7 +300,7 @@ fn alpha() -> Vec<Case> {
             "torch.sub(a, b, alpha=2, out=c)",
             [any(&[2, 3]), any(&[3]), any(&[2, 3])],
         )
-        .writes(2, |t| t[0].sub_alpha_out(&t[1], 2, &t[2]))
+        .writes(2, |t| t[0].sub_with_out(&t[1], AddOptions::new().alpha(2), &t[2]))
         .oracle(|x| binary::sub(&x[0], &x[1], 2.0))
         .dtypes(&NOT_BOOL)
         .tolerance(4.0, 6.0)
@@ -334,6 +335,7 @@ fn comparisons() -> Vec<Case> {
             ]
         })
         .collect();
+    rows.extend(written_comparisons());
     rows.push(
         Case::new("gt", "a > 1", [any(&[3, 4])])
             .run(|t| t[0].gt(1))
@@ -347,8 +349,97 @@ fn comparisons() -> Vec<Case> {
     rows
 }
 
+/// The in-place and `out=` forms: 0 and 1 in the dtype that is there.
+fn written_comparisons() -> Vec<Case> {
+    type Compare = (&'static str, Write, WriteOut, fn(&Array, &Array) -> Array);
+    let all: [Compare; 6] = [
+        (
+            "eq",
+            |a, b| a.eq_(b).map(drop),
+            |a, b, out| a.eq_out(b, out),
+            |a, b| binary::compare(a, b, |o| o == Ordering::Equal),
+        ),
+        ("ne", |a, b| a.ne_(b).map(drop), |a, b, out| a.ne_out(b, out), binary::ne),
+        (
+            "lt",
+            |a, b| a.lt_(b).map(drop),
+            |a, b, out| a.lt_out(b, out),
+            |a, b| binary::compare(a, b, |o| o == Ordering::Less),
+        ),
+        (
+            "le",
+            |a, b| a.le_(b).map(drop),
+            |a, b, out| a.le_out(b, out),
+            |a, b| binary::compare(a, b, |o| o != Ordering::Greater),
+        ),
+        (
+            "gt",
+            |a, b| a.gt_(b).map(drop),
+            |a, b, out| a.gt_out(b, out),
+            |a, b| binary::compare(a, b, |o| o == Ordering::Greater),
+        ),
+        (
+            "ge",
+            |a, b| a.ge_(b).map(drop),
+            |a, b, out| a.ge_out(b, out),
+            |a, b| binary::compare(a, b, |o| o != Ordering::Less),
+        ),
+    ];
+    let rows = all.into_iter().flat_map(|(op, in_place, out, oracle)| {
+        [
+            Case::new(op, format!("a.{op}_(b)"), [any(&[2, 3]), any(&[3])])
+                .writes(0, move |t| in_place(&t[0], &t[1]))
+                .oracle(move |x| oracle(&x[0], &x[1]).cast(x.dtype)),
+            Case::new(
+                op,
+                format!("torch.{op}(a, b, out=c)"),
+                [any(&[2, 3]), any(&[3]), mask(&[2, 3])],
+            )
+            .writes(2, move |t| out(&t[0], &t[1], &t[2]))
+            .oracle(move |x| oracle(&x[0], &x[1]))
+            .brief(),
+        ]
+    });
+    rows.collect()
+}
+
+/// Quotients rounded to whole numbers.
+fn rounded() -> Vec<Case> {
+    let mode = |mode| DivOptions::new().rounding_mode(mode);
+    let row = |word: &str, a, b| {
+        Case::new("div", format!("torch.div(a, b, rounding_mode='{word}')"), [a, b])
+            .dtypes(&NOT_BOOL)
+            .tolerance(4.0, 0.0)
+    };
+    vec![
+        row("trunc", any(&[2, 3]), nonzero(&[3]))
+            .run(move |t| t[0].div_with(&t[1], mode(RoundingMode::Trunc)))
+            .oracle(|x| binary::rounded(&x[0], &x[1], f64::trunc)),
+        row("floor", any(&[2, 3]), nonzero(&[3]))
+            .run(move |t| t[0].div_with(&t[1], mode(RoundingMode::Floor)))
+            .oracle(|x| binary::rounded(&x[0], &x[1], f64::floor)),
+        Case::new("div", "a.div_(2, rounding_mode='floor')", [any(&[2, 3])])
+            .writes(0, move |t| t[0].div_with_(2, mode(RoundingMode::Floor)).map(drop))
+            .oracle(|x| binary::rounded(&x[0], &Array::host(2i64), f64::floor))
+            .dtypes(&NOT_BOOL),
+    ]
+}
+
 fn pow() -> Vec<Case> {
     vec![
+        Case::new("pow", "torch.pow(a, b)", [positive(&[2, 3]), positive(&[3])])
+            .run(|t| t[0].pow(&t[1]))
+            .oracle(|x| binary::pow(&x[0], &x[1]))
+            .dtypes(&NOT_BOOL)
+            .tolerance(16.0, 0.0)
+            .gradient(&[0, 1]),
+        Case::new("pow", "torch.pow(2, a)", [positive(&[2, 3])])
+            .run(|t| t[0].rpow(2))
+            .oracle(|x| binary::pow(&Array::host(2i64), &x[0]))
+            .dtypes(&NOT_BOOL)
+            .taking_only_these()
+            .tolerance(16.0, 0.0)
+            .gradient(&[0]),
         Case::new("pow", "torch.pow(a, 2)", [any(&[2, 3, 4])])
             .run(|t| t[0].pow(2))
             .oracle(|x| binary::pow(&x[0], &Array::host(2i64)))
@@ -404,5 +495,18 @@ fn where_() -> Vec<Case> {
         Case::new("where", "torch.where(a, 0, b)", [mask(&[2, 3]), any(&[2, 3])])
             .run(|t| Tensor::where_(&t[0], 0, &t[1]))
             .oracle(|x| binary::where_(&x[0], &Array::host(0i64), &x[1])),
+        Case::new(
+            "where",
+            "torch.where(a, b, c, out=d)",
+            [mask(&[2, 3]), any(&[2, 3]), any(&[3]), any(&[2, 3])],
+        )
+        .writes(3, |t| Tensor::where_out(&t[0], &t[1], &t[2], &t[3]))
+        .oracle(|x| binary::where_(&x[0], &x[1], &x[2]))
+        .brief(),
+        // uint8 is PyTorch's bool of old.
+        Case::new("where", "torch.where(a, b, c)", [any(&[3]).of(DType::U8), any(&[3]), any(&[3])])
+            .run(|t| Tensor::where_(&t[0], &t[1], &t[2]))
+            .oracle(|x| binary::where_(&x[0], &x[1], &x[2]))
+            .plain(),
     ]
 }

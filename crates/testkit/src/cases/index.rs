@@ -1,7 +1,7 @@
 //! Reading and writing at indices, sorting, positions of what is not zero.
 
 use plimsoll_core::DType;
-use plimsoll_tensor::Tensor;
+use plimsoll_tensor::{SortOptions, Tensor};
 
 use super::Case;
 use super::input::{Input, any, below, distinct, mask, places, special};
@@ -27,6 +27,7 @@ fn gather() -> Vec<Case> {
     };
     vec![
         row(any(&[3, 4]), 0, below(3, &[2, 4])).gradient(&[0]),
+        row(any(&[3, 4]), 1, below(4, &[3, 2]).of(DType::I32)).brief(),
         row(any(&[3, 4]), 1, below(4, &[3, 6])).gradient(&[0]),
         row(any(&[2, 3, 4]), -2, below(3, &[2, 5, 3])).gradient(&[0]),
         row(any(&[3, 4]), 0, below(3, &[0, 4])).plain(),
@@ -166,7 +167,7 @@ fn sort() -> Vec<Case> {
             format!("torch.sort(a, dim={dim}, descending={down}, stable=True)"),
             [input],
         )
-        .run(move |t| t[0].sort(dim, descending))
+        .run(move |t| t[0].sort_with(SortOptions::new().dim(dim).descending(descending)))
         .oracle(move |x| index::sort(&x[0], dim, descending))
     };
     vec![
@@ -186,7 +187,9 @@ fn sort() -> Vec<Case> {
             "torch.sort(a, dim=1, stable=True, out=(b, c))",
             [distinct(&[3, 4]), any(&[3, 4]), any(&[3, 4]).of(DType::I64)],
         )
-        .writes_all(&[1, 2], |t| t[0].sort_out(1, false, &t[1], &t[2]))
+        .writes_all(&[1, 2], |t| {
+            t[0].sort_with_out(SortOptions::new().dim(1).descending(false), &t[1], &t[2])
+        })
         .oracle(|x| index::sort(&x[0], 1, false))
         .only(&[Contiguous, Transposed, Stepped]),
     ]

@@ -7,6 +7,7 @@ use super::input::{Input, any, positive, special};
 use super::random::{SEED, seeded};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{nn, random};
+use plimsoll_tensor::{LayerNormOptions, SoftmaxOptions};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
@@ -48,13 +49,13 @@ fn softmax() -> Vec<Case> {
         row(any(&[131, 5]), 0).brief(),
         log_row(any(&[5, 131]), 1).brief(),
         Case::new("softmax", "torch.softmax(a, 1, out=b)", [any(&[3, 4]), any(&[3, 4])])
-            .writes(1, |t| t[0].softmax_out(1, &t[1]))
+            .writes(1, |t| t[0].softmax_with_out(1, SoftmaxOptions::new(), &t[1]))
             .oracle(|x| nn::softmax(&x[0], 1))
             .dtypes(&FLOATS)
             .tolerance(8.0, 0.0)
             .only(&[Contiguous, Transposed, Stepped]),
         Case::new("log_softmax", "torch.log_softmax(a, 0, out=b)", [any(&[3, 4]), any(&[3, 4])])
-            .writes(1, |t| t[0].log_softmax_out(0, &t[1]))
+            .writes(1, |t| t[0].log_softmax_with_out(0, SoftmaxOptions::new(), &t[1]))
             .oracle(|x| nn::log_softmax(&x[0], 0))
             .dtypes(&FLOATS)
             .tolerance(8.0, 4.0)
@@ -76,7 +77,9 @@ fn layer_norm() -> Vec<Case> {
                 format!("torch.nn.functional.layer_norm(a, {inner:?}, b, c, 1e-5)"),
                 [any(shape), positive(inner), any(inner)],
             )
-            .run(move |t| t[0].layer_norm(&normalized, Some(&t[1]), Some(&t[2]), 1e-5))
+            .run(move |t| {
+                t[0].layer_norm_with(&normalized, LayerNormOptions::new().weight(&t[1]).bias(&t[2]))
+            })
             .oracle(move |x| nn::layer_norm(&x[0], count, Some(&x[1]), Some(&x[2]), 1e-5)),
         )
     };
@@ -89,17 +92,17 @@ fn layer_norm() -> Vec<Case> {
         whole(&[7, 131], &[131]).brief(),
         floats(
             Case::new("layer_norm", "torch.nn.functional.layer_norm(a, [4])", [any(&[2, 3, 4])])
-                .run(|t| t[0].layer_norm(&[4], None, None, 1e-5))
+                .run(|t| t[0].layer_norm(&[4]))
                 .oracle(|x| nn::layer_norm(&x[0], 1, None, None, 1e-5)),
         )
         .gradient(&[0]),
         floats(
             Case::new(
                 "layer_norm",
-                "torch.nn.functional.layer_norm(a, [4], b, eps=1e-3)",
+                "torch.nn.functional.layer_norm_with(a, LayerNormOptions::new().weight([4]).bias(b).eps(eps=1e-3))",
                 [any(&[3, 4]), any(&[4])],
             )
-            .run(|t| t[0].layer_norm(&[4], Some(&t[1]), None, 1e-3))
+            .run(|t| t[0].layer_norm_with(&[4], LayerNormOptions::new().weight(&t[1]).eps(1e-3)))
             .oracle(|x| nn::layer_norm(&x[0], 1, Some(&x[1]), None, 1e-3)),
         )
         .gradient(&[0, 1]),

@@ -1,12 +1,12 @@
 //! Reductions: all elements, some dimensions, kept or not, counted from either end.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_tensor::Tensor;
+use plimsoll_tensor::{ArgOptions, ReduceOptions, SumOptions, Tensor};
 
 use super::Case;
-use super::input::{Input, any, distinct, nonzero, special};
+use super::input::{Input, any, distinct, mask, nonzero, special};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
-use crate::oracle::{Array, reduce};
+use crate::oracle::{Array, binary, reduce};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 const NOT_BOOL: [DType; 7] =
@@ -43,6 +43,21 @@ fn over_dims(
         .oracle(move |x| oracle(&x[0], dims, keepdim))
 }
 
+/// Dimensions as sums and means take them; none named means all.
+fn summed(dims: &[i64], keepdim: bool) -> SumOptions {
+    SumOptions::from(dims).keepdim(keepdim)
+}
+
+/// Dimensions as other reductions take them.
+fn over(dims: &[i64], keepdim: bool) -> ReduceOptions {
+    ReduceOptions::from(dims).keepdim(keepdim)
+}
+
+/// A dimension as searches take it.
+fn along(dim: Option<i64>, keepdim: bool) -> ArgOptions {
+    ArgOptions::new().dim(dim).keepdim(keepdim)
+}
+
 fn sum() -> Vec<Case> {
     let whole = |input| {
         Case::new("sum", "a.sum()", [input])
@@ -51,9 +66,18 @@ fn sum() -> Vec<Case> {
             .tolerance(8.0, 8.0)
     };
     let over = |input, asked| {
-        over_dims("sum", input, asked, Tensor::sum_dim, reduce::sum).tolerance(8.0, 8.0)
+        over_dims("sum", input, asked, |x, d, k| x.sum_with(summed(d, k)), reduce::sum)
+            .tolerance(8.0, 8.0)
     };
     let mut rows = vec![
+        Case::new("sum", "a.sum(0, dtype=torch.float64)", [any(&[2, 3])])
+            .run(|t| t[0].sum_with(SumOptions::from(0).dtype(DType::F64)))
+            .oracle(|x| reduce::sum(&x[0].cast(DType::F64), &[0], false))
+            .brief(),
+        Case::new("sum", "a.sum(dtype=torch.int32)", [any(&[2, 3])])
+            .run(|t| t[0].sum_with(SumOptions::new().dtype(DType::I32)))
+            .oracle(|x| reduce::sum(&x[0].cast(DType::I32), &[], false).cast(DType::I32))
+            .plain(),
         whole(any(&[2, 3, 4])).gradient(&[0]),
         whole(special(&[17])).plain(),
         whole(any(&[0, 3])).plain(),
@@ -79,7 +103,7 @@ fn mean() -> Vec<Case> {
             .tolerance(8.0, 3.0)
     };
     let over = |input, asked| {
-        over_dims("mean", input, asked, Tensor::mean_dim, reduce::mean)
+        over_dims("mean", input, asked, |x, d, k| x.mean_with(summed(d, k)), reduce::mean)
             .dtypes(&FLOATS)
             .tolerance(8.0, 3.0)
     };
@@ -95,19 +119,21 @@ fn mean() -> Vec<Case> {
 }
 
 fn extremes() -> Vec<Case> {
-    let each: [(&'static str, OverDims, OracleOverDims); 2] =
-        [("amax", Tensor::amax, reduce::amax), ("amin", Tensor::amin, reduce::amin)];
+    let each: [(&'static str, OverDims, OracleOverDims); 2] = [
+        ("amax", |x, d, k| x.amax_with(over(d, k)), reduce::amax),
+        ("amin", |x, d, k| x.amin_with(over(d, k)), reduce::amin),
+    ];
     let mut rows = Vec::new();
     for (op, run, oracle) in each {
-        let over = |input, asked| over_dims(op, input, asked, run, oracle);
-        rows.extend(ASKED.map(|asked| over(distinct(&[2, 3, 4]), asked).gradient(&[0])));
+        let row = |input, asked| over_dims(op, input, asked, run, oracle);
+        rows.extend(ASKED.map(|asked| row(distinct(&[2, 3, 4]), asked).gradient(&[0])));
         rows.extend([
-            over(special(&[17, 2]), (&[0], false)).brief(),
-            over(special(&[2, 19]), (&[1], false)).brief(),
-            over(any(&[0, 3]), (&[1], false)).plain(),
-            over(any(&[]), (&[], false)).only(&[Contiguous, Offset]),
-            over(any(&[37, 67]), (&[0], false)).brief(),
-            over(any(&[37, 67]), (&[1], false)).brief(),
+            row(special(&[17, 2]), (&[0], false)).brief(),
+            row(special(&[2, 19]), (&[1], false)).brief(),
+            row(any(&[0, 3]), (&[1], false)).plain(),
+            row(any(&[]), (&[], false)).only(&[Contiguous, Offset]),
+            row(any(&[37, 67]), (&[0], false)).brief(),
+            row(any(&[37, 67]), (&[1], false)).brief(),
         ]);
     }
     rows
@@ -116,8 +142,10 @@ fn extremes() -> Vec<Case> {
 fn positions() -> Vec<Case> {
     type Position = fn(&Tensor, Option<i64>, bool) -> Result<Tensor>;
     type OraclePosition = fn(&Array, Option<i64>, bool) -> Array;
-    let each: [(&'static str, Position, OraclePosition); 2] =
-        [("argmax", Tensor::argmax, reduce::argmax), ("argmin", Tensor::argmin, reduce::argmin)];
+    let each: [(&'static str, Position, OraclePosition); 2] = [
+        ("argmax", |x, d, k| x.argmax_with(along(d, k)), reduce::argmax),
+        ("argmin", |x, d, k| x.argmin_with(along(d, k)), reduce::argmin),
+    ];
     let mut rows = Vec::new();
     for (op, run, oracle) in each {
         let row = |input, dim: Option<i64>, keepdim: bool| {
@@ -163,6 +191,48 @@ fn truth() -> Vec<Case> {
             row(any(&[])).only(&[Contiguous, Offset]),
         ]);
     }
+    rows.extend(truth_over_dims());
+    rows
+}
+
+/// Over some dimensions: the extreme of whether elements are not zero.
+fn truth_over_dims() -> Vec<Case> {
+    type Into = fn(&Tensor, &[i64], bool, &Tensor) -> Result<()>;
+    let each: [(&'static str, OverDims, Into, OracleOverDims); 2] = [
+        (
+            "any",
+            |x, d, k| x.any_with(over(d, k)),
+            |x, d, k, out| x.any_with_out(over(d, k), out),
+            reduce::amax,
+        ),
+        (
+            "all",
+            |x, d, k| x.all_with(over(d, k)),
+            |x, d, k, out| x.all_with_out(over(d, k), out),
+            reduce::amin,
+        ),
+    ];
+    let truth = |x: &Array| binary::ne(x, &Array::host(0i64));
+    let mut rows = Vec::new();
+    for (op, run, into, oracle) in each {
+        for (dims, keepdim) in [(&[1i64][..], false), (&[0, 2], true)] {
+            let keep = if keepdim { "True" } else { "False" };
+            rows.push(
+                Case::new(op, format!("a.{op}({dims:?}, keepdim={keep})"), [any(&[2, 3, 4])])
+                    .run(move |t| run(&t[0], dims, keepdim))
+                    .oracle(move |x| {
+                        let found = oracle(&truth(&x[0]), dims, keepdim);
+                        if x.dtype == DType::U8 { found.cast(DType::U8) } else { found }
+                    }),
+            );
+        }
+        rows.push(
+            Case::new(op, format!("torch.{op}(a, 1, out=b)"), [any(&[2, 3]), mask(&[2])])
+                .writes(1, move |t| into(&t[0], &[1], false, &t[1]))
+                .oracle(move |x| oracle(&truth(&x[0]), &[1], false))
+                .brief(),
+        );
+    }
     rows
 }
 
@@ -172,10 +242,10 @@ fn into_given() -> Vec<Case> {
     // A sum of smaller integers is int64 here; PyTorch lets `out` choose.
     const SAME: [DType; 5] = [DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
     let each: [(&'static str, &'static [DType], Into, OracleOverDims); 4] = [
-        ("sum", &SAME, Tensor::sum_out, reduce::sum),
-        ("mean", &FLOATS, Tensor::mean_out, reduce::mean),
-        ("amax", &DType::ALL, Tensor::amax_out, reduce::amax),
-        ("amin", &DType::ALL, Tensor::amin_out, reduce::amin),
+        ("sum", &SAME, |x, d, k, out| x.sum_with_out(summed(d, k), out), reduce::sum),
+        ("mean", &FLOATS, |x, d, k, out| x.mean_with_out(summed(d, k), out), reduce::mean),
+        ("amax", &DType::ALL, |x, d, k, out| x.amax_with_out(over(d, k), out), reduce::amax),
+        ("amin", &DType::ALL, |x, d, k, out| x.amin_with_out(over(d, k), out), reduce::amin),
     ];
     let mut rows = Vec::new();
     for (op, dtypes, run, oracle) in each {
@@ -189,8 +259,8 @@ fn into_given() -> Vec<Case> {
     type IntoPosition = fn(&Tensor, Option<i64>, bool, &Tensor) -> Result<()>;
     type OraclePosition = fn(&Array, Option<i64>, bool) -> Array;
     let each: [(&'static str, IntoPosition, OraclePosition); 2] = [
-        ("argmax", Tensor::argmax_out, reduce::argmax),
-        ("argmin", Tensor::argmin_out, reduce::argmin),
+        ("argmax", |x, d, k, out| x.argmax_with_out(along(d, k), out), reduce::argmax),
+        ("argmin", |x, d, k, out| x.argmin_with_out(along(d, k), out), reduce::argmin),
     ];
     for (op, run, oracle) in each {
         let call = format!("torch.{op}(a, 1, keepdim=True, out=b)");

@@ -52,6 +52,12 @@ pub fn div(a: &Array, b: &Array) -> Array {
     zip(a, b, dtype, dtype, |x, y| x.to_f64() / y.to_f64())
 }
 
+/// A quotient made whole by `round`; integers stay integers.
+pub fn rounded(a: &Array, b: &Array, round: fn(f64) -> f64) -> Array {
+    let whole = |x: i64, y: i64| round(x as f64 / y as f64) as i64;
+    arithmetic(a, b, whole, |x, y| round(x / y))
+}
+
 /// The larger; NaN wins.
 pub fn maximum(a: &Array, b: &Array) -> Array {
     arithmetic(a, b, i64::max, |x, y| if x.is_nan() || x > y { x } else { y })

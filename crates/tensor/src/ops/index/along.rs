@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{Error, Result};
 
 use super::info;
 use crate::Tensor;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves};
+use crate::operation::{
+    Autocast, Backward, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Saves,
+};
 use plimsoll_kernels::cpu::index as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -102,14 +104,8 @@ impl Operation for ScatterAdd {
     }
 }
 
-/// An index must be int64, have the rank of what it indexes, and not be larger in the dimensions other than `dim`.
+/// An index must have the rank of what it indexes, and not be larger in the dimensions other than `dim`.
 fn check_index(op: &'static str, x: &Meta, index: &Meta, dim: usize) -> Result<()> {
-    if index.dtype != DType::I64 {
-        return Err(Error::dtype(
-            op,
-            format!("the index must be int64, not {}; convert it with `long`", index.dtype),
-        ));
-    }
     let (own, other) = (x.shape(), index.shape());
     let fits = own.len() == other.len() && (0..own.len()).all(|d| d == dim || other[d] <= own[d]);
     if !fits {
@@ -125,18 +121,21 @@ fn check_index(op: &'static str, x: &Meta, index: &Meta, dim: usize) -> Result<(
 }
 
 pub(super) static GATHER: OpInfo = OpInfo {
-    out: true,
+    out: Out::Exact,
+    inputs: &[Input::Given, Input::Index],
     ..info(
         "gather",
-        "gather(Tensor self, int dim, Tensor index) -> Tensor",
+        &["gather(Tensor self, int dim, Tensor index) -> Tensor"],
         "Elements at an index along a dimension, one for each element of the index",
     )
 };
 pub(super) static SCATTER_ADD: OpInfo = OpInfo {
     in_place: true,
+    inputs: &[Input::Given, Input::Index, Input::Given],
+    autocast: Autocast::WIDEST_ON_CUDA,
     ..info(
         "scatter_add",
-        "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+        &["scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"],
         "A copy with elements of another tensor added at an index along a dimension",
     )
 };

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 use super::elementwise::{output_layout, sum_to};
 use crate::Tensor;
 use crate::dispatch::apply_one;
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation, Saves, dtypes};
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Saves,
+};
 use plimsoll_kernels::cpu::index as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -175,37 +177,49 @@ fn indexed_shape(
     Ok(result)
 }
 
-const fn info(name: &'static str, signature: &'static str, summary: &'static str) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    summary: &'static str,
+) -> OpInfo {
     OpInfo {
         name,
         family: "index",
-        signature,
+        signatures,
         summary,
         differentiable: true,
         in_place: false,
-        out: false,
+        out: Out::None,
         cuda: false,
-        dtypes: dtypes::ALL,
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
     }
 }
 
-static INDEX: OpInfo = info(
-    "index",
-    "index(Tensor self, Tensor?[] indices) -> Tensor",
-    "Elements at the positions that index tensors or a mask name",
-);
+static INDEX: OpInfo = OpInfo {
+    inputs: &[Input::Given, Input::Index],
+    ..info(
+        "index",
+        &["index(Tensor self, Tensor?[] indices) -> Tensor"],
+        "Elements at the positions that index tensors or a mask name",
+    )
+};
 static INDEX_PUT: OpInfo = OpInfo {
     in_place: true,
+    inputs: &[Input::Given, Input::Operand, Input::Index],
+    autocast: Autocast::WIDEST_ON_CUDA,
     ..info(
         "index_put",
-        "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        &[
+            "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+        ],
         "A copy with values written, or added, at the positions that index tensors or a mask name",
     )
 };
 /// Made of `nonzero` and `index`.
 static MASKED_SELECT: OpInfo = info(
     "masked_select",
-    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    &["masked_select(Tensor self, Tensor mask) -> Tensor"],
     "The elements where a mask holds, in row-major order",
 );
 

@@ -44,7 +44,7 @@ pub(super) static NONZERO: OpInfo = OpInfo {
     differentiable: false,
     ..info(
         "nonzero",
-        "nonzero(Tensor self) -> Tensor",
+        &["nonzero(Tensor self) -> Tensor"],
         "The positions of the elements that are not zero, one row each",
     )
 };

@@ -1,10 +1,36 @@
-//! Which dtype mixed operands compute in. PyTorch's order of importance: tensors with dimensions, then zero-dimensional tensors,
+//! Operands that may be host numbers, and which dtype mixed ones compute in. PyTorch's order of importance: tensors with dimensions, then zero-dimensional tensors,
 //! then host numbers; a lower one matters only if its class (bool, integer, float) is higher.
 
-use plimsoll_core::{DType, DTypeClass, promote_dtypes, promote_with_scalar};
+use plimsoll_core::{DType, DTypeClass, Scalar, promote_dtypes, promote_with_scalar};
 
-use super::options::Other;
 use crate::Tensor;
+
+/// The second operand of an operation: a tensor or a host number.
+#[derive(Clone, Copy, Debug)]
+pub enum Other<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A host number; it promotes by its class only.
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Tensor> for Other<'a> {
+    fn from(tensor: &'a Tensor) -> Other<'a> {
+        Other::Tensor(tensor)
+    }
+}
+
+macro_rules! other_from {
+    ($($type:ty),*) => {$(
+        impl From<$type> for Other<'_> {
+            fn from(value: $type) -> Self {
+                Other::Scalar(value.into())
+            }
+        }
+    )*};
+}
+
+other_from!(Scalar, f64, f32, i64, i32, bool);
 
 /// The dtype that an operation on these operands computes in.
 ///

@@ -1,0 +1,393 @@
+//! Matching Python's arguments against one of PyTorch's signatures: positional and by keyword, PyTorch's and NumPy's
+//! names, defaults, lists that may be given one by one. What does not fit is a reason in words, so that the next
+//! signature can be tried and all reasons told.
+
+use plimsoll_core::{DType, Device, Error, Result, Scalar};
+use plimsoll_tensor::signature::{Kind, Parameter, Signature};
+use plimsoll_tensor::{Other, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arguments::Number;
+use crate::device::DeviceArg;
+use crate::dtype::DTypeArg;
+use crate::tensor::PyTensor;
+
+/// The arguments of one call, in the order of the signature.
+#[derive(Debug)]
+pub(crate) struct Arguments(SmallVec<[Value; 4]>);
+
+/// One argument as Rust takes it.
+#[derive(Clone, Debug)]
+enum Value {
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Option<Tensor>>),
+    Number(Scalar),
+    Ints(SmallVec<[i64; 6]>),
+    Bool(bool),
+    Text(String),
+    DType(DType),
+    Device(Device),
+}
+
+/// The tensors to write into, and what the caller gave them as.
+pub(crate) struct Targets<'py> {
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) object: Bound<'py, PyAny>,
+}
+
+/// Reads the arguments; the generator asks for each in the kind that the signature says.
+impl Arguments {
+    fn wrong(&self, index: usize) -> Error {
+        Error::invalid_argument(format!("argument {index} is of another kind than its signature"))
+    }
+
+    pub(crate) fn tensor(&self, index: usize) -> Result<&Tensor> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Ok(tensor),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_tensor(&self, index: usize) -> Option<&Tensor> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn other(&self, index: usize) -> Result<Other<'_>> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Ok(Other::Tensor(tensor)),
+            Value::Number(number) => Ok(Other::Scalar(*number)),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn tensors(&self, index: usize) -> Result<Vec<&Tensor>> {
+        match &self.0[index] {
+            Value::Tensors(tensors) => Ok(tensors.iter().flatten().collect()),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_tensors(&self, index: usize) -> Result<Vec<Option<&Tensor>>> {
+        match &self.0[index] {
+            Value::Tensors(tensors) => Ok(tensors.iter().map(Option::as_ref).collect()),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn number(&self, index: usize) -> Result<Scalar> {
+        match &self.0[index] {
+            Value::Number(number) => Ok(*number),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    #[expect(dead_code, reason = "no signature has one yet")]
+    pub(crate) fn optional_number(&self, index: usize) -> Option<Scalar> {
+        self.number(index).ok()
+    }
+
+    #[expect(dead_code, reason = "no signature has one yet")]
+    pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
+        match self.0[index] {
+            Value::Device(device) => Some(device),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn int(&self, index: usize) -> Result<i64> {
+        Ok(self.number(index)?.to_i64())
+    }
+
+    pub(crate) fn optional_int(&self, index: usize) -> Option<i64> {
+        self.number(index).ok().map(Scalar::to_i64)
+    }
+
+    pub(crate) fn float(&self, index: usize) -> Result<f64> {
+        Ok(self.number(index)?.to_f64())
+    }
+
+    pub(crate) fn ints(&self, index: usize) -> Result<&[i64]> {
+        match &self.0[index] {
+            Value::Ints(ints) => Ok(ints),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_ints(&self, index: usize) -> Option<&[i64]> {
+        self.ints(index).ok()
+    }
+
+    pub(crate) fn bool(&self, index: usize) -> Result<bool> {
+        match self.0[index] {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn dtype(&self, index: usize) -> Result<DType> {
+        self.optional_dtype(index).ok_or_else(|| self.wrong(index))
+    }
+
+    pub(crate) fn optional_dtype(&self, index: usize) -> Option<DType> {
+        match self.0[index] {
+            Value::DType(dtype) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// A word that stands for one of a few choices.
+    pub(crate) fn word<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
+        self.optional_word(index)?.ok_or_else(|| self.wrong(index))
+    }
+
+    pub(crate) fn optional_word<T: std::str::FromStr<Err = Error>>(
+        &self,
+        index: usize,
+    ) -> Result<Option<T>> {
+        match &self.0[index] {
+            Value::Text(word) => word.parse().map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Other names of parameters, as NumPy has them; PyTorch takes them too.
+const ALIASES: &[(&str, &str)] =
+    &[("axis", "dim"), ("keepdims", "keepdim"), ("x", "input"), ("x1", "input"), ("x2", "other")];
+
+/// Matches the arguments of a call; the error is why they do not fit.
+pub(crate) fn bind<'py>(
+    signature: &Signature,
+    slf: Option<&Bound<'py, PyTensor>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    takes_out: bool,
+) -> std::result::Result<(Arguments, Option<Targets<'py>>), String> {
+    let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+    let mut parameters = signature.parameters.as_slice();
+    if let Some(slf) = slf {
+        let Some((_, rest)) = parameters.split_first().filter(|_| signature.is_method()) else {
+            return Err("it is not a method".to_string());
+        };
+        values.push(Value::Tensor(slf.get().inner.clone()));
+        parameters = rest;
+    }
+    let named = Named::new(kwargs, parameters, takes_out)?;
+    let positional: Vec<&Parameter> = parameters.iter().filter(|p| !p.keyword_only).collect();
+    let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    // `x.view(2, 3)`: sizes one by one, where they are all that is positional.
+    if let [only] = positional.as_slice()
+        && matches!(only.kind, Kind::Ints | Kind::OptionalInts)
+        && (given.len() > 1 || (given.len() == 1 && is_int(&given[0])))
+    {
+        let list = PyTuple::new(args.py(), &given).map_err(|error| error.to_string())?;
+        given = vec![list.into_any()];
+    }
+    if given.len() > positional.len() {
+        return Err(format!(
+            "it takes {} positional arguments, and {} were given",
+            positional.len(),
+            given.len()
+        ));
+    }
+    let mut given = given.into_iter();
+    for parameter in parameters {
+        let by_place = if parameter.keyword_only { None } else { given.next() };
+        let by_name = named.get(parameter)?;
+        let object = match (by_place, by_name) {
+            (Some(_), Some(_)) => {
+                return Err(format!("argument '{}' was given twice", parameter.name));
+            }
+            (Some(object), None) | (None, Some(object)) => Some(object),
+            (None, None) => None,
+        };
+        values.push(match (object, &parameter.default) {
+            (Some(object), _) => convert(parameter, &object)?,
+            (None, Some(default)) => default_value(parameter.kind, default),
+            (None, None) => return Err(format!("argument '{}' is missing", parameter.name)),
+        });
+    }
+    Ok((Arguments(values), named.out))
+}
+
+/// Arguments by keyword.
+struct Named<'a, 'py> {
+    given: Option<&'a Bound<'py, PyDict>>,
+    out: Option<Targets<'py>>,
+}
+
+impl<'a, 'py> Named<'a, 'py> {
+    fn new(
+        given: Option<&'a Bound<'py, PyDict>>,
+        parameters: &[Parameter],
+        takes_out: bool,
+    ) -> std::result::Result<Named<'a, 'py>, String> {
+        let mut out = None;
+        for (key, value) in given.iter().flat_map(|given| given.iter()) {
+            let key: String = key.extract().map_err(|_| "a keyword is not a word".to_string())?;
+            if key == "out" && takes_out {
+                if !value.is_none() {
+                    out = Some(targets(value)?);
+                }
+                continue;
+            }
+            if !parameters.iter().any(|parameter| names(parameter).any(|name| name == key)) {
+                return Err(format!("there is no argument '{key}'"));
+            }
+        }
+        Ok(Named { given, out })
+    }
+
+    fn get(&self, parameter: &Parameter) -> std::result::Result<Option<Bound<'py, PyAny>>, String> {
+        let Some(given) = self.given else { return Ok(None) };
+        for name in names(parameter) {
+            if let Some(value) = given.get_item(name).map_err(|error| error.to_string())? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The names that a parameter answers to.
+fn names(parameter: &Parameter) -> impl Iterator<Item = &str> {
+    let name = if parameter.name == "self" { "input" } else { parameter.name.as_str() };
+    let aliases = ALIASES.iter().filter(move |(_, own)| *own == name).map(|(alias, _)| *alias);
+    std::iter::once(name).chain(aliases)
+}
+
+fn targets(value: Bound<'_, PyAny>) -> std::result::Result<Targets<'_>, String> {
+    if let Ok(tensor) = value.cast::<PyTensor>() {
+        return Ok(Targets { tensors: vec![tensor.get().inner.clone()], object: value });
+    }
+    let several: Option<Vec<Tensor>> = value.try_iter().ok().and_then(|items| {
+        items.map(|item| Some(item.ok()?.cast::<PyTensor>().ok()?.get().inner.clone())).collect()
+    });
+    match several {
+        Some(tensors) => Ok(Targets { tensors, object: value }),
+        None => Err(format!("argument 'out' must be Tensor, not {}", type_name(&value))),
+    }
+}
+
+fn is_int(object: &Bound<'_, PyAny>) -> bool {
+    !object.is_instance_of::<PyBool>()
+        && !object.is_instance_of::<PyFloat>()
+        && object.extract::<i64>().is_ok()
+}
+
+fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "?".to_string(), |name| name.to_string())
+}
+
+/// One argument, if it is of its parameter's kind.
+fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Result<Value, String> {
+    let wrong = || {
+        let Parameter { name, kind, .. } = parameter;
+        format!("argument '{name}' must be {}, not {}", kind.text(), type_name(object))
+    };
+    let tensor = |object: &Bound<'_, PyAny>| {
+        object.cast::<PyTensor>().ok().map(|tensor| tensor.get().inner.clone())
+    };
+    let optional = matches!(
+        parameter.kind,
+        Kind::OptionalTensor
+            | Kind::OptionalNumber
+            | Kind::OptionalInt
+            | Kind::OptionalInts
+            | Kind::OptionalFloat
+            | Kind::OptionalText
+            | Kind::OptionalDType
+            | Kind::OptionalDevice
+    );
+    if optional && object.is_none() {
+        return Ok(Value::None);
+    }
+    let value = match parameter.kind {
+        Kind::Tensor | Kind::OptionalTensor => tensor(object).map(Value::Tensor),
+        Kind::TensorOrNumber => {
+            tensor(object).map(Value::Tensor).or_else(|| number(object).map(Value::Number))
+        }
+        Kind::Tensors | Kind::OptionalTensors => {
+            let gaps = parameter.kind == Kind::OptionalTensors;
+            let one = |item: PyResult<Bound<'_, PyAny>>| {
+                let item = item.ok()?;
+                if gaps && item.is_none() { Some(None) } else { tensor(&item).map(Some) }
+            };
+            let list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+            let items = object.try_iter().ok().filter(|_| list);
+            items.and_then(|items| items.map(one).collect::<Option<Vec<_>>>()).map(Value::Tensors)
+        }
+        Kind::Number | Kind::OptionalNumber => number(object).map(Value::Number),
+        Kind::Int | Kind::OptionalInt => whole(object).map(|int| Value::Number(Scalar::Int(int))),
+        Kind::Ints | Kind::OptionalInts => ints(object).map(Value::Ints),
+        Kind::Float | Kind::OptionalFloat => number(object).map(Value::Number),
+        Kind::Bool => object.cast::<PyBool>().ok().map(|value| Value::Bool(value.is_true())),
+        Kind::Text | Kind::OptionalText => {
+            object.cast::<PyString>().ok().map(|word| Value::Text(word.to_string()))
+        }
+        Kind::DType | Kind::OptionalDType => {
+            object.extract::<DTypeArg>().ok().map(|dtype| Value::DType(dtype.0))
+        }
+        Kind::OptionalDevice => {
+            object.extract::<DeviceArg>().ok().map(|device| Value::Device(device.0))
+        }
+    };
+    value.ok_or_else(wrong)
+}
+
+/// A host number; a zero-dimensional tensor outside the graph counts as one.
+fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let tensor = &tensor.get().inner;
+        let plain = tensor.rank() == 0 && !tensor.requires_grad();
+        return plain.then(|| tensor.to_scalar().ok()).flatten();
+    }
+    // Only what Python itself can use as a number: a string of digits is none.
+    if object.is_instance_of::<PyString>() {
+        return None;
+    }
+    object.extract::<Number>().ok().map(Number::scalar)
+}
+
+/// A whole number; bools and fractions are none.
+fn whole(object: &Bound<'_, PyAny>) -> Option<i64> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let tensor = &tensor.get().inner;
+        let counts = tensor.rank() == 0 && !tensor.dtype().is_float();
+        return counts.then(|| tensor.to_scalar().ok()).flatten().map(Scalar::to_i64);
+    }
+    if is_int(object) { object.extract::<i64>().ok() } else { None }
+}
+
+fn ints(object: &Bound<'_, PyAny>) -> Option<SmallVec<[i64; 6]>> {
+    if let Some(one) = whole(object) {
+        return Some(smallvec::smallvec![one]);
+    }
+    let list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    let items = object.try_iter().ok().filter(|_| list)?;
+    items.map(|item| whole(&item.ok()?)).collect()
+}
+
+/// A default as the signature writes it.
+fn default_value(kind: Kind, text: &str) -> Value {
+    match (kind, text) {
+        (_, "None") => Value::None,
+        (_, "True") => Value::Bool(true),
+        (_, "False") => Value::Bool(false),
+        (Kind::Ints | Kind::OptionalInts, list) => {
+            let items = list.trim_matches(['[', ']']).split(',').map(str::trim);
+            Value::Ints(items.filter_map(|item| item.parse().ok()).collect())
+        }
+        (Kind::Text | Kind::OptionalText, word) => Value::Text(word.trim_matches('\'').to_string()),
+        (_, number) => match number.parse::<i64>() {
+            Ok(int) => Value::Number(Scalar::Int(int)),
+            Err(_) => Value::Number(Scalar::Float(number.parse().unwrap_or(f64::NAN))),
+        },
+    }
+}

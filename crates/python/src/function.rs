@@ -1,0 +1,201 @@
+//! Operations as Python calls them: a list of PyTorch's signatures, each with the Rust call behind it. Arguments are
+//! matched against the signatures in order (`bind.rs`), as PyTorch's own parser does, and the first that fits is
+//! called with the interpreter released. The tables are in `generated/`, one file a family.
+
+use std::sync::OnceLock;
+
+use plimsoll_core::Result;
+use plimsoll_tensor::Tensor;
+use plimsoll_tensor::signature::Signature;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::bind::{Arguments, bind};
+use crate::call::{call, wrap};
+use crate::tensor::PyTensor;
+
+/// What an operation gives.
+pub(crate) type Results = SmallVec<[Tensor; 2]>;
+
+/// One operation.
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) overloads: &'static [Overload],
+    /// Read from the overloads at the first call.
+    pub(crate) signatures: OnceLock<Vec<Signature>>,
+    /// The class of several results.
+    pub(crate) results: PyOnceLock<Py<PyAny>>,
+}
+
+/// One signature, and the Rust calls of its forms.
+pub(crate) struct Overload {
+    pub(crate) signature: &'static str,
+    pub(crate) new: Option<fn(&Arguments) -> Result<Results>>,
+    pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
+    pub(crate) out: Option<fn(&Arguments, &[Tensor]) -> Result<()>>,
+}
+
+/// Which form was called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    New,
+    InPlace,
+}
+
+impl Function {
+    pub(crate) const fn new(name: &'static str, overloads: &'static [Overload]) -> Function {
+        Function { name, overloads, signatures: OnceLock::new(), results: PyOnceLock::new() }
+    }
+
+    /// As a method of `slf`.
+    pub(crate) fn method<'py>(
+        &self,
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(slf.py(), Some(slf), args, kwargs, Form::New)
+    }
+
+    /// As a method that writes into `slf` and gives it back.
+    pub(crate) fn in_place<'py>(
+        &self,
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(slf.py(), Some(slf), args, kwargs, Form::InPlace)
+    }
+
+    /// As a function of the module.
+    pub(crate) fn function<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(args.py(), None, args, kwargs, Form::New)
+    }
+
+    fn signatures(&self) -> PyResult<&[Signature]> {
+        if let Some(known) = self.signatures.get() {
+            return Ok(known);
+        }
+        let read: Result<Vec<Signature>> =
+            self.overloads.iter().map(|overload| Signature::parse(overload.signature)).collect();
+        let read = read.map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        Ok(self.signatures.get_or_init(|| read))
+    }
+
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        slf: Option<&Bound<'py, PyTensor>>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        form: Form,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let signatures = self.signatures()?;
+        let mut reasons = Vec::new();
+        for (overload, signature) in self.overloads.iter().zip(signatures) {
+            // As in PyTorch, only functions take `out=`.
+            let takes_out = slf.is_none() && overload.out.is_some();
+            let (arguments, out) = match bind(signature, slf, args, kwargs, takes_out) {
+                Ok(bound) => bound,
+                Err(mismatch) => {
+                    reasons.push(mismatch);
+                    continue;
+                }
+            };
+            return match (form, out, overload) {
+                (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
+                    call(py, || run(&arguments))?;
+                    self.itself(slf)
+                }
+                (Form::New, Some(out), Overload { out: Some(run), .. }) => {
+                    if out.tensors.len() != signature.results.len() {
+                        return Err(PyTypeError::new_err(format!(
+                            "{}(): argument 'out' must be {} tensors, and {} were given",
+                            self.name,
+                            signature.results.len(),
+                            out.tensors.len()
+                        )));
+                    }
+                    call(py, || run(&arguments, &out.tensors))?;
+                    Ok(out.object)
+                }
+                (Form::New, None, Overload { new: Some(run), .. }) => {
+                    let results = call(py, || run(&arguments))?;
+                    self.give(py, results, &signature.results)
+                }
+                _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
+            };
+        }
+        Err(self.no_match(signatures, &reasons))
+    }
+
+    fn itself<'py>(&self, slf: Option<&Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyAny>> {
+        let name = self.name;
+        slf.map(|slf| slf.clone().into_any())
+            .ok_or_else(|| PyTypeError::new_err(format!("{name}_() is a method")))
+    }
+
+    /// One tensor, or a named tuple of several.
+    fn give<'py>(
+        &self,
+        py: Python<'py>,
+        results: Results,
+        names: &[String],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut objects = results.into_iter().map(|tensor| wrap(py, tensor));
+        if names.len() == 1
+            && let Some(only) = objects.next()
+        {
+            return Ok(only?.into_any());
+        }
+        let objects = PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?)?;
+        if names.len() != objects.len() || names.iter().any(String::is_empty) {
+            return Ok(objects.into_any());
+        }
+        let class = self.results.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+            let make = py.import("collections")?.getattr("namedtuple")?;
+            Ok(make.call1((self.name, names.to_vec()))?.unbind())
+        })?;
+        class.bind(py).call1(objects)
+    }
+
+    /// What PyTorch says: what was given, and every signature that was tried with what did not fit.
+    fn no_match(&self, signatures: &[Signature], reasons: &[String]) -> PyErr {
+        let name = self.name;
+        if let [reason] = reasons {
+            return PyTypeError::new_err(format!("{name}(): {reason}"));
+        }
+        let mut text = format!("{name}() received arguments that fit none of its signatures:");
+        for (signature, reason) in signatures.iter().zip(reasons) {
+            text.push_str(&format!("\n * ({}): {reason}", listed(signature)));
+        }
+        PyTypeError::new_err(text)
+    }
+}
+
+/// The parameters as a caller sees them.
+fn listed(signature: &Signature) -> String {
+    let mut parts = Vec::new();
+    let mut starred = false;
+    for parameter in signature.parameters.iter().filter(|p| p.name != "self") {
+        if parameter.keyword_only && !starred {
+            parts.push("*".to_string());
+            starred = true;
+        }
+        let default = parameter.default.as_ref().map(|default| format!("={default}"));
+        parts.push(format!(
+            "{} {}{}",
+            parameter.kind.text(),
+            parameter.name,
+            default.unwrap_or_default()
+        ));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,183 @@
+//! Mixed precision: which dtype float operands are cast to before an operation, per thread and kind of
+//! device. What each operation does under it is a fact of the registry (`op_info.rs`); `prepare.rs`
+//! applies it. Casts of leaves are remembered until the outermost region ends, as in PyTorch, so that a
+//! weight used ten times is cast once.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+
+use plimsoll_core::{DType, DeviceKind, Result};
+use plimsoll_memory::Site;
+
+use crate::autograd::is_grad_enabled;
+use crate::op_info::{Cast, OpInfo};
+use crate::{Tensor, WeakTensor};
+
+/// What is in force on this thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    /// For CUDA and the stand-in accelerator.
+    cuda: Option<DType>,
+    cpu: Option<DType>,
+    caches: bool,
+}
+
+impl State {
+    const OFF: State = State { cuda: None, cpu: None, caches: true };
+}
+
+thread_local! {
+    static STATE: Cell<State> = const { Cell::new(State::OFF) };
+    /// Leaves in float32 and their casts.
+    static CASTS: RefCell<Vec<(WeakTensor, Tensor)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether any operation on this thread may have to be cast.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    let state = STATE.get();
+    state.cuda.is_some() || state.cpu.is_some()
+}
+
+/// How [`autocast_with`] casts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutocastOptions {
+    /// The lower precision; `None` is float16 on CUDA and bfloat16 on the CPU.
+    pub dtype: Option<DType>,
+    /// Whether casting is on inside; `false` switches it off inside a region where it is on.
+    pub enabled: bool,
+    /// Whether casts of leaves are remembered for the region.
+    pub cache_enabled: bool,
+}
+
+impl Default for AutocastOptions {
+    fn default() -> AutocastOptions {
+        AutocastOptions { dtype: None, enabled: true, cache_enabled: true }
+    }
+}
+
+/// Runs `body` in mixed precision for devices of `kind`: products in the lower precision, what would lose
+/// too much in float32.
+///
+/// ```
+/// use plimsoll_tensor::{DType, DeviceKind, Tensor, autocast};
+/// let x = Tensor::ones(&[2, 2], DType::F32)?;
+/// let y = autocast(DeviceKind::Cpu, || x.matmul(&x))?;
+/// assert_eq!(y.dtype(), DType::BF16);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn autocast<R>(kind: DeviceKind, body: impl FnOnce() -> R) -> R {
+    autocast_with(kind, AutocastOptions::default(), body)
+}
+
+/// As [`autocast`], with a dtype, switched off, or without remembering casts.
+///
+/// ```
+/// use plimsoll_tensor::*;
+/// let x = Tensor::ones(&[2, 2], DType::F32)?;
+/// let off = AutocastOptions { enabled: false, ..Default::default() };
+/// let y = autocast(DeviceKind::Cpu, || autocast_with(DeviceKind::Cpu, off, || x.matmul(&x)))?;
+/// assert_eq!(y.dtype(), DType::F32);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn autocast_with<R>(kind: DeviceKind, options: AutocastOptions, body: impl FnOnce() -> R) -> R {
+    let _region = AutocastRegion::enter(kind, options);
+    body()
+}
+
+/// While alive, operations on this thread are cast; see [`autocast`].
+#[derive(Debug)]
+#[must_use = "the region ends when the guard is dropped"]
+pub struct AutocastRegion {
+    before: State,
+    // The state is the thread's.
+    not_send: PhantomData<*const ()>,
+}
+
+impl AutocastRegion {
+    /// Starts a region, until the guard drops.
+    pub fn enter(kind: DeviceKind, options: AutocastOptions) -> AutocastRegion {
+        let before = STATE.get();
+        let lower = match kind {
+            DeviceKind::Cpu => DType::BF16,
+            _ => DType::F16,
+        };
+        let dtype = options.enabled.then(|| options.dtype.unwrap_or(lower));
+        let mut state = State { caches: options.cache_enabled, ..before };
+        match kind {
+            DeviceKind::Cpu => state.cpu = dtype,
+            _ => state.cuda = dtype,
+        }
+        STATE.set(state);
+        AutocastRegion { before, not_send: PhantomData }
+    }
+}
+
+impl Drop for AutocastRegion {
+    fn drop(&mut self) {
+        STATE.set(self.before);
+        if !is_on() {
+            // Taken out first: dropping casts may run code of other tensors' owners.
+            drop(CASTS.with(|casts| std::mem::take(&mut *casts.borrow_mut())));
+        }
+    }
+}
+
+/// The dtype that float operands of an operation on devices of `kind` are cast to; `None` leaves them as
+/// they are.
+pub(crate) fn target<'a>(
+    info: &OpInfo,
+    kind: DeviceKind,
+    inputs: impl Iterator<Item = &'a Tensor>,
+) -> Option<DType> {
+    let state = STATE.get();
+    let (lower, cast) = match kind {
+        DeviceKind::Cpu => (state.cpu?, info.autocast.cpu),
+        _ => (state.cuda?, info.autocast.cuda),
+    };
+    match cast {
+        Cast::AsGiven => None,
+        Cast::Lower => Some(lower),
+        Cast::Float32 => Some(DType::F32),
+        Cast::Widest => {
+            inputs.map(Tensor::dtype).filter(|dtype| is_eligible(*dtype)).reduce(|a, b| {
+                // float16 beside bfloat16 is float32, as everywhere.
+                plimsoll_core::promote_dtypes(a, b)
+            })
+        }
+    }
+}
+
+/// float64 is never cast: who asked for it means it.
+pub(crate) fn is_eligible(dtype: DType) -> bool {
+    dtype.is_float() && dtype != DType::F64
+}
+
+/// `tensor` in `dtype`. A leaf's cast to the lower precision is made once in a region.
+pub(crate) fn cast(tensor: &Tensor, dtype: DType, site: Site) -> Result<Tensor> {
+    if tensor.dtype() == dtype {
+        return Ok(tensor.clone());
+    }
+    let remembers = STATE.get().caches
+        && tensor.dtype() == DType::F32
+        && tensor.requires_grad()
+        && tensor.is_leaf()
+        && tensor.view_of().is_none()
+        && is_grad_enabled();
+    if !remembers {
+        return tensor.to_dtype(dtype, site);
+    }
+    let known = CASTS.with(|casts| {
+        let casts = casts.borrow();
+        let same = |(leaf, cast): &&(WeakTensor, Tensor)| {
+            leaf.id() == tensor.id() && cast.dtype() == dtype
+        };
+        casts.iter().find(same).map(|(_, cast)| cast.clone())
+    });
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let made = tensor.to_dtype(dtype, site)?;
+    CASTS.with(|casts| casts.borrow_mut().push((tensor.downgrade(), made.clone())));
+    Ok(made)
+}

@@ -1,0 +1,197 @@
+//! The static facts of an operation: one row of the registry. What users may call, what `prepare`
+//! does with the operands before the operation runs, and what tests and bindings need to know.
+//!
+//! What an operation computes is a value in `ops/` (`operation.rs` says what that is).
+
+use plimsoll_core::DType;
+
+/// One row of the registry.
+#[derive(Debug)]
+pub struct OpInfo {
+    /// PyTorch's name.
+    pub name: &'static str,
+    /// The file under `ops/`, `api/` and `kernels/` that it lives in.
+    pub family: &'static str,
+    /// PyTorch's signatures, from which the Python functions and stubs are generated. Empty for
+    /// operations that are reached only through others.
+    pub signatures: &'static [&'static str],
+    /// One line of documentation.
+    pub summary: &'static str,
+    /// Whether it has a derivative.
+    pub differentiable: bool,
+    /// Whether `name_` exists.
+    pub in_place: bool,
+    /// The `out=` form.
+    pub out: Out,
+    /// Whether each element is read before it is written and never after, so that a target may be the same
+    /// view as an input. Other operations refuse targets that share memory with an input.
+    pub elementwise: bool,
+    /// Whether a CUDA kernel exists.
+    pub cuda: bool,
+    /// The dtypes that it computes in.
+    pub dtypes: DTypes,
+    /// What each input is to the operation; the last entry stands for all that follow.
+    pub inputs: &'static [Input],
+    /// How the operands' dtypes are brought together.
+    pub promotion: Promotion,
+    /// What mixed precision does with the operands.
+    pub autocast: Autocast,
+}
+
+impl OpInfo {
+    /// A row with nothing in it, to be filled in by `..OpInfo::BARE`.
+    pub const BARE: OpInfo = OpInfo {
+        name: "",
+        family: "",
+        signatures: &[],
+        summary: "",
+        differentiable: false,
+        in_place: false,
+        out: Out::None,
+        elementwise: false,
+        cuda: false,
+        dtypes: DTypes::ALL,
+        inputs: &[Input::Given],
+        promotion: Promotion::None,
+        autocast: Autocast::AS_GIVEN,
+    };
+
+    /// What input `index` is to the operation.
+    pub fn input(&self, index: usize) -> Input {
+        let last = self.inputs.last().copied().unwrap_or(Input::Given);
+        self.inputs.get(index).copied().unwrap_or(last)
+    }
+}
+
+/// What an input is to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A tensor that is taken as it is.
+    Given,
+    /// A number: it takes part in promotion, and a zero-dimensional one on the CPU goes along with
+    /// any device.
+    Operand,
+    /// Positions: int64, or int32, which is converted.
+    Index,
+    /// Whether something holds: bool, or uint8, PyTorch's bool of old.
+    Condition,
+}
+
+/// How the dtypes of [`Input::Operand`]s are brought together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promotion {
+    /// Not at all.
+    None,
+    /// To the dtype that PyTorch's promotion finds.
+    Common,
+    /// The same, and integers become float32.
+    Float,
+}
+
+/// Whether an operation writes into given tensors, and of which dtypes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// There is no `out=` form.
+    None,
+    /// Of the result's dtype only.
+    Exact,
+    /// Of any dtype that the result can be cast to.
+    Cast,
+}
+
+impl Out {
+    /// Whether there is an `out=` form.
+    pub const fn exists(self) -> bool {
+        !matches!(self, Out::None)
+    }
+}
+
+/// What mixed precision does with the float operands, on CUDA and on the CPU: PyTorch's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Autocast {
+    /// On CUDA, and on the stand-in accelerator.
+    pub cuda: Cast,
+    /// On the CPU.
+    pub cpu: Cast,
+}
+
+/// What autocast does to float operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// Nothing.
+    AsGiven,
+    /// To the lower precision: products.
+    Lower,
+    /// To float32: what would lose too much.
+    Float32,
+    /// To the widest among them.
+    Widest,
+}
+
+impl Autocast {
+    /// Nothing anywhere.
+    pub const AS_GIVEN: Autocast = Autocast { cuda: Cast::AsGiven, cpu: Cast::AsGiven };
+    /// The lower precision everywhere.
+    pub const LOWER: Autocast = Autocast { cuda: Cast::Lower, cpu: Cast::Lower };
+    /// float32 on CUDA; the CPU's kernels add up in float32 anyway.
+    pub const FLOAT32_ON_CUDA: Autocast = Autocast { cuda: Cast::Float32, cpu: Cast::AsGiven };
+    /// The widest dtype on CUDA.
+    pub const WIDEST_ON_CUDA: Autocast = Autocast { cuda: Cast::Widest, cpu: Cast::AsGiven };
+    /// The widest dtype everywhere.
+    pub const WIDEST: Autocast = Autocast { cuda: Cast::Widest, cpu: Cast::Widest };
+}
+
+/// A set of dtypes.
+///
+/// ```
+/// use plimsoll_tensor::DType;
+/// use plimsoll_tensor::operation::DTypes;
+/// assert!(DTypes::FLOATS.contains(DType::BF16) && !DTypes::FLOATS.contains(DType::I64));
+/// assert_eq!(DTypes::NUMBERS.iter().count(), 7);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DTypes(u32);
+
+impl DTypes {
+    /// Every dtype.
+    pub const ALL: DTypes = DTypes::of(&DType::ALL);
+    /// Floating point.
+    pub const FLOATS: DTypes = DTypes::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
+    /// Integers.
+    pub const INTEGERS: DTypes = DTypes::of(&[DType::U8, DType::I32, DType::I64]);
+    /// Integers and floating point.
+    pub const NUMBERS: DTypes = DTypes(DTypes::INTEGERS.0 | DTypes::FLOATS.0);
+
+    /// Just these.
+    pub const fn of(dtypes: &[DType]) -> DTypes {
+        let mut set = 0;
+        let mut at = 0;
+        while at < dtypes.len() {
+            set |= 1 << dtypes[at] as u32;
+            at += 1;
+        }
+        DTypes(set)
+    }
+
+    /// Whether `dtype` is in the set.
+    #[inline]
+    pub const fn contains(self, dtype: DType) -> bool {
+        self.0 & 1 << dtype as u32 != 0
+    }
+
+    /// Its dtypes, in promotion order.
+    pub fn iter(self) -> impl Iterator<Item = DType> {
+        DType::ALL.into_iter().filter(move |&dtype| self.contains(dtype))
+    }
+
+    /// Their names, with commas between.
+    pub fn names(self) -> String {
+        self.iter().map(DType::name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl std::fmt::Debug for DTypes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
