@@ -235,14 +235,14 @@ fn sizes_of_one() -> Vec<Case> {
     vec![
         row(
             "squeeze",
-            "a.squeeze_with(1)",
+            "a.squeeze(1)",
             any(&[2, 1, 3]),
             |t| t.squeeze_with(1),
             |x| views::squeeze(x, 1),
         ),
         row(
             "squeeze",
-            "a.squeeze_with(-1)",
+            "a.squeeze(-1)",
             any(&[2, 3]),
             |t| t.squeeze_with(-1),
             |x| views::squeeze(x, -1),
