@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM013",
     summary: "Device memory of constant size is allocated in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/allocation-in-loop.md"),
+    page: include_str!("../../pages/allocation-in-loop.md"),
     check,
 };
 

@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM026",
     summary: "Inference runs with layers in training mode",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/batchnorm-or-dropout-without-eval.md"),
+    page: include_str!("../../pages/batchnorm-or-dropout-without-eval.md"),
     check,
 };
 

@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM031",
     summary: "A copy from pinned memory waits although it need not",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/blocking-copy-from-pinned.md"),
+    page: include_str!("../../pages/blocking-copy-from-pinned.md"),
     check,
 };
 

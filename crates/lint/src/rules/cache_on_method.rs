@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM024",
     summary: "A memoised method keeps tensors or its object alive",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/cache-on-method.md"),
+    page: include_str!("../../pages/cache-on-method.md"),
     check,
 };
 

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM020",
     summary: "A checkpoint does not say which of the two implementations it means",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/checkpoint-use-reentrant.md"),
+    page: include_str!("../../pages/checkpoint-use-reentrant.md"),
     check,
 };
 

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM008",
     summary: "An object stores a closure that captures it, a cycle that is freed late",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/closure-keeps-self.md"),
+    page: include_str!("../../pages/closure-keeps-self.md"),
     check,
 };
 

@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM014",
     summary: "A tensor is made on the host only to be copied to a device",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/create-then-move.md"),
+    page: include_str!("../../pages/create-then-move.md"),
     check,
 };
 

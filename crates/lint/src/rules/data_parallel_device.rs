@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM018",
     summary: "The output of DataParallel meets tensors that were never moved to its device",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/data-parallel-device.md"),
+    page: include_str!("../../pages/data-parallel-device.md"),
     check,
 };
 

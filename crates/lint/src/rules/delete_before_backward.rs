@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM027",
     summary: "Deleting a tensor before backward frees only what the graph does not need",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/delete-before-backward.md"),
+    page: include_str!("../../pages/delete-before-backward.md"),
     check,
 };
 

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM032",
     summary: "`torch.cuda.amp` is deprecated",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/deprecated-amp.md"),
+    page: include_str!("../../pages/deprecated-amp.md"),
     check,
 };
 

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM019",
     summary: "Tensors on different devices meet in one operation",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/device-mismatch.md"),
+    page: include_str!("../../pages/device-mismatch.md"),
     check,
 };
 

@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM011",
     summary: "The cache of device memory is emptied in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/empty-cache-in-loop.md"),
+    page: include_str!("../../pages/empty-cache-in-loop.md"),
     check,
 };
 

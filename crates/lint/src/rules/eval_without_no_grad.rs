@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM004",
     summary: "An evaluation loop records graphs that nobody uses",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/eval-without-no-grad.md"),
+    page: include_str!("../../pages/eval-without-no-grad.md"),
     check,
 };
 

@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM022",
     summary: "Outputs are collected in device memory over a whole pass",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/features-on-device.md"),
+    page: include_str!("../../pages/features-on-device.md"),
     check,
 };
 

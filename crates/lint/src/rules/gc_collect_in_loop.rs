@@ -11,7 +11,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM012",
     summary: "Python's collector runs in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/gc-collect-in-loop.md"),
+    page: include_str!("../../pages/gc-collect-in-loop.md"),
     check,
 };
 

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM003",
     summary: "A hidden state carries its graph from one batch into the next",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/hidden-state-not-detached.md"),
+    page: include_str!("../../pages/hidden-state-not-detached.md"),
     check,
 };
 

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM023",
     summary: "A hook is registered in every iteration and never removed",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/hooks-in-loop.md"),
+    page: include_str!("../../pages/hooks-in-loop.md"),
     check,
 };
 

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM005",
     summary: "A leaf that requires gradients is changed in place",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/inplace-on-grad-leaf.md"),
+    page: include_str!("../../pages/inplace-on-grad-leaf.md"),
     check,
 };
 

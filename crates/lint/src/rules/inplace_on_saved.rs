@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM006",
     summary: "A value that backward needs is overwritten before backward runs",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/inplace-on-saved.md"),
+    page: include_str!("../../pages/inplace-on-saved.md"),
     check,
 };
 

@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM025",
     summary: "A dataset keeps many Python objects that worker processes will copy",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/list-dataset-workers.md"),
+    page: include_str!("../../pages/list-dataset-workers.md"),
     check,
 };
 

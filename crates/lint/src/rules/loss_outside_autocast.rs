@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM009",
     summary: "A loss is computed outside autocast from half-precision outputs",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/loss-outside-autocast.md"),
+    page: include_str!("../../pages/loss-outside-autocast.md"),
     check,
 };
 

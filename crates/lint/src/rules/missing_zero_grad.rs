@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM002",
     summary: "Gradients are never cleared, so they add up across steps",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/missing-zero-grad.md"),
+    page: include_str!("../../pages/missing-zero-grad.md"),
     check,
 };
 

@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM017",
     summary: "Non-blocking copies from memory that is not pinned",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/no-pin-memory.md"),
+    page: include_str!("../../pages/no-pin-memory.md"),
     check,
 };
 

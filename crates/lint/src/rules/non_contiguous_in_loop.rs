@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM030",
     summary: "A strided tensor is copied into order in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/non-contiguous-in-loop.md"),
+    page: include_str!("../../pages/non-contiguous-in-loop.md"),
     check,
 };
 

@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM033",
     summary: "The reentrant checkpoint is the old implementation",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/reentrant-checkpoint.md"),
+    page: include_str!("../../pages/reentrant-checkpoint.md"),
     check,
 };
 

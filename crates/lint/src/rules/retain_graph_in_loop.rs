@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM021",
     summary: "The graph is retained in every step although nothing uses it again",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/retain-graph-in-loop.md"),
+    page: include_str!("../../pages/retain-graph-in-loop.md"),
     check,
 };
 

@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM015",
     summary: "A tensor goes to the host and comes back",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/round-trip-to-host.md"),
+    page: include_str!("../../pages/round-trip-to-host.md"),
     check,
 };
 

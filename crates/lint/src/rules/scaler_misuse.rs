@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM010",
     summary: "A gradient scaler's calls are incomplete or out of order",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/scaler-misuse.md"),
+    page: include_str!("../../pages/scaler-misuse.md"),
     check,
 };
 

@@ -11,7 +11,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM034",
     summary: "`set_to_none=True` is the default",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/set-to-none-default.md"),
+    page: include_str!("../../pages/set-to-none-default.md"),
     check,
 };
 

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM007",
     summary: "A small slice keeps the whole storage of its tensor alive",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/slice-keeps-storage.md"),
+    page: include_str!("../../pages/slice-keeps-storage.md"),
     check,
 };
 

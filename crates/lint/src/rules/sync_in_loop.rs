@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM028",
     summary: "The host waits for the device in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/sync-in-loop.md"),
+    page: include_str!("../../pages/sync-in-loop.md"),
     check,
 };
 

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM029",
     summary: "The same tensor is copied to the device in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/transfer-in-loop.md"),
+    page: include_str!("../../pages/transfer-in-loop.md"),
     check,
 };
 

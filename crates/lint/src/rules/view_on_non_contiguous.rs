@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM016",
     summary: "`view` on a transposed tensor whose dimensions it merges",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/view-on-non-contiguous.md"),
+    page: include_str!("../../pages/view-on-non-contiguous.md"),
     check,
 };
 

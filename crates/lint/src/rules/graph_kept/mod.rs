@@ -20,7 +20,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM001",
     summary: "A loss or output is stored across iterations together with its graph",
     pedantic: false,
-    page: include_str!("../../../../../docs/lint/graph-kept.md"),
+    page: include_str!("../../../pages/graph-kept.md"),
     check,
 };
 
