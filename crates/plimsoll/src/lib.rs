@@ -88,6 +88,11 @@
 
 pub mod guide;
 
+/// The README's program is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
     DType, Device, DeviceKind, Draws, Element, Error, ErrorKind, Lent, Other, Result, Scalar,
