@@ -1,4 +1,4 @@
-//! What is read equals what PyTorch's own tool reads: figures of `_memory_viz.py` are in `data/*.golden.json`, written by
+//! What is read equals what PyTorch's own tool reads: figures of `_memory_viz.py` are in `data/*/golden.json`, written by
 //! `make_golden.py`.
 
 mod support;
