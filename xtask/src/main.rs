@@ -10,6 +10,7 @@ mod bench_report;
 mod fuzz;
 mod generate;
 mod gpu_bundle;
+mod licences;
 mod nvrtc;
 mod python_env;
 mod rules;
@@ -22,7 +23,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [STEP...]     everything that must pass, or only the named steps
+  test [STEP...]     everything that must pass, or only the named steps; with --strict a step
+                     that cannot run because something is missing here fails
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
   bench lint [PATH]  the source checker beside TorchFix, on the same files

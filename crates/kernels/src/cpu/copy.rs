@@ -14,7 +14,7 @@ use super::simd::{self, Level, LevelKernel};
 use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Operand, Workspace};
 
-/// [x] -> x in the output's dtype and layout; the input broadcasts.
+/// `[x]` -> x in the output's dtype and layout; the input broadcasts.
 pub fn copy(launch: &CpuLaunch<'_>) -> Result<()> {
     let [to, from] = operands::<2>(launch)?;
     copy_between(launch.operation, to, from)

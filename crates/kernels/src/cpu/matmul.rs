@@ -15,7 +15,7 @@ pub fn matmul_workspace_bytes(a: &Meta, b: &Meta, out: &Meta) -> usize {
     }
 }
 
-/// [a, b] of shapes [..., m, k] and [..., k, n] -> [..., m, n]; leading dimensions broadcast, and a vector [k] on either side takes
+/// [a, b] of shapes [..., m, k] and [..., k, n] -> [..., m, n]; leading dimensions broadcast, and a vector `[k]` on either side takes
 /// its dimension out of the result.
 pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
     let [out, a, b] = operands::<3>(launch)?;

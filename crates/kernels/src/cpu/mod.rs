@@ -1,4 +1,4 @@
-//! CPU kernels: the loops that touch bytes, as functions on a [`CpuLaunch`](crate::operand::CpuLaunch).
+//! CPU kernels: the loops that touch bytes, as functions on a [`CpuLaunch`].
 //! Shapes and dtypes were checked by dispatch; kernels never allocate, and scratch is the launch's
 //! workspace. [`simd`] picks the instruction set, [`crate::parallel`] the threads.
 //!

@@ -21,12 +21,12 @@ use crate::parallel;
 /// Lines side by side in a block of columns.
 const COLUMNS: usize = 64;
 
-/// [x] -> exp(x) / sum(exp(x)) along `dim`.
+/// `[x]` -> exp(x) / sum(exp(x)) along `dim`.
 pub fn softmax(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => run::<T, Forward<false>, 2>(launch, dim))
 }
 
-/// [x] -> x - log(sum(exp(x))) along `dim`.
+/// `[x]` -> x - log(sum(exp(x))) along `dim`.
 pub fn log_softmax(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => run::<T, Forward<true>, 2>(launch, dim))
 }

@@ -6,7 +6,7 @@ use super::{copy, fill};
 use crate::element::{Element, match_dtype};
 use crate::operand::{CpuLaunch, Meta, Operand};
 
-/// Inputs [grad]; output contiguous. `view` lies within the output and has the gradient's shape.
+/// Inputs `[grad]`; output contiguous. `view` lies within the output and has the gradient's shape.
 pub fn unview(launch: &CpuLaunch<'_>, view: Layout) -> Result<()> {
     fill::fill(launch, Scalar::Int(0))?;
     let output = &launch.outputs[0];

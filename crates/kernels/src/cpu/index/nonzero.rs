@@ -19,7 +19,7 @@ fn parts(numel: usize) -> usize {
     (numel / GRAIN).clamp(1, MOST_PARTS)
 }
 
-/// [x] -> how many elements are not zero.
+/// `[x]` -> how many elements are not zero.
 pub fn nonzero_count(launch: &CpuLaunch<'_>) -> Result<usize> {
     let dtype = input_dtype(launch)?;
     let input = launch.inputs[0];
@@ -60,7 +60,7 @@ fn each_nonzero<T: Number>(
     }
 }
 
-/// [x] -> the indices of its nonzero elements, i64 of shape [count, rank].
+/// `[x]` -> the indices of its nonzero elements, i64 of shape [count, rank].
 pub fn nonzero(launch: &CpuLaunch<'_>) -> Result<()> {
     let dtype = input_dtype(launch)?;
     let (input, Some(out)) = (launch.inputs[0], launch.outputs.first()) else {

@@ -51,7 +51,7 @@ fn slots(numel: usize) -> usize {
     parallel::parts(numel, GRAIN).max(1)
 }
 
-/// [x, weight?, bias?] -> [y] or [y, mean, 1 / sqrt(variance + eps)]; the latter two have the leading
+/// `[x, weight?, bias?]` -> `[y]` or `[y, mean, 1 / sqrt(variance + eps)]`; the latter two have the leading
 /// dimensions.
 pub fn layer_norm(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> {
     match_float!(launch, super::input_dtype(launch)?, T => forward::<T>(launch, args))

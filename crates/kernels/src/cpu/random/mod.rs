@@ -259,7 +259,7 @@ impl<T: Float> LevelKernel for Drop<'_, T> {
     }
 }
 
-/// [x] -> [x / (1 - p) where kept, else 0] and, if there is a second output, the mask (bool). An element is
+/// `[x]` -> [x / (1 - p) where kept, else 0] and, if there is a second output, the mask (bool). An element is
 /// kept with probability 1 - p. The same stream on a gradient is the derivative.
 pub fn dropout(launch: &CpuLaunch<'_>, p: f64, stream: Stream) -> Result<()> {
     let [out, input] = operands::<2>(launch)?;

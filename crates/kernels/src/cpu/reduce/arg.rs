@@ -19,13 +19,13 @@ const LANES: usize = 32;
 /// Chunks that one large search is cut into at most.
 const MOST_CHUNKS: usize = 16;
 
-/// [x] -> where the largest value over the dimensions `reduced` is.
+/// `[x]` -> where the largest value over the dimensions `reduced` is.
 pub fn argmax(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     super::something_to_reduce(launch, reduced)?;
     match_dtype!(super::super::input_dtype(launch)?, T => search::<T, true>(launch, reduced))
 }
 
-/// [x] -> where the smallest value over the dimensions `reduced` is.
+/// `[x]` -> where the smallest value over the dimensions `reduced` is.
 pub fn argmin(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     super::something_to_reduce(launch, reduced)?;
     match_dtype!(super::super::input_dtype(launch)?, T => search::<T, false>(launch, reduced))

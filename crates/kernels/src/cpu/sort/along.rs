@@ -57,7 +57,7 @@ fn plan_bytes(input: &Meta, lines: usize, len: usize) -> usize {
     (1..=lines).map(bytes).max().unwrap_or(0)
 }
 
-/// [x] -> [x sorted along `dim`, the positions (i64) its elements came from]; stable, NaN greatest.
+/// `[x]` -> [x sorted along `dim`, the positions (i64) its elements came from]; stable, NaN greatest.
 pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> {
     let [values, input] = operands::<2>(launch)?;
     let Some(&positions) = launch.outputs.get(1) else {
