@@ -1,7 +1,9 @@
-//! `cargo xtask generate`: writes the Python methods, functions and stubs of every operation in the registry, as files in
-//! the tree that people read and search. A test here compares them with what the registry says now.
+//! `cargo xtask generate`: writes the Python methods, functions and stubs of every operation in the
+//! registry, as files in the tree that people read and search. A test here compares them with what
+//! the registry says now.
 //!
-//! What Python has beside operations (constructors, indexing, memory functions) is written by hand in `crates/python`.
+//! What Python has beside operations (constructors, indexing, memory functions) is written by hand
+//! in `crates/python`.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,8 +13,8 @@ use plimsoll_tensor::operation::OpInfo;
 use crate::run;
 use crate::signature::{Kind, Parameter, Signature};
 
-/// Operations whose Python form is written by hand: constructors take a dtype and a device, `where` has its arguments
-/// in another order as a method, `to` takes a dtype or a device.
+/// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
+/// has its arguments in another order as a method, `to` takes a dtype or a device.
 const BY_HAND: &[&str] = &["full", "arange", "eye", "rand", "randn", "randint", "to", "where"];
 
 /// Rust methods that are not named like their operation.
@@ -353,7 +355,8 @@ fn arguments(operation: &Operation) -> String {
     parts.join(", ")
 }
 
-/// The stub file: the hand-written template with the generated methods and functions in their places.
+/// The stub file: the hand-written template with the generated methods and functions in their
+/// places.
 fn stubs(operations: &[Operation], template: &str) -> String {
     let (mut methods, mut functions) = (String::new(), String::new());
     for operation in operations {

@@ -1,5 +1,6 @@
-//! `cargo xtask test licences`: every dependency may be used as `deny.toml` allows, and comes from crates.io. The list is cargo-deny's
-//! own file; why this checks it too stands in `docs/decisions.md`. Advisories need a database and are cargo-deny's alone.
+//! `cargo xtask test licences`: every dependency may be used as `deny.toml` allows, and comes from
+//! crates.io. The list is cargo-deny's own file; why this checks it too stands in
+//! `docs/decisions.md`. Advisories need a database and are cargo-deny's alone.
 
 use std::collections::BTreeSet;
 

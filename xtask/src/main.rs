@@ -1,5 +1,6 @@
-//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What they start is
-//! ordinary commands (cargo, Python), printed before they run, so that each can be repeated by hand.
+//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What
+//! they start is ordinary commands (cargo, Python), printed before they run, so that each can be
+//! repeated by hand.
 
 // These are programs for a terminal, not libraries.
 #![allow(clippy::print_stdout, clippy::print_stderr)]

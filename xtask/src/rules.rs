@@ -1,13 +1,14 @@
-//! The house rules that a program can check: sizes of files, names of files, `unsafe` beside its reason, titled notes
-//! that exist, and text that must not be committed. What needs judgement (what a comment says) is left to readers.
+//! The house rules that a program can check: sizes of files, names of files, `unsafe` beside its
+//! reason, titled notes that exist, and text that must not be committed. What needs judgement (what
+//! a comment says) is left to readers.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::run;
 
-/// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two concepts (400 is where to
-/// start looking).
+/// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two
+/// concepts (400 is where to start looking).
 const MOST_CODE_LINES: usize = 450;
 
 /// Names that say nothing about what is inside.
@@ -115,7 +116,8 @@ fn check_text(path: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
-/// A fact that crosses files is written once as `Note [Title]` and referred to as `See Note [Title]`.
+/// A fact that crosses files is written once as `Note [Title]` and referred to as `See Note
+/// [Title]`.
 fn check_notes(files: &[(String, String)], broken: &mut Vec<String>) {
     let sources = || files.iter().filter(|(path, _)| path.ends_with(".rs"));
     let mut written = BTreeSet::new();

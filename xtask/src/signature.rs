@@ -1,5 +1,5 @@
-//! Reads the registry's signatures (`add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor`). What a type
-//! becomes in Rust and in Python is `generate.rs`'s business.
+//! Reads the registry's signatures (`add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) ->
+//! Tensor`). What a type becomes in Rust and in Python is `generate.rs`'s business.
 
 /// One operation's signature.
 #[derive(Debug, PartialEq, Eq)]

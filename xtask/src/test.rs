@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything that must pass before a change lands, step after step. All steps run even if one
-//! fails; the last line adds up what passed and failed. A step that cannot run here says so and why; with `--strict`, as
-//! in continuous integration, that is a failure.
+//! `cargo xtask test`: everything that must pass before a change lands, step after step. All steps
+//! run even if one fails; the last line adds up what passed and failed. A step that cannot run here
+//! says so and why; with `--strict`, as in continuous integration, that is a failure.
 
 use std::process::Command;
 use std::time::Instant;
@@ -131,7 +131,8 @@ fn house_rules() -> Outcome {
     Outcome::of(rules::print())
 }
 
-/// Every crate that is published can be packaged: its files are its own, its metadata complete. Nothing is compiled.
+/// Every crate that is published can be packaged: its files are its own, its metadata complete.
+/// Nothing is compiled.
 fn package() -> Outcome {
     let mut command = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty", "--workspace"]);
     command.args(["--exclude", "xtask", "--exclude", "plimsoll-testkit"]);
@@ -199,7 +200,8 @@ fn cuda() -> Outcome {
     })
 }
 
-/// The crates with `unsafe` that miri can follow, and the test of claims above them, on a nightly toolchain.
+/// The crates with `unsafe` that miri can follow, and the test of claims above them, on a nightly
+/// toolchain.
 fn miri() -> Outcome {
     if !run::answers("cargo", &["+nightly", "miri", "--version"]) {
         return Outcome::CannotRun("there is no nightly toolchain with miri");
@@ -216,7 +218,8 @@ fn interpreted(what: &[&str]) -> Counts {
     // Leave the toolchain to `+nightly`: within `cargo xtask` these name the one that built us.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command.env("CARGO_TARGET_DIR", run::target().join("miri"));
-    // Tests read files and clocks. Blocks hold addresses, not pointers, so provenance is exposed by design.
+    // Tests read files and clocks. Blocks hold addresses, not pointers, so provenance is exposed by
+    // design.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance");
     run::counted(command)
 }
@@ -244,7 +247,8 @@ fn python() -> Outcome {
     Outcome::Ran(run::counted(tests))
 }
 
-/// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool that PyTorch ships.
+/// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool
+/// that PyTorch ships.
 fn viewer() -> Outcome {
     let folder = run::target().join("viewer");
     let written = std::fs::create_dir_all(&folder)

@@ -9,8 +9,8 @@ use crate::{Dims, Error, Layout, Result, checked_numel, normalize_dim};
 impl Layout {
     /// `view`: new sizes over the same elements without moving them. One size may be -1.
     ///
-    /// Possible iff each new dimension lies within old dimensions that are contiguous with each other;
-    /// otherwise the error says to use `reshape` or `contiguous`.
+    /// Possible iff each new dimension lies within old dimensions that are contiguous with each
+    /// other; otherwise the error says to use `reshape` or `contiguous`.
     ///
     /// ```
     /// use plimsoll_core::Layout;
@@ -198,7 +198,8 @@ impl Layout {
         self.expand(&sizes)
     }
 
-    /// `narrow`: `length` elements of a dimension from `start`; a negative start counts from the end.
+    /// `narrow`: `length` elements of a dimension from `start`; a negative start counts from the
+    /// end.
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Layout> {
         let dim = self.existing_dim("narrow", dim)?;
         let size = self.shape()[dim] as i64;

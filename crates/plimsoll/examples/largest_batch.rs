@@ -1,5 +1,6 @@
-//! Finds the largest batch that a limit has room for without any memory: a dry device takes the same path as the real one, and
-//! refuses what the real one would refuse. Then the real one shows it. `cargo run --release --example largest_batch`
+//! Finds the largest batch that a limit has room for without any memory: a dry device takes the
+//! same path as the real one, and refuses what the real one would refuse. Then the real one shows
+//! it. `cargo run --release --example largest_batch`
 
 use std::error::Error;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Runs out of memory, prints why, and goes on with smaller pieces. Nothing is lost by the error: what the failed call had
-//! taken is free again. `cargo run --example out_of_memory`
+//! Runs out of memory, prints why, and goes on with smaller pieces. Nothing is lost by the error:
+//! what the failed call had taken is free again. `cargo run --example out_of_memory`
 
 use std::error::Error;
 use std::io::Write;
@@ -45,7 +45,8 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The sum of `exp(x) * x - x` over the table, `rows` rows at a time. Each piece needs several results of its size.
+/// The sum of `exp(x) * x - x` over the table, `rows` rows at a time. Each piece needs several
+/// results of its size.
 fn sum_of_scores(table: &Tensor, rows: i64) -> Result<f64> {
     let mut total = 0.0;
     for first in (0..ROWS).step_by(rows as usize) {

@@ -1,5 +1,5 @@
-//! Watches the peaks of parts of a program. Each part has a scope with a peak of its own; scopes nest, and no reset elsewhere
-//! disturbs them. `cargo run --example peaks_of_a_region`
+//! Watches the peaks of parts of a program. Each part has a scope with a peak of its own; scopes
+//! nest, and no reset elsewhere disturbs them. `cargo run --example peaks_of_a_region`
 
 use std::error::Error;
 use std::io::Write;

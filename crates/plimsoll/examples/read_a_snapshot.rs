@@ -1,6 +1,7 @@
-//! Reads a memory snapshot and says where the memory went: PyTorch's (`torch.cuda.memory._dump_snapshot`) if a file is named,
-//! otherwise one that this program records of itself while it leaks. Reading is the crate `plimsoll-report`, which needs no GPU.
-//! `cargo run --example read_a_snapshot -- snapshot.pickle`
+//! Reads a memory snapshot and says where the memory went: PyTorch's
+//! (`torch.cuda.memory._dump_snapshot`) if a file is named, otherwise one that this program records
+//! of itself while it leaks. Reading is the crate `plimsoll-report`, which needs no GPU. `cargo run
+//! --example read_a_snapshot -- snapshot.pickle`
 
 use std::error::Error;
 use std::io::Write;
@@ -26,7 +27,8 @@ pub(crate) fn run(out: &mut impl Write, file: Option<PathBuf>) -> Result<(), Box
     Ok(())
 }
 
-/// The snapshot of a training loop that keeps the loss of every step, and with it every step's graph.
+/// The snapshot of a training loop that keeps the loss of every step, and with it every step's
+/// graph.
 fn recorded() -> Result<Vec<u8>> {
     let cpu = device::private_cpu(&Default::default())?;
     memory::record_memory_history(cpu, HistoryLevel::All, 10_000);

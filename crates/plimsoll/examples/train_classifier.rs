@@ -1,5 +1,6 @@
-//! Trains a small classifier and shows where its memory went, by kind and by line. The layers, the loss and the descent are
-//! written out in tensor operations. `cargo run --release --example train_classifier`
+//! Trains a small classifier and shows where its memory went, by kind and by line. The layers, the
+//! loss and the descent are written out in tensor operations. `cargo run --release --example
+//! train_classifier`
 
 use std::error::Error;
 use std::io::Write;
@@ -41,7 +42,8 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Points of the plane around three centres: `[points, 2]`, and the number of each one's centre: `[points, 1]`.
+/// Points of the plane around three centres: `[points, 2]`, and the number of each one's centre:
+/// `[points, 1]`.
 fn three_clouds(device: Device) -> Result<(Tensor, Tensor)> {
     let count = CLASSES * POINTS_PER_CLASS;
     let numbers: Vec<i64> = (0..count).map(|point| point % CLASSES).collect();

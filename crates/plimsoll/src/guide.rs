@@ -1,4 +1,5 @@
-//! The guide, one page a task. The same pages are in `docs/guide`; their Rust blocks are tests of this crate.
+//! The guide, one page a task. The same pages are in `docs/guide`; their Rust blocks are tests of
+//! this crate.
 
 #[doc = include_str!("../guide/see-where-memory-goes.md")]
 pub mod see_where_memory_goes {}

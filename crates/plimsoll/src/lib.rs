@@ -1,9 +1,11 @@
 //! Tensors with PyTorch's semantics in which every byte is accounted for.
 //!
-//! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its autograd. And it can always say where
-//! memory is, on the CPU too: how much is in use, what the peak was, which line asked for it, what it is for, and why an allocation
-//! failed. This crate is all that a program needs; the parts it is made of are the crates `plimsoll-core`, `plimsoll-memory`,
-//! `plimsoll-kernels` and `plimsoll-tensor`. The [`guide`] has a page for each task.
+//! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its
+//! autograd. And it can always say where memory is, on the CPU too: how much is in use, what the
+//! peak was, which line asked for it, what it is for, and why an allocation failed. This crate is
+//! all that a program needs; the parts it is made of are the crates `plimsoll-core`,
+//! `plimsoll-memory`, `plimsoll-kernels` and `plimsoll-tensor`. The [`guide`] has a page for each
+//! task.
 //!
 //! # Tensors
 //!
@@ -19,10 +21,11 @@
 //! # }
 //! ```
 //!
-//! Methods have PyTorch's names; a trailing underscore writes in place, `_out` writes into a given tensor. Whatever can fail returns a
-//! [`Result`], with an [`Error`] that names the operation, the operands and the remedy. Sizes and dimensions are `i64`, so that -1 can
-//! mean "the last". Cloning a [`Tensor`] shares its memory, as in Python; [`Tensor::clone_tensor`] copies. The memory goes back the
-//! moment that the last handle is dropped.
+//! Methods have PyTorch's names; a trailing underscore writes in place, `_out` writes into a given
+//! tensor. Whatever can fail returns a [`Result`], with an [`Error`] that names the operation, the
+//! operands and the remedy. Sizes and dimensions are `i64`, so that -1 can mean "the last". Cloning
+//! a [`Tensor`] shares its memory, as in Python; [`Tensor::clone_tensor`] copies. The memory goes
+//! back the moment that the last handle is dropped.
 //!
 //! # Gradients
 //!
@@ -72,7 +75,8 @@
 //!
 //! # Before there is memory
 //!
-//! A dry device takes the same path as the real one, without memory: the peak that it reports is the peak that the run will have.
+//! A dry device takes the same path as the real one, without memory: the peak that it reports is
+//! the peak that the run will have.
 //!
 //! ```
 //! use plimsoll::{device, memory, prelude::*};
@@ -112,8 +116,8 @@ pub use plimsoll_tensor::device;
 /// let options = autograd::GradOptions { create_graph: true, ..Default::default() };
 /// let slope = autograd::grad(&[&cube], &[&x], options)?.remove(0).expect("x is in the graph");
 /// assert_eq!(slope.item::<f64>()?, 27.0);
-/// let bend = autograd::grad(&[&slope], &[&x], Default::default())?.remove(0).expect("so is its slope");
-/// assert_eq!(bend.item::<f64>()?, 18.0);
+/// let bend = autograd::grad(&[&slope], &[&x], Default::default())?.remove(0);
+/// assert_eq!(bend.expect("so is its slope").item::<f64>()?, 18.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -125,8 +129,8 @@ pub mod autograd {
     };
 }
 
-/// Statistics, peaks, origins, limits, history and snapshots of every device's memory; and the context that origins are made from
-/// (modules, phases, training steps).
+/// Statistics, peaks, origins, limits, history and snapshots of every device's memory; and the
+/// context that origins are made from (modules, phases, training steps).
 ///
 /// ```
 /// use plimsoll::{device, memory, prelude::*};

@@ -1,4 +1,5 @@
-//! Every program of `examples/` does what its header says: each is run here as a user runs it, and its output is read.
+//! Every program of `examples/` does what its header says: each is run here as a user runs it, and
+//! its output is read.
 
 #[allow(dead_code, reason = "a program's `main` is for its own process")]
 #[path = "../examples/largest_batch.rs"]

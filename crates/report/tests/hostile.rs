@@ -1,5 +1,5 @@
-//! Bad files: truncated, corrupt, hostile and foreign ones give an error that says what is wrong and where, in bounded memory and
-//! without a panic.
+//! Bad files: truncated, corrupt, hostile and foreign ones give an error that says what is wrong
+//! and where, in bounded memory and without a panic.
 
 mod support;
 

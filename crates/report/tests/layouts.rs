@@ -1,5 +1,6 @@
-//! One snapshot in every form gives one and the same: all pickle protocols as CPython writes them, JSON, gzip, the C++ writer's form,
-//! old layouts, and what our own writers make of it (files by `make_layouts.py`).
+//! One snapshot in every form gives one and the same: all pickle protocols as CPython writes them,
+//! JSON, gzip, the C++ writer's form, old layouts, and what our own writers make of it (files by
+//! `make_layouts.py`).
 
 mod support;
 
@@ -84,7 +85,8 @@ fn every_protocol_json_and_the_cpp_writer_say_the_same() {
     }
 }
 
-/// Written by the memory crate's example `write_snapshot`; the figures are those of its own counters, which stand in the file.
+/// Written by the memory crate's example `write_snapshot`; the figures are those of its own
+/// counters, which stand in the file.
 #[test]
 fn plimsolls_own_files_have_their_kinds_and_figures() {
     let report = Report::of(open(layout("plimsoll.pickle.gz")).unwrap(), "plimsoll");

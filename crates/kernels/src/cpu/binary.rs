@@ -1,8 +1,8 @@
 //! Arithmetic of two operands, or of an operand and a host number. Comparisons are in `compare.rs`.
 //!
-//! Inputs and output have one dtype (dispatch promoted them). Half types compute in f32 and round once; a
-//! host number meets them unrounded, as in PyTorch. Integers wrap; bool `add` is `or` and `mul` is `and`.
-//! In-place use is fine for all of them.
+//! Inputs and output have one dtype (dispatch promoted them). Half types compute in f32 and round
+//! once; a host number meets them unrounded, as in PyTorch. Integers wrap; bool `add` is `or` and
+//! `mul` is `and`. In-place use is fine for all of them.
 
 use plimsoll_core::{DTypeClass, Error, Result, Scalar};
 

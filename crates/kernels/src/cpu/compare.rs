@@ -1,5 +1,5 @@
-//! Comparisons of two operands of one dtype, or of an operand and a host number. The output is bool. A NaN
-//! equals nothing and is below nothing.
+//! Comparisons of two operands of one dtype, or of an operand and a host number. The output is
+//! bool. A NaN equals nothing and is below nothing.
 
 use plimsoll_core::{Result, Scalar};
 use smallvec::SmallVec;

@@ -1,5 +1,5 @@
-//! `blocking-copy-from-pinned`: batches of a loader that pins memory are copied without `non_blocking=True`, so the host waits
-//! for each copy and pinning gains less than it could.
+//! `blocking-copy-from-pinned`: batches of a loader that pins memory are copied without
+//! `non_blocking=True`, so the host waits for each copy and pinning gains less than it could.
 
 use ruff_text_size::Ranged;
 

@@ -1,5 +1,6 @@
-//! `checkpoint-use-reentrant`: a call of PyTorch's `checkpoint` without `use_reentrant`. The two implementations differ in what
-//! they support; leaving the choice open is a warning today and an error to come.
+//! `checkpoint-use-reentrant`: a call of PyTorch's `checkpoint` without `use_reentrant`. The two
+//! implementations differ in what they support; leaving the choice open is a warning today and an
+//! error to come.
 
 use ruff_text_size::Ranged;
 

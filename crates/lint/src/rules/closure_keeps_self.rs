@@ -1,5 +1,6 @@
-//! `closure-keeps-self`: an object stores a lambda or inner function that captures it. The cycle keeps the object and its model
-//! alive until Python's collector runs. Only where the closure reaches a model or the class is a module.
+//! `closure-keeps-self`: an object stores a lambda or inner function that captures it. The cycle
+//! keeps the object and its model alive until Python's collector runs. Only where the closure
+//! reaches a model or the class is a module.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
@@ -56,7 +57,8 @@ fn stored<'a>(scope: &Scope<'a>, item: usize) -> Option<(String, &'a Expr)> {
     }
 }
 
-/// The closure's range and the memory that it reaches through `self`: a lambda, or a function defined here.
+/// The closure's range and the memory that it reaches through `self`: a lambda, or a function
+/// defined here.
 fn capturing(
     check: &Check<'_, '_>,
     scope: &Scope<'_>,

@@ -1,5 +1,6 @@
-//! `delete-before-backward`: a tensor that went into the loss is deleted before the backward pass. It is no mistake: the graph
-//! keeps what backward needs. The finding says what is really freed, because the gain depends on the operation.
+//! `delete-before-backward`: a tensor that went into the loss is deleted before the backward pass.
+//! It is no mistake: the graph keeps what backward needs. The finding says what is really freed,
+//! because the gain depends on the operation.
 
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;

@@ -1,5 +1,5 @@
-//! `deprecated-amp`: `torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates in favour of `torch.amp` with the device as
-//! an argument.
+//! `deprecated-amp`: `torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates in favour of
+//! `torch.amp` with the device as an argument.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;

@@ -1,5 +1,6 @@
-//! `empty-cache-in-loop`: the device cache is given back in every iteration of a loop that works on batches. Silent behind a
-//! modulus or any other condition that changes, in handlers, and in loops over epochs or models.
+//! `empty-cache-in-loop`: the device cache is given back in every iteration of a loop that works on
+//! batches. Silent behind a modulus or any other condition that changes, in handlers, and in loops
+//! over epochs or models.
 
 use ruff_text_size::Ranged;
 

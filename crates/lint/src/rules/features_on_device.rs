@@ -1,5 +1,6 @@
-//! `features-on-device`: outputs of a model are collected in a list over a whole loader while nothing is recorded, and stay in
-//! device memory. Only where the file shows that they lie on a device, and nothing moves or reduces them.
+//! `features-on-device`: outputs of a model are collected in a list over a whole loader while
+//! nothing is recorded, and stay in device memory. Only where the file shows that they lie on a
+//! device, and nothing moves or reduces them.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,6 @@
-//! `gc-collect-in-loop`: Python's collector is run in every iteration of a loop that works on batches. Silent behind a condition
-//! that changes, in handlers, and in loops over epochs or models.
+//! `gc-collect-in-loop`: Python's collector is run in every iteration of a loop that works on
+//! batches. Silent behind a condition that changes, in handlers, and in loops over epochs or
+//! models.
 
 use ruff_text_size::Ranged;
 

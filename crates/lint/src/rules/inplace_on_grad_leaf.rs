@@ -1,5 +1,6 @@
-//! `inplace-on-grad-leaf`: a leaf that requires gradients, made in this function, is changed in place while autograd records.
-//! PyTorch raises. Silent under `no_grad`, through `.data`, and inside a `try` that catches the error.
+//! `inplace-on-grad-leaf`: a leaf that requires gradients, made in this function, is changed in
+//! place while autograd records. PyTorch raises. Silent under `no_grad`, through `.data`, and
+//! inside a `try` that catches the error.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};

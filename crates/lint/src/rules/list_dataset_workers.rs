@@ -1,5 +1,6 @@
-//! `list-dataset-workers`: a dataset of this file builds a list of many Python objects and is loaded by worker processes. Reading
-//! an object writes its reference count, so every worker copies the pages: host memory grows with each epoch.
+//! `list-dataset-workers`: a dataset of this file builds a list of many Python objects and is
+//! loaded by worker processes. Reading an object writes its reference count, so every worker copies
+//! the pages: host memory grows with each epoch.
 
 use std::collections::HashMap;
 

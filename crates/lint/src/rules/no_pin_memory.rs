@@ -1,5 +1,6 @@
-//! `no-pin-memory`: batches of a loader that does not pin memory are copied with `non_blocking=True`. The copy cannot overlap:
-//! pageable memory is staged by the host. Only if the loader is made in this file and shows its arguments.
+//! `no-pin-memory`: batches of a loader that does not pin memory are copied with
+//! `non_blocking=True`. The copy cannot overlap: pageable memory is staged by the host. Only if the
+//! loader is made in this file and shows its arguments.
 
 use ruff_text_size::Ranged;
 

@@ -1,5 +1,6 @@
-//! `non-contiguous-in-loop`: a transposed tensor from outside a loop is copied into order by `contiguous`, `reshape` or `flatten` in
-//! every iteration. Element-wise work on strided tensors is not reported: it is no slower.
+//! `non-contiguous-in-loop`: a transposed tensor from outside a loop is copied into order by
+//! `contiguous`, `reshape` or `flatten` in every iteration. Element-wise work on strided tensors is
+//! not reported: it is no slower.
 
 use ruff_text_size::Ranged;
 

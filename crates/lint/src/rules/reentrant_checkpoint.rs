@@ -1,5 +1,6 @@
-//! `reentrant-checkpoint`: `use_reentrant=True` asks for the old implementation of checkpoints. It holds the same bytes, and
-//! lacks keyword arguments, `no_grad` inside, and inputs that need no gradient.
+//! `reentrant-checkpoint`: `use_reentrant=True` asks for the old implementation of checkpoints. It
+//! holds the same bytes, and lacks keyword arguments, `no_grad` inside, and inputs that need no
+//! gradient.
 
 use ruff_text_size::Ranged;
 

@@ -1,5 +1,6 @@
-//! `retain-graph-in-loop`: the last backward pass of an iteration retains the graph although the optimizer then steps. Nothing
-//! can use the graph again; it stays until the next iteration replaces it. Silent if another backward pass follows.
+//! `retain-graph-in-loop`: the last backward pass of an iteration retains the graph although the
+//! optimizer then steps. Nothing can use the graph again; it stays until the next iteration
+//! replaces it. Silent if another backward pass follows.
 
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;

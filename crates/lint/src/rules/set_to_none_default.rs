@@ -1,4 +1,5 @@
-//! `set-to-none-default`: `zero_grad(set_to_none=True)` says what has been the default since PyTorch 2.0.
+//! `set-to-none-default`: `zero_grad(set_to_none=True)` says what has been the default since
+//! PyTorch 2.0.
 
 use ruff_text_size::{Ranged, TextRange};
 

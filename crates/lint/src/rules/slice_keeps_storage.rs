@@ -1,5 +1,6 @@
-//! `slice-keeps-storage`: a slice shares the storage of its tensor, so keeping the slice keeps all of it. Reported where the
-//! program shows that it wants to keep only the slice: it deletes the tensor, collects one slice of each output, or saves it.
+//! `slice-keeps-storage`: a slice shares the storage of its tensor, so keeping the slice keeps all
+//! of it. Reported where the program shows that it wants to keep only the slice: it deletes the
+//! tensor, collects one slice of each output, or saves it.
 
 use ruff_python_ast::{Expr, ExprSubscript, Stmt};
 use ruff_text_size::Ranged;

@@ -1,5 +1,6 @@
-//! `sync-in-loop`: something in every iteration of a training loop makes the host wait for the device: `.item()`, `.cpu()`,
-//! printing a tensor, an explicit synchronization. Silent behind a condition.
+//! `sync-in-loop`: something in every iteration of a training loop makes the host wait for the
+//! device: `.item()`, `.cpu()`, printing a tensor, an explicit synchronization. Silent behind a
+//! condition.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;

@@ -1,5 +1,5 @@
-//! `transfer-in-loop`: the same tensor is copied to a device in every iteration. Batches must be copied; what does not change in
-//! the loop can be copied before it.
+//! `transfer-in-loop`: the same tensor is copied to a device in every iteration. Batches must be
+//! copied; what does not change in the loop can be copied before it.
 
 use ruff_text_size::Ranged;
 

@@ -12,7 +12,8 @@ use flate2::read::GzDecoder;
 use plimsoll_report::{Snapshot, open};
 use serde_json::Value;
 
-/// The file of a sample. Each has a folder of its own, with the snapshot and what PyTorch says about it.
+/// The file of a sample. Each has a folder of its own, with the snapshot and what PyTorch says
+/// about it.
 pub(crate) fn sample(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     folder.join(format!("{name}.pickle.gz"))

@@ -1,5 +1,5 @@
-//! Where a tensor is not zero: first how many places, which sizes the output, then the places themselves in
-//! row-major order.
+//! Where a tensor is not zero: first how many places, which sizes the output, then the places
+//! themselves in row-major order.
 
 use plimsoll_core::{Error, Result};
 
@@ -91,8 +91,8 @@ fn write<T: Number>(launch: &CpuLaunch<'_>, input: Operand<'_>, out: Operand<'_>
             let mut rest = index;
             for (d, &size) in input.shape().iter().enumerate().rev() {
                 let at = row * strides[0] + d * strides[1];
-                // SAFETY: the output has a row for each nonzero element and a column for each dimension, as
-                // just checked; each part writes its own rows.
+                // SAFETY: the output has a row for each nonzero element and a column for each
+                // dimension, as just checked; each part writes its own rows.
                 unsafe { *out.first::<i64>().add(at) = (rest % size) as i64 };
                 rest /= size;
             }

@@ -1,9 +1,10 @@
-//! Reductions: sums, means, products, extremes and truth over some of a tensor's dimensions. `fold.rs` has
-//! the loops, `geometry.rs` sorts dimensions into kept and reduced ones, `arg.rs` finds positions of
-//! extremes.
+//! Reductions: sums, means, products, extremes and truth over some of a tensor's dimensions.
+//! `fold.rs` has the loops, `geometry.rs` sorts dimensions into kept and reduced ones, `arg.rs`
+//! finds positions of extremes.
 //!
-//! f32 is summed in f32 lanes over short blocks whose results are added in f64, so the error does not grow
-//! with the length. The order of additions depends on sizes and strides, never on the number of threads.
+//! f32 is summed in f32 lanes over short blocks whose results are added in f64, so the error does
+//! not grow with the length. The order of additions depends on sizes and strides, never on the
+//! number of threads.
 
 mod arg;
 mod fold;
@@ -23,8 +24,8 @@ use super::real::match_float;
 use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Meta};
 
-/// Scratch of a reduction: none, whatever the layouts. Part of the interface so that a kernel that needs some
-/// can say so.
+/// Scratch of a reduction: none, whatever the layouts. Part of the interface so that a kernel that
+/// needs some can say so.
 pub fn workspace_bytes(_inputs: &[&Meta], _outputs: &[Meta]) -> usize {
     0
 }
@@ -164,8 +165,8 @@ macro_rules! fold_into_output {
     }};
 }
 
-/// `[x]` -> the sum over the dimensions `reduced`, in the output's dtype. The output's dimensions are the
-/// others in order, or all with the reduced ones of size 1.
+/// `[x]` -> the sum over the dimensions `reduced`, in the output's dtype. The output's dimensions
+/// are the others in order, or all with the reduced ones of size 1.
 pub fn sum(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     let dtype = super::input_dtype(launch)?;
     if dtype.is_float() {
