@@ -171,10 +171,36 @@ fn rustdoc() -> Outcome {
     Outcome::Ran(run::counted(command))
 }
 
-/// What programs depend on, without the features that they may leave out.
+/// What programs depend on: nothing that belongs to the command comes with the facade.
 fn features() -> Outcome {
-    let arguments = ["check", "--package", "plimsoll", "--no-default-features"];
-    Outcome::Ran(run::counted(cargo(&arguments)))
+    Outcome::of(pulls_none_of(&["--package", "plimsoll"], OF_THE_COMMAND))
+}
+
+/// Crates that reports, source checks and the command need, and programs do not.
+const OF_THE_COMMAND: &[&str] = &[
+    "plimsoll-cli",
+    "plimsoll-lint",
+    "plimsoll-report",
+    "clap",
+    "flate2",
+    "ruff_python_parser",
+    "serde_json",
+];
+
+/// An error that names the `unwanted` crates that come with what `selection` selects.
+fn pulls_none_of(selection: &[&str], unwanted: &[&str]) -> Result<(), String> {
+    let output = cargo(&["tree", "--edges", "normal", "--prefix", "none"]).args(selection).output();
+    let output = output.map_err(|e| format!("cargo tree: {e}"))?;
+    let listed = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !listed.starts_with("plimsoll ") {
+        return Err(format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let pulled = listed.lines().filter_map(|line| line.split(' ').next());
+    let found: Vec<&str> = pulled.filter(|name| unwanted.contains(name)).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(format!("`{}` pulls in {}", selection.join(" "), found.join(", ")))
 }
 
 /// The tensor tests again, while unpinned storages lose their memory at random between operations.
