@@ -1,6 +1,7 @@
-//! Random programs on arenas of several configurations, over a device whose streams move only when the
-//! program says so. After every step the book balances; no two live blocks overlap; memory that queued
-//! work still uses is neither handed to another stream nor given back; and when all is freed, nothing is left.
+//! Random programs on arenas of several configurations, over a device whose streams move only when
+//! the program says so. After every step the book balances; no two live blocks overlap; memory that
+//! queued work still uses is neither handed to another stream nor given back; and when all is
+//! freed, nothing is left.
 
 #![no_main]
 
@@ -171,7 +172,8 @@ struct Program<'a> {
     live: Vec<Live>,
     externals: Vec<External>,
     scopes: Vec<PeakScope>,
-    /// How many snapshots this program may still take: writing one out takes longer than all the rest.
+    /// How many snapshots this program may still take: writing one out takes longer than all the
+    /// rest.
     snapshots: u32,
 }
 
@@ -274,7 +276,8 @@ impl Program<'_> {
                 used.retain(|used| !queues.is_done(used.stream, used.place));
                 for used in used.iter() {
                     let touched = overlap((used.address, used.bytes), range);
-                    // Work on the block's own stream comes before whatever the new owner queues there.
+                    // Work on the block's own stream comes before whatever the new owner queues
+                    // there.
                     let ordered = used.stream == used.home && used.home == stream;
                     assert!(!touched || ordered, "handed out under queued work: {used:?}");
                 }
@@ -286,8 +289,9 @@ impl Program<'_> {
             Err(error) => {
                 assert!(error.is_out_of_memory(), "{error:?}");
                 assert!(error.to_string().len() > 100, "a report: {error}");
-                // Without limits nothing small may fail while the machine has room. What a live block shares its segment
-                // with is no room: by PyTorch's rules it serves one pool only, and cannot be given back.
+                // Without limits nothing small may fail while the machine has room. What a live
+                // block shares its segment with is no room: by PyTorch's rules it serves one pool
+                // only, and cannot be given back.
                 let is_live = |block: &BlockView| block.state != BlockUse::Inactive;
                 let taken = self.bench.arena.segments().into_iter();
                 let taken = taken.filter(|segment| segment.blocks.iter().any(is_live));
@@ -371,8 +375,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut steps = 0;
     while !bytes.is_empty() && program.step(&mut bytes).is_ok() {
         steps += 1;
-        // The check walks everything; what is wrong at one step still is a few steps later. A training step
-        // leaves marks that every snapshot writes, so it is longer than one step of the program.
+        // The check walks everything; what is wrong at one step still is a few steps later. A
+        // training step leaves marks that every snapshot writes, so it is longer than one step of
+        // the program.
         if steps % 8 == 0 {
             set_step(steps);
             program.check();

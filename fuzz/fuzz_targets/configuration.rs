@@ -1,5 +1,5 @@
-//! Any text as a configuration: never a panic, and what is accepted says the same when it is written
-//! out and read again.
+//! Any text as a configuration: never a panic, and what is accepted says the same when it is
+//! written out and read again.
 
 #![no_main]
 

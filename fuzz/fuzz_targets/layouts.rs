@@ -1,5 +1,6 @@
-//! Chains of view operations with any arguments on any layout: never a panic, and, where the elements
-//! are few enough to list, exactly the positions that the naive oracle of the core tests finds.
+//! Chains of view operations with any arguments on any layout: never a panic, and, where the
+//! elements are few enough to list, exactly the positions that the naive oracle of the core tests
+//! finds.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any text as a Python file and as a notebook: never a panic, places that lie inside the text, and fixes that parse and are
-//! stable.
+//! Any text as a Python file and as a notebook: never a panic, places that lie inside the text, and
+//! fixes that parse and are stable.
 
 #![no_main]
 

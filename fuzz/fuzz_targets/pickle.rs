@@ -1,5 +1,5 @@
-//! Any bytes as a pickle: an error or a snapshot, never a panic and never more memory than the limits allow; what is read can be
-//! written, reads back with as many events, and can be reported.
+//! Any bytes as a pickle: an error or a snapshot, never a panic and never more memory than the
+//! limits allow; what is read can be written, reads back with as many events, and can be reported.
 
 #![no_main]
 

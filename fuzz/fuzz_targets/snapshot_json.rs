@@ -1,5 +1,5 @@
-//! Any text as a snapshot in JSON: an error with its place or a snapshot, never a panic; what is read can be written, reads back,
-//! and can be reported.
+//! Any text as a snapshot in JSON: an error with its place or a snapshot, never a panic; what is
+//! read can be written, reads back, and can be reported.
 
 #![no_main]
 

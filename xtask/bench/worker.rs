@@ -1,9 +1,11 @@
-//! Plimsoll's side of `cargo xtask bench cpu`: reads `NAME ITERATIONS` lines, runs that work that often, and answers with the
-//! microseconds that it took. `torch_worker.py` is the other side, with the same names; `bench.rs` asks them in turn.
+//! Plimsoll's side of `cargo xtask bench cpu`: reads `NAME ITERATIONS` lines, runs that work that
+//! often, and answers with the microseconds that it took. `torch_worker.py` is the other side, with
+//! the same names; `bench.rs` asks them in turn.
 //!
-//! Work that has no other side to compare with is timed in slices, between measurements of the processor's pace: on a shared machine
-//! somebody else's program on the same core halves it for a while. Then two numbers follow: the microseconds by those slices alone in
-//! which it was the processor's own, and their share (`Timed`).
+//! Work that has no other side to compare with is timed in slices, between measurements of the
+//! processor's pace: on a shared machine somebody else's program on the same core halves it for a
+//! while. Then two numbers follow: the microseconds by those slices alone in which it was the
+//! processor's own, and their share (`Timed`).
 
 // A program that talks over its standard streams.
 #![allow(clippy::print_stdout)]
@@ -172,7 +174,8 @@ fn two_threads(name: &str, count: u32) -> Result<Timed> {
 /// How long some work took.
 struct Timed {
     us: f64,
-    /// The same, had all slices taken the median of those in which the processor kept its own pace; of all, if those are too few.
+    /// The same, had all slices taken the median of those in which the processor kept its own pace;
+    /// of all, if those are too few.
     undisturbed_us: f64,
     /// The share of such slices.
     share: f64,
@@ -188,8 +191,8 @@ impl Timed {
 #[repr(align(64))]
 struct Done(AtomicU32);
 
-/// Times `count` turns of `once`. Of two threads at once, `[own, other]`, only slices count as undisturbed in which the other has done
-/// half as much at least.
+/// Times `count` turns of `once`. Of two threads at once, `[own, other]`, only slices count as
+/// undisturbed in which the other has done half as much at least.
 fn in_slices(
     count: u32,
     once: &mut dyn FnMut() -> Result<()>,
@@ -235,11 +238,12 @@ fn in_slices(
     Ok(Timed { us: slices.iter().map(|slice| slice.0).sum(), undisturbed_us, share })
 }
 
-/// The shortest [`pace`] so far, as bits of an `f64`; positive numbers are ordered as their bits are.
+/// The shortest [`pace`] so far, as bits of an `f64`; positive numbers are ordered as their bits
+/// are.
 static FASTEST: AtomicU64 = AtomicU64::new(f64::INFINITY.to_bits());
 
-/// Microseconds of a fixed piece of work that keeps several units of the processor busy, so that another program on the same core is
-/// noticed.
+/// Microseconds of a fixed piece of work that keeps several units of the processor busy, so that
+/// another program on the same core is noticed.
 fn pace() -> f64 {
     let start = Instant::now();
     let mut lanes = black_box([1u64, 2, 3, 4, 5, 6, 7, 8]);

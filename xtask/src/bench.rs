@@ -1,6 +1,7 @@
-//! `cargo xtask bench cpu`: Plimsoll beside PyTorch from PyPI, two threads each. Two workers (`bench/worker.rs` and
-//! `bench/torch_worker.py`) hold the inputs and take turns, round by round, so that whatever else the machine does hits both;
-//! what counts is the median of the rounds' ratios. Absolute times are compared with a bound only where the table says so.
+//! `cargo xtask bench cpu`: Plimsoll beside PyTorch from PyPI, two threads each. Two workers
+//! (`bench/worker.rs` and `bench/torch_worker.py`) hold the inputs and take turns, round by round,
+//! so that whatever else the machine does hits both; what counts is the median of the rounds'
+//! ratios. Absolute times are compared with a bound only where the table says so.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -57,7 +58,8 @@ const ABSOLUTE: &[(&str, f64)] = &[
     ("allocate_with_history, two threads", 500.0),
 ];
 
-/// One row of the result. In rows with an absolute bound `ratio` is the time over the bound, and PyTorch has no time.
+/// One row of the result. In rows with an absolute bound `ratio` is the time over the bound, and
+/// PyTorch has no time.
 struct Row {
     name: &'static str,
     plimsoll_us: f64,
@@ -86,7 +88,8 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     let bounded = ABSOLUTE.iter().filter(|(name, _)| name.contains(filter));
     let mut absolute: Vec<Absolute> = bounded.map(Absolute::new).collect();
     let mut rows = Vec::new();
-    // Rounds without a peer are spread over the whole run, so that they see the machine as the others do: in good times and bad.
+    // Rounds without a peer are spread over the whole run, so that they see the machine as the
+    // others do: in good times and bad.
     for turn in 0..ROUNDS {
         let first = |turn: usize| compared.len() * turn / ROUNDS;
         for (name, at_most) in &compared[first(turn)..first(turn + 1)] {

@@ -1,6 +1,7 @@
-//! `cargo xtask bench lint [FOLDER]`: the checker beside TorchFix on the same thousand files of real code, both as commands with
-//! everything that starting them costs and on all cores. TorchFix takes minutes, so it runs once, between runs of the checker, of
-//! which the slowest counts. Without a folder the files are those of the PyTorch package itself.
+//! `cargo xtask bench lint [FOLDER]`: the checker beside TorchFix on the same thousand files of
+//! real code, both as commands with everything that starting them costs and on all cores. TorchFix
+//! takes minutes, so it runs once, between runs of the checker, of which the slowest counts.
+//! Without a folder the files are those of the PyTorch package itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,7 +24,8 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask bench lint [FOLDER]".to_string()),
     };
     let torchfix = python_env::prepare(Purpose::TorchFix)?;
-    // The checker alone: the whole command holds the kernels too, which take minutes to build and change nothing here.
+    // The checker alone: the whole command holds the kernels too, which take minutes to build and
+    // change nothing here.
     let build = ["build", "--release", "--package", "plimsoll-lint", "--example", "check"];
     run::plain(&mut run::command(env!("CARGO"), &build))?;
     let corpus = copy(&folder)?;
@@ -61,7 +63,8 @@ fn torch_sources() -> Result<PathBuf, String> {
     Ok(PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim()))
 }
 
-/// The first thousand Python files that mention PyTorch, copied side by side so that both tools see exactly these.
+/// The first thousand Python files that mention PyTorch, copied side by side so that both tools see
+/// exactly these.
 fn copy(folder: &Path) -> Result<PathBuf, String> {
     let corpus = run::target().join("bench/lint");
     let _ = std::fs::remove_dir_all(&corpus);

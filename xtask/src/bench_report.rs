@@ -1,6 +1,7 @@
-//! `cargo xtask bench report`: reading, analysing and reporting a snapshot of 179,324 events beside CPython's `pickle.loads` alone on
-//! the same file, taking turns, so that whatever else the machine does hits both. `cargo xtask bench large-report`: what a file of
-//! 12 million events (about 800 MB) takes to report and to zoom in.
+//! `cargo xtask bench report`: reading, analysing and reporting a snapshot of 179,324 events beside
+//! CPython's `pickle.loads` alone on the same file, taking turns, so that whatever else the machine
+//! does hits both. `cargo xtask bench large-report`: what a file of 12 million events (about 800
+//! MB) takes to report and to zoom in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +29,8 @@ pub(crate) fn bench() -> Result<(), String> {
     measure(&file, &mut ours, &mut theirs)
 }
 
-/// A file larger than people can open elsewhere. The worker knows what it may take, and fails beyond it.
+/// A file larger than people can open elsewhere. The worker knows what it may take, and fails
+/// beyond it.
 pub(crate) fn bench_large() -> Result<(), String> {
     let mut zoom = worker("zoom_worker")?;
     let file = snapshot(LARGE_EVENTS)?;

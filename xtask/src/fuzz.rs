@@ -1,5 +1,6 @@
-//! `cargo xtask fuzz [SECONDS]`: each fuzz target for a while, five minutes unless told. Needs a nightly toolchain and
-//! cargo-fuzz, which `cargo install cargo-fuzz` brings. Not part of `cargo xtask test`: it has no end.
+//! `cargo xtask fuzz [SECONDS]`: each fuzz target for a while, five minutes unless told. Needs a
+//! nightly toolchain and cargo-fuzz, which `cargo install cargo-fuzz` brings. Not part of `cargo
+//! xtask test`: it has no end.
 
 use crate::run;
 
@@ -20,7 +21,8 @@ pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
     }
     for target in TARGETS {
         let limit = format!("-max_total_time={seconds}");
-        // Overflows and bounds are checked by the build itself, so the address sanitizer is left out: it triples the time.
+        // Overflows and bounds are checked by the build itself, so the address sanitizer is left
+        // out: it triples the time.
         let arguments = ["+nightly", "fuzz", "run", "--sanitizer", "none", target, "--", &limit];
         let mut command = run::command("cargo", &arguments);
         // Leave the toolchain to `+nightly`: within `cargo xtask` these name the one that built us.

@@ -1,10 +1,10 @@
-//! `cargo xtask generate`: writes the Python methods, functions and stubs of every operation in the registry, one file a
-//! family, as files in the tree that people read and search. A test here compares them with what the registry says
-//! now.
+//! `cargo xtask generate`: writes the Python methods, functions and stubs of every operation in the
+//! registry, one file a family, as files in the tree that people read and search. A test here
+//! compares them with what the registry says now.
 //!
-//! The rule that it goes by: required arguments are positional in Rust, the others are one options value, and the
-//! method that takes it is called `name_with`. What Python has beside operations (constructors, indexing, memory
-//! functions) is written by hand in `crates/python`.
+//! The rule that it goes by: required arguments are positional in Rust, the others are one options
+//! value, and the method that takes it is called `name_with`. What Python has beside operations
+//! (constructors, indexing, memory functions) is written by hand in `crates/python`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,8 +15,8 @@ use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 
 use crate::run;
 
-/// Operations whose Python form is written by hand: constructors take a dtype and a device, `where` has its arguments
-/// in another order as a method, `to` takes a dtype or a device.
+/// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
+/// has its arguments in another order as a method, `to` takes a dtype or a device.
 const BY_HAND: &[&str] = &["full", "arange", "eye", "rand", "randn", "randint", "to", "where"];
 
 /// Operations whose arguments are all positional in Rust.
@@ -357,7 +357,8 @@ fn formatted(text: String) -> String {
     }
 }
 
-/// The stub file: the hand-written template with the generated methods and functions in their places.
+/// The stub file: the hand-written template with the generated methods and functions in their
+/// places.
 fn stubs(families: &BTreeMap<&str, Vec<Operation>>, template: &str) -> String {
     let (mut methods, mut functions) = (String::new(), String::new());
     for operation in families.values().flatten() {

@@ -1,5 +1,6 @@
-//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What they start is
-//! ordinary commands (cargo, Python), printed before they run, so that each can be repeated by hand.
+//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What
+//! they start is ordinary commands (cargo, Python), printed before they run, so that each can be
+//! repeated by hand.
 
 // These are programs for a terminal, not libraries.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -10,8 +11,12 @@ mod bench_report;
 mod fuzz;
 mod generate;
 mod gpu_bundle;
+mod import_order;
+mod licences;
+mod named_in_docs;
 mod nvrtc;
 mod python_env;
+mod ratchet;
 mod rules;
 mod run;
 mod test;
@@ -21,7 +26,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [STEP...]     everything that must pass, or only the named steps
+  test [STEP...]     everything that must pass, or only the named steps; with --strict a step
+                     that cannot run because something is missing here fails
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
   bench lint [PATH]  the source checker beside TorchFix, on the same files

@@ -1,4 +1,5 @@
-//! Compiling the CUDA sources on a machine without a GPU: NVRTC comes from PyPI, and an example of the `cuda` crate drives it.
+//! Compiling the CUDA sources on a machine without a GPU: NVRTC comes from PyPI, and an example of
+//! the `cuda` crate drives it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

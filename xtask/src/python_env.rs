@@ -1,5 +1,5 @@
-//! The Python environments that tests and benchmarks run in: virtual environments under the target folder, made on
-//! first use from a list of packages and made again when the list changes.
+//! The Python environments that tests and benchmarks run in: virtual environments under the target
+//! folder, made on first use from a list of packages and made again when the list changes.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,17 +1,23 @@
-//! The house rules that a program can check: sizes of files, names of files, `unsafe` beside its reason, titled notes
-//! that exist, and text that must not be committed. What needs judgement (what a comment says) is left to readers.
+//! The house rules that a program can check: sizes of files, names of files, `unsafe` with its
+//! reason, titled notes that exist, wide comments, and text that must not be committed. Two larger
+//! ones have files of their own: `named_in_docs.rs` and `import_order.rs`. What needs judgement
+//! (what a comment says) is left to readers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::run;
+use crate::ratchet::Ratchets;
+use crate::{import_order, named_in_docs, run};
 
-/// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two concepts (400 is where to
-/// start looking).
+/// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two
+/// concepts (400 is where to start looking).
 const MOST_CODE_LINES: usize = 450;
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: &[&str] = &["utils", "util", "common", "helpers", "helper", "base", "manager"];
+
+/// The widest that a line of comment may be: what fits beside another file on a screen.
+const WIDEST_COMMENT: usize = 100;
 
 /// Prints what breaks a rule; an error if anything does.
 pub(crate) fn print() -> Result<(), String> {
@@ -32,6 +38,13 @@ pub(crate) fn print() -> Result<(), String> {
         check_source(path, text, &file, &mut broken);
     }
     check_notes(&files, &mut broken);
+    check_includes(&files, &mut broken);
+    named_in_docs::check(&files, &mut broken);
+    let ratchets = Ratchets::read()?;
+    let wide = wide_comments(&files);
+    ratchets.check("comments_over_100_columns", &wide, &mut broken);
+    let imports = import_order::breaches(&files, &mut broken);
+    ratchets.check("imports_out_of_order", &imports, &mut broken);
     println!("{} files; {blocks} unsafe blocks, {reasons} reasons", files.len());
     println!("most code in one file: {} lines in {}", longest.0, longest.1);
     if broken.is_empty() {
@@ -115,7 +128,53 @@ fn check_text(path: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
-/// A fact that crosses files is written once as `Note [Title]` and referred to as `See Note [Title]`.
+/// Lines of comment that are too wide, by crate.
+fn wide_comments(files: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for (path, text) in files {
+        let is_source = [".rs", ".cu", ".cuh"].iter().any(|ending| path.ends_with(ending));
+        if !is_source {
+            continue;
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        let part = if parts[0] == "crates" { parts[..2].join("/") } else { parts[0].to_string() };
+        let places: &mut Vec<String> = found.entry(part).or_default();
+        for (number, line) in text.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            if is_comment && line.chars().count() > WIDEST_COMMENT {
+                places.push(format!("{path}:{}", number + 1));
+            }
+        }
+    }
+    found
+}
+
+/// A package has only the files of its own folder, so what a published crate includes lies there.
+fn check_includes(files: &[(String, String)], broken: &mut Vec<String>) {
+    let is_kept = |folder: &str| {
+        let manifest = format!("{folder}/Cargo.toml");
+        let text = files.iter().find(|(path, _)| *path == manifest).map_or("", |(_, text)| text);
+        text.contains("publish = false")
+    };
+    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        let parts: Vec<&str> = path.split('/').collect();
+        if parts[0] != "crates" || is_kept(&parts[..2].join("/")) {
+            continue;
+        }
+        // Folders between the file and its crate.
+        let depth = parts.len() - 3;
+        for call in ["include_str!(\"", "include_bytes!(\""] {
+            for included in text.split(call).skip(1).filter_map(|rest| rest.split('"').next()) {
+                if included.split('/').take_while(|part| *part == "..").count() > depth {
+                    broken.push(format!("{path}: includes `{included}` from outside its crate"));
+                }
+            }
+        }
+    }
+}
+
+/// A fact that crosses files is written once as `Note [Title]` and referred to as `See Note
+/// [Title]`.
 fn check_notes(files: &[(String, String)], broken: &mut Vec<String>) {
     let sources = || files.iter().filter(|(path, _)| path.ends_with(".rs"));
     let mut written = BTreeSet::new();
@@ -155,6 +214,27 @@ mod tests {
         let mut broken = Vec::new();
         check_source("a.rs", text, &Source::read(text), &mut broken);
         assert_eq!(broken.len(), 1, "{broken:?}");
+    }
+
+    #[test]
+    fn what_lies_outside_a_published_crate_is_not_included() {
+        let file = |path: &str, text: &str| (path.to_string(), text.to_string());
+        let source = |text: &str| file("crates/a/src/b/c.rs", text);
+        let mut broken = Vec::new();
+        check_includes(&[source("include_str!(\"../../pages/x.md\")")], &mut broken);
+        let kept = file("crates/a/Cargo.toml", "publish = false\n");
+        check_includes(&[kept, source("include_str!(\"../../../x\")")], &mut broken);
+        assert!(broken.is_empty(), "{broken:?}");
+        check_includes(&[source("include_str!(\"../../../x\")")], &mut broken);
+        assert_eq!(broken.len(), 1, "{broken:?}");
+    }
+
+    #[test]
+    fn wide_comments_are_counted_by_crate_and_code_is_not() {
+        let wide = "x".repeat(100);
+        let text = format!("// {wide}\nlet a = \"{wide}\";\n    /// ok\n");
+        let found = wide_comments(&[("crates/a/src/b.rs".to_string(), text)]);
+        assert_eq!(found["crates/a"], ["crates/a/src/b.rs:1"]);
     }
 
     #[test]

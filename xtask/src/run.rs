@@ -1,5 +1,6 @@
-//! Running a command as one step of `cargo xtask test`: its output passes through line by line, while the test
-//! counts that it prints are added up. It judges nothing but the exit status and those counts.
+//! Running a command as one step of `cargo xtask test`: its output passes through line by line,
+//! while the test counts that it prints are added up. It judges nothing but the exit status and
+//! those counts.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

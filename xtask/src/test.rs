@@ -1,9 +1,11 @@
-//! `cargo xtask test`: everything that must pass before a change lands, step after step. All steps run even if one
-//! fails; the last line adds up what passed and failed. A step that cannot run here says so and why.
+//! `cargo xtask test`: everything that must pass before a change lands, step after step. All steps
+//! run even if one fails; the last line adds up what passed and failed. A step that cannot run here
+//! says so and why; with `--strict`, as in continuous integration, that is a failure.
 
 use std::process::Command;
 use std::time::Instant;
 
+use crate::licences;
 use crate::nvrtc;
 use crate::python_env::{self, Purpose};
 use crate::rules;
@@ -24,15 +26,52 @@ impl Step {
 
 enum Outcome {
     Ran(Counts),
-    Skipped(&'static str),
+    /// Something is missing on this machine.
+    CannotRun(&'static str),
+    /// Nobody asked for it.
+    NotNamed(&'static str),
+}
+
+impl Outcome {
+    /// One check that printed what is wrong.
+    fn of(checked: Result<(), String>) -> Outcome {
+        Outcome::Ran(match checked {
+            Ok(()) => Counts::PASSED,
+            Err(message) => {
+                println!("{message}");
+                Counts::FAILED
+            }
+        })
+    }
+
+    /// What it adds to the total, and its line in the summary.
+    fn told(&self, name: &str, seconds: f64, strict: bool) -> (Counts, String) {
+        match *self {
+            Outcome::Ran(counts) => {
+                let Counts { passed, failed } = counts;
+                let line = format!("{name:8} {passed:5} passed, {failed} failed  ({seconds:.0} s)");
+                (counts, line)
+            }
+            Outcome::CannotRun(why) if strict => {
+                (Counts::FAILED, format!("{name:8} failed: it cannot run here: {why}"))
+            }
+            Outcome::CannotRun(why) | Outcome::NotNamed(why) => {
+                (Counts::default(), format!("{name:8} skipped: {why}"))
+            }
+        }
+    }
 }
 
 const STEPS: &[Step] = &[
     Step::new("format", format),
     Step::new("rules", house_rules),
+    Step::new("licences", || Outcome::of(licences::print())),
+    Step::new("package", package),
     Step::new("clippy", clippy),
     Step::new("rust", rust),
     Step::new("doc", doc),
+    Step::new("rustdoc", rustdoc),
+    Step::new("features", features),
     Step::new("chaos", chaos),
     Step {
         only_named: Some(
@@ -50,30 +89,30 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs the named steps, or all of them.
-pub(crate) fn test(names: &[String]) -> Result<(), String> {
+pub(crate) fn test(arguments: &[String]) -> Result<(), String> {
+    let (options, names): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| argument.starts_with('-'));
+    if let Some(unknown) = options.iter().find(|option| *option != &"--strict") {
+        return Err(format!("`{unknown}` is no option; there is `--strict`"));
+    }
+    let strict = !options.is_empty();
     let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("`{unknown}` is no step; the steps are {}", known.join(", ")));
     }
     let mut total = Counts::default();
     let mut closing = Vec::new();
-    for step in STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|n| n == step.name))
-    {
+    let is_named = |step: &Step| names.iter().any(|name| *name == step.name);
+    for step in STEPS.iter().filter(|step| names.is_empty() || is_named(step)) {
         println!("\n== {} ==", step.name);
         let start = Instant::now();
         let outcome = match step.only_named {
-            Some(why) if names.is_empty() => Outcome::Skipped(why),
+            Some(why) if names.is_empty() => Outcome::NotNamed(why),
             _ => (step.run)(),
         };
-        let seconds = start.elapsed().as_secs_f64();
-        closing.push(match outcome {
-            Outcome::Ran(counts) => {
-                total.add(counts);
-                let Counts { passed, failed } = counts;
-                format!("{:8} {passed:5} passed, {failed} failed  ({seconds:.0} s)", step.name)
-            }
-            Outcome::Skipped(why) => format!("{:8} skipped: {why}", step.name),
-        });
+        let (counts, line) = outcome.told(step.name, start.elapsed().as_secs_f64(), strict);
+        total.add(counts);
+        closing.push(line);
     }
     println!("\n== summary ==\n{}", closing.join("\n"));
     println!("{} passed, {} failed", total.passed, total.failed);
@@ -89,13 +128,16 @@ fn format() -> Outcome {
 }
 
 fn house_rules() -> Outcome {
-    Outcome::Ran(match rules::print() {
-        Ok(()) => Counts::PASSED,
-        Err(message) => {
-            println!("{message}");
-            Counts::FAILED
-        }
-    })
+    Outcome::of(rules::print())
+}
+
+/// Every crate that is published can be packaged: its files are its own, its metadata complete.
+/// Nothing is compiled.
+fn package() -> Outcome {
+    let mut command = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty", "--workspace"]);
+    command.args(["--exclude", "xtask", "--exclude", "plimsoll-testkit"]);
+    command.args(["--exclude", "plimsoll-python"]);
+    Outcome::Ran(run::counted(command))
 }
 
 fn clippy() -> Outcome {
@@ -122,11 +164,50 @@ fn doc() -> Outcome {
     Outcome::Ran(run::counted(cargo(&["test", "--doc", "--workspace", "--no-fail-fast"])))
 }
 
+/// The documentation of every crate, without a warning: no link in it leads nowhere.
+fn rustdoc() -> Outcome {
+    let mut command = cargo(&["doc", "--no-deps", "--workspace"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    Outcome::Ran(run::counted(command))
+}
+
+/// What programs depend on: nothing that belongs to the command comes with the facade.
+fn features() -> Outcome {
+    Outcome::of(pulls_none_of(&["--package", "plimsoll"], OF_THE_COMMAND))
+}
+
+/// Crates that reports, source checks and the command need, and programs do not.
+const OF_THE_COMMAND: &[&str] = &[
+    "plimsoll-cli",
+    "plimsoll-lint",
+    "plimsoll-report",
+    "clap",
+    "flate2",
+    "ruff_python_parser",
+    "serde_json",
+];
+
+/// An error that names the `unwanted` crates that come with what `selection` selects.
+fn pulls_none_of(selection: &[&str], unwanted: &[&str]) -> Result<(), String> {
+    let output = cargo(&["tree", "--edges", "normal", "--prefix", "none"]).args(selection).output();
+    let output = output.map_err(|e| format!("cargo tree: {e}"))?;
+    let listed = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !listed.starts_with("plimsoll ") {
+        return Err(format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let pulled = listed.lines().filter_map(|line| line.split(' ').next());
+    let found: Vec<&str> = pulled.filter(|name| unwanted.contains(name)).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(format!("`{}` pulls in {}", selection.join(" "), found.join(", ")))
+}
+
 /// The tensor tests again, while unpinned storages lose their memory at random between operations.
 fn chaos() -> Outcome {
     let keys = std::fs::read_to_string(run::root().join("crates/memory/src/configuration/keys.rs"));
     if !keys.is_ok_and(|keys| keys.contains("chaos_seed")) {
-        return Outcome::Skipped("the configuration has no key `chaos_seed`");
+        return Outcome::CannotRun("the configuration has no key `chaos_seed`");
     }
     let mut command = test_command();
     command.args(["--package", "plimsoll-tensor", "--package", "plimsoll-testkit"]);
@@ -145,10 +226,11 @@ fn cuda() -> Outcome {
     })
 }
 
-/// The crates with `unsafe` that miri can follow, and the test of claims above them, on a nightly toolchain.
+/// The crates with `unsafe` that miri can follow, and the test of claims above them, on a nightly
+/// toolchain.
 fn miri() -> Outcome {
     if !run::answers("cargo", &["+nightly", "miri", "--version"]) {
-        return Outcome::Skipped("there is no nightly toolchain with miri");
+        return Outcome::CannotRun("there is no nightly toolchain with miri");
     }
     let below = ["--package", "plimsoll-core", "--package", "plimsoll-memory", "--lib", "--tests"];
     let mut counts = interpreted(&below);
@@ -162,7 +244,8 @@ fn interpreted(what: &[&str]) -> Counts {
     // Leave the toolchain to `+nightly`: within `cargo xtask` these name the one that built us.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command.env("CARGO_TARGET_DIR", run::target().join("miri"));
-    // Tests read files and clocks. Blocks hold addresses, not pointers, so provenance is exposed by design.
+    // Tests read files and clocks. Blocks hold addresses, not pointers, so provenance is exposed by
+    // design.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance");
     run::counted(command)
 }
@@ -170,7 +253,7 @@ fn interpreted(what: &[&str]) -> Counts {
 /// Builds the Python package into an environment of its own and tests it there.
 fn python() -> Outcome {
     if !run::root().join("crates/python/pyproject.toml").exists() {
-        return Outcome::Skipped("there is no Python package");
+        return Outcome::CannotRun("there is no Python package");
     }
     let folder = match python_env::prepare(Purpose::Tests) {
         Ok(folder) => folder,
@@ -190,7 +273,8 @@ fn python() -> Outcome {
     Outcome::Ran(run::counted(tests))
 }
 
-/// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool that PyTorch ships.
+/// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool
+/// that PyTorch ships.
 fn viewer() -> Outcome {
     let folder = run::target().join("viewer");
     let written = std::fs::create_dir_all(&folder)
@@ -227,7 +311,7 @@ fn viewer() -> Outcome {
 fn page() -> Outcome {
     let browsers = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let Some(browser) = browsers.into_iter().find(|name| run::answers(name, &["--version"])) else {
-        return Outcome::Skipped("there is no Chromium; install the package `chromium`");
+        return Outcome::CannotRun("there is no Chromium; install the package `chromium`");
     };
     if let Err(message) = run::plain(&mut cargo(&["build", "--package", "plimsoll-cli"])) {
         println!("{message}");
@@ -237,4 +321,29 @@ fn page() -> Outcome {
     let mut command = run::command("python3", &["crates/report/tests/page/check_page.py"]);
     command.arg(plimsoll).arg(browser);
     Outcome::Ran(run::counted(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_run_fails_only_where_it_must_run() {
+        let missing = Outcome::CannotRun("there is no Chromium");
+        let (counts, line) = missing.told("page", 0.0, false);
+        assert_eq!(counts, Counts::default());
+        assert_eq!(line, "page     skipped: there is no Chromium");
+        let (counts, line) = missing.told("page", 0.0, true);
+        assert_eq!(counts, Counts::FAILED);
+        assert_eq!(line, "page     failed: it cannot run here: there is no Chromium");
+        let not_named = Outcome::NotNamed("it takes long");
+        assert_eq!(not_named.told("miri", 0.0, true).0, Counts::default());
+    }
+
+    #[test]
+    fn unknown_steps_and_options_are_told() {
+        let refused = |word: &str| test(&[word.to_string()]).unwrap_err();
+        assert!(refused("clipy").contains("the steps are format, rules"));
+        assert!(refused("--strikt").contains("`--strict`"));
+    }
 }

@@ -1,4 +1,5 @@
-//! What the command line says, as types. Ranges are checked here, so that commands get only what makes sense.
+//! What the command line says, as types. Ranges are checked here, so that commands get only what
+//! makes sense.
 
 use std::path::PathBuf;
 
@@ -88,7 +89,8 @@ pub(crate) struct Diff {
 pub(crate) struct Flame {
     /// The snapshot
     pub(crate) file: PathBuf,
-    /// The moment: `50%`, or a time from the trace's start, as in `1.5s`, `20ms` or `700us`; the peak if not given
+    /// The moment: `50%`, or a time from the trace's start, as in `1.5s`, `20ms` or `700us`; the
+    /// peak if not given
     #[arg(long)]
     pub(crate) at: Option<Moment>,
     /// The device's index; the one with the highest peak if not given

@@ -1,4 +1,5 @@
-//! The `plimsoll` command: reads its arguments and hands them to one of `commands/`. It computes nothing itself.
+//! The `plimsoll` command: reads its arguments and hands them to one of `commands/`. It computes
+//! nothing itself.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! The network of `plimsoll train`, in plain tensor operations: three layers, a loss, and gradient descent with
-//! momentum written out. It is what a first program with Plimsoll looks like, so it uses nothing that users cannot.
+//! The network of `plimsoll train`, in plain tensor operations: three layers, a loss, and gradient
+//! descent with momentum written out. It is what a first program with Plimsoll looks like, so it
+//! uses nothing that users cannot.
 
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_memory::{Phase, enter_module, enter_phase};
@@ -74,8 +75,8 @@ impl Weight {
     }
 }
 
-/// The mean cross-entropy of scores against labels of 0 and 1: `max(x, 0) - x y + log(1 + exp(-|x|))`, which does not
-/// overflow for any score.
+/// The mean cross-entropy of scores against labels of 0 and 1: `max(x, 0) - x y + log(1 +
+/// exp(-|x|))`, which does not overflow for any score.
 pub(crate) fn cross_entropy(scores: &Tensor, labels: &Tensor) -> Result<Tensor> {
     let linear = scores.relu()?.sub(&scores.mul(labels)?)?;
     let curved = scores.abs()?.neg()?.exp()?.add(1.0)?.log()?;

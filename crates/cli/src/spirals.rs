@@ -1,5 +1,5 @@
-//! The task that `plimsoll train` learns: two intertwined spirals, told apart by a network. Made here, so that the
-//! command needs no files; the same seed gives the same points.
+//! The task that `plimsoll train` learns: two intertwined spirals, told apart by a network. Made
+//! here, so that the command needs no files; the same seed gives the same points.
 
 use std::f32::consts::PI;
 

@@ -1,5 +1,5 @@
-//! Broadcasting: which shape two operands meet in. Sizes are compared from the last dimension; equal
-//! sizes match, and a 1 stretches.
+//! Broadcasting: which shape two operands meet in. Sizes are compared from the last dimension;
+//! equal sizes match, and a 1 stretches.
 
 use crate::{Dims, Error, Result};
 

@@ -1,5 +1,6 @@
-//! Which device a tensor lives on, as a small copyable id. The devices themselves (allocator, ledger,
-//! streams) are entries of an append-only table in the `tensor` crate; this is only their name.
+//! Which device a tensor lives on, as a small copyable id. The devices themselves (allocator,
+//! ledger, streams) are entries of an append-only table in the `tensor` crate; this is only their
+//! name.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ pub enum DeviceKind {
     Cpu,
     /// An NVIDIA GPU through the CUDA driver.
     Cuda,
-    /// The stand-in accelerator: host memory behind a device's manners (capacity, streams, late errors).
+    /// The stand-in accelerator: host memory behind a device's manners (capacity, streams, late
+    /// errors).
     StandIn,
 }
 

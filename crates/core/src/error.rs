@@ -1,6 +1,6 @@
 //! The one error type. It is opaque: callers ask what it is ([`Error::is_shape`],
-//! [`Error::is_out_of_memory`]) and print it. A message says what happened, on which operation, with
-//! which operands, and what to do next.
+//! [`Error::is_out_of_memory`]) and print it. A message says what happened, on which operation,
+//! with which operands, and what to do next.
 
 use std::error::Error as StdError;
 use std::fmt;

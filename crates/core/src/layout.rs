@@ -14,13 +14,14 @@ use crate::{Dims, Error, Result, checked_numel};
 
 /// Sizes, strides and offset in elements.
 ///
-/// Shared, because most results are laid out like an operand: a handle is copied, not two lists, and whoever compares the two
-/// need not look at them.
+/// Shared, because most results are laid out like an operand: a handle is copied, not two lists,
+/// and whoever compares the two need not look at them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout(Arc<Parts>);
 
-/// Invariant: `shape` and `strides` have the same length, and every element's position
-/// (`offset + sum(index * stride)`) fits in an `isize`. The rest follows from them; every operation asks for it several times.
+/// Invariant: `shape` and `strides` have the same length, and every element's position (`offset +
+/// sum(index * stride)`) fits in an `isize`. The rest follows from them; every operation asks for
+/// it several times.
 #[derive(PartialEq, Eq, Hash)]
 struct Parts {
     shape: Dims,
@@ -71,8 +72,9 @@ impl Layout {
         Ok(layout)
     }
 
-    /// For view rules whose result is inside a layout that was already checked. A stride that nothing steps by (of a size of 1, or
-    /// without elements) may come in at any length, and is cut to one that cannot overflow later.
+    /// For view rules whose result is inside a layout that was already checked. A stride that
+    /// nothing steps by (of a size of 1, or without elements) may come in at any length, and is cut
+    /// to one that cannot overflow later.
     pub(crate) fn inside(shape: Dims, mut strides: Dims, offset: usize) -> Layout {
         debug_assert_eq!(shape.len(), strides.len(), "a layout has as many strides as sizes");
         let empty = shape.contains(&0);
@@ -105,7 +107,8 @@ impl Layout {
         self.0.offset
     }
 
-    /// Whether both have the same sizes. A loop, because a call of the library's comparison costs more than most shapes.
+    /// Whether both have the same sizes. A loop, because a call of the library's comparison costs
+    /// more than most shapes.
     #[inline]
     pub fn same_shape(&self, other: &Layout) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -215,7 +218,8 @@ impl Layout {
         Layout::inside(self.0.shape.clone(), self.0.strides.clone(), 0)
     }
 
-    /// The same sizes and strides at another offset, refused if an element's position would overflow.
+    /// The same sizes and strides at another offset, refused if an element's position would
+    /// overflow.
     pub fn with_offset(&self, offset: usize) -> Result<Layout> {
         Layout::strided(self.shape(), self.strides(), offset)
     }

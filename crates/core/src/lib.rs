@@ -1,5 +1,5 @@
-//! The words every other Plimsoll crate speaks: element types, shapes, layouts and the view rules on
-//! them, device ids, byte sizes and the one error type.
+//! The words every other Plimsoll crate speaks: element types, shapes, layouts and the view rules
+//! on them, device ids, byte sizes and the one error type.
 //!
 //! Nothing here allocates tensor memory, touches a device or uses `unsafe`. Start with [`Layout`]:
 //! all of PyTorch's view semantics are functions from one layout to another.

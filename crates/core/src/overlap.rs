@@ -1,9 +1,10 @@
-//! Do two layouts over one storage share an element? Writes need the answer: an output may be exactly an
-//! input, and must otherwise not touch one.
+//! Do two layouts over one storage share an element? Writes need the answer: an output may be
+//! exactly an input, and must otherwise not touch one.
 //!
-//! Elements of `a` lie at `a.offset + sum(i * stride)`, those of `b` likewise, so they meet iff the difference
-//! of the offsets is a sum of bounded multiples of all the strides. Strides are tried from the largest; at
-//! each only the few multiples are possible from which the smaller strides can still reach the rest.
+//! Elements of `a` lie at `a.offset + sum(i * stride)`, those of `b` likewise, so they meet iff the
+//! difference of the offsets is a sum of bounded multiples of all the strides. Strides are tried
+//! from the largest; at each only the few multiples are possible from which the smaller strides can
+//! still reach the rest.
 
 use smallvec::SmallVec;
 

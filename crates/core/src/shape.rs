@@ -1,5 +1,5 @@
-//! Shapes: a short list of sizes, and the checked arithmetic on them. Sizes come from users as `i64`
-//! (PyTorch's convention, where -1 can mean "the rest") and are `usize` from here on.
+//! Shapes: a short list of sizes, and the checked arithmetic on them. Sizes come from users as
+//! `i64` (PyTorch's convention, where -1 can mean "the rest") and are `usize` from here on.
 
 use smallvec::SmallVec;
 
@@ -11,12 +11,13 @@ pub(crate) const INLINE_DIMS: usize = 5;
 /// Sizes or strides, kept inline up to five dimensions.
 pub type Dims = SmallVec<[usize; INLINE_DIMS]>;
 
-/// The most elements that a tensor may have, and the most that a dimension may step over: 2^48 bytes are all that an address can
-/// name. Below it neither sizes in bytes nor sums of strides come near an overflow, whatever a kernel multiplies.
+/// The most elements that a tensor may have, and the most that a dimension may step over: 2^48
+/// bytes are all that an address can name. Below it neither sizes in bytes nor sums of strides come
+/// near an overflow, whatever a kernel multiplies.
 pub(crate) const ELEMENTS_MAX: usize = 1 << 48;
 
-/// The number of elements, or an error if no memory could hold them. Sizes of 0 count as 1 for that bound, so that every product of
-/// sizes is small enough to compute with.
+/// The number of elements, or an error if no memory could hold them. Sizes of 0 count as 1 for that
+/// bound, so that every product of sizes is small enough to compute with.
 #[inline]
 pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
     let product = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size.max(1)));
@@ -45,8 +46,8 @@ pub fn sizes_from_i64(op: &str, sizes: &[i64]) -> Result<Dims> {
     Ok(dims)
 }
 
-/// Turns a possibly negative dimension into an index below `rank`; a scalar counts as one dimension,
-/// as in PyTorch.
+/// Turns a possibly negative dimension into an index below `rank`; a scalar counts as one
+/// dimension, as in PyTorch.
 pub fn normalize_dim(op: &str, dim: i64, rank: usize) -> Result<usize> {
     let range = rank.max(1) as i64;
     if dim < -range || dim >= range {

@@ -7,8 +7,9 @@ use crate::layout::contiguous_strides;
 use crate::{Dims, Error, Layout, Result, checked_numel, normalize_dim};
 
 impl Layout {
-    /// The layout of the same bytes as elements of `to` bytes instead of `from`: of the same number if the sizes are
-    /// equal, else with the last dimension longer or shorter, which then must be dense.
+    /// The layout of the same bytes as elements of `to` bytes instead of `from`: of the same number
+    /// if the sizes are equal, else with the last dimension longer or shorter, which then must be
+    /// dense.
     ///
     /// ```
     /// use plimsoll_core::Layout;
@@ -60,8 +61,8 @@ impl Layout {
 
     /// `view`: new sizes over the same elements without moving them. One size may be -1.
     ///
-    /// Possible iff each new dimension lies within old dimensions that are contiguous with each other;
-    /// otherwise the error says to use `reshape` or `contiguous`.
+    /// Possible iff each new dimension lies within old dimensions that are contiguous with each
+    /// other; otherwise the error says to use `reshape` or `contiguous`.
     ///
     /// ```
     /// use plimsoll_core::Layout;
@@ -249,7 +250,8 @@ impl Layout {
         self.expand(&sizes)
     }
 
-    /// `narrow`: `length` elements of a dimension from `start`; a negative start counts from the end.
+    /// `narrow`: `length` elements of a dimension from `start`; a negative start counts from the
+    /// end.
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Layout> {
         let dim = self.existing_dim("narrow", dim)?;
         let size = self.shape()[dim] as i64;

@@ -1,5 +1,5 @@
-//! Every view rule against the naive enumeration of storage positions, for random chains of right and
-//! wrong arguments: rank 0, empty, expanded, stepped and offset layouts included.
+//! Every view rule against the naive enumeration of storage positions, for random chains of right
+//! and wrong arguments: rank 0, empty, expanded, stepped and offset layouts included.
 
 mod view_oracle;
 
@@ -163,7 +163,8 @@ fn a_contiguous_layout_past_the_address_space_is_refused() {
     assert!(Layout::contiguous(&[1]).unwrap().broadcast_to(&[usize::MAX]).is_err());
 }
 
-/// Up to five dimensions are kept inline and more are not; both are row-major, and a size of 0 counts as 1 in strides.
+/// Up to five dimensions are kept inline and more are not; both are row-major, and a size of 0
+/// counts as 1 in strides.
 #[test]
 fn contiguous_layouts_of_few_and_of_many_dimensions_are_row_major() {
     let strides = |shape: &[usize]| Layout::contiguous(shape).unwrap().strides().to_vec();

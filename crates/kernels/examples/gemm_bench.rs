@@ -1,6 +1,8 @@
-//! Times the matrix products that `docs/benchmarks.md` speaks of, without tensors: for tuning the kernels.
+//! Times the matrix products that `docs/benchmarks.md` speaks of, without tensors: for tuning the
+//! kernels.
 //!
-//! `cargo run --release -p plimsoll-kernels --example gemm_bench -- [threads] [name-part] [repeats]`
+//! `cargo run --release -p plimsoll-kernels --example gemm_bench -- [threads] [name-part]
+//! [repeats]`
 
 use plimsoll_core::DType;
 use plimsoll_kernels::cpu::gemm::{BatchDim, Gemm, GemmShape, Plan, Strides};
@@ -40,8 +42,8 @@ fn fill(dtype: DType, at: *mut u8, count: usize) {
     }
 }
 
-/// Seconds: of this thread's CPU where one thread works (a loaded machine then disturbs less), else of the
-/// clock.
+/// Seconds: of this thread's CPU where one thread works (a loaded machine then disturbs less), else
+/// of the clock.
 fn now() -> f64 {
     let clock = if parallel::threads() == 1 {
         libc::CLOCK_THREAD_CPUTIME_ID

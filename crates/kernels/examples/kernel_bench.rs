@@ -1,6 +1,8 @@
-//! Times the elementwise, reducing and moving kernels of `docs/benchmarks.md`'s table, without tensors: for tuning them.
+//! Times the elementwise, reducing and moving kernels of `docs/benchmarks.md`'s table, without
+//! tensors: for tuning them.
 //!
-//! `cargo run --release -p plimsoll-kernels --example kernel_bench -- [threads] [name-part] [repeats]`
+//! `cargo run --release -p plimsoll-kernels --example kernel_bench -- [threads] [name-part]
+//! [repeats]`
 
 use std::ptr::null_mut;
 
@@ -104,8 +106,8 @@ impl Bench {
     }
 }
 
-/// Seconds: of this thread's CPU where one thread works (a loaded machine then disturbs less), else of the
-/// clock.
+/// Seconds: of this thread's CPU where one thread works (a loaded machine then disturbs less), else
+/// of the clock.
 fn now() -> f64 {
     let clock = if parallel::threads() == 1 {
         libc::CLOCK_THREAD_CPUTIME_ID

@@ -1,5 +1,6 @@
-//! Element types as Rust types: the bridge from a [`DType`] value to code compiled for it. Kernels are
-//! generic over [`Element`] and chosen by [`match_dtype!`]; users meet it in `from_slice` and `to_vec`.
+//! Element types as Rust types: the bridge from a [`DType`] value to code compiled for it. Kernels
+//! are generic over [`Element`] and chosen by [`match_dtype!`]; users meet it in `from_slice` and
+//! `to_vec`.
 
 use half::{bf16, f16};
 use plimsoll_core::{DType, Scalar};
@@ -7,7 +8,8 @@ use plimsoll_core::{DType, Scalar};
 /// A byte that is 0 or 1: how `bool` lies in tensor memory.
 ///
 /// Rust's own `bool` is not used there, because reading any other byte as one would be undefined
-/// behaviour, and `as_strided` or foreign memory can bring such a byte. Any nonzero byte reads as true.
+/// behaviour, and `as_strided` or foreign memory can bring such a byte. Any nonzero byte reads as
+/// true.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Truth(u8);
@@ -40,7 +42,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type that tensors hold. Every bit pattern is a value, so any initialised bytes may be read as it.
+/// A type that tensors hold. Every bit pattern is a value, so any initialised bytes may be read as
+/// it.
 pub trait Element:
     sealed::Sealed + Copy + PartialOrd + Send + Sync + std::fmt::Debug + 'static
 {

@@ -1,5 +1,6 @@
-//! What kernels see of a tensor: a pointer, a layout and a dtype. Never a slice, because operands of one
-//! launch may overlap (`x.add_(&x)`), and overlapping `&mut [T]` and `&[T]` are undefined behaviour.
+//! What kernels see of a tensor: a pointer, a layout and a dtype. Never a slice, because operands
+//! of one launch may overlap (`x.add_(&x)`), and overlapping `&mut [T]` and `&[T]` are undefined
+//! behaviour.
 //!
 //! Operands are made by `dispatch` under a claim (see `storage/claim.rs`) and die with the launch.
 
@@ -40,8 +41,9 @@ pub struct Operand<'a> {
     meta: &'a Meta,
 }
 
-// SAFETY: an operand is an address and a description. Whoever dereferences the address does so under the
-// launch's claim, which excludes other writers whatever thread of the pool the access happens on.
+// SAFETY: an operand is an address and a description. Whoever dereferences the address does so
+// under the launch's claim, which excludes other writers whatever thread of the pool the access
+// happens on.
 unsafe impl Send for Operand<'_> {}
 // SAFETY: as for Send.
 unsafe impl Sync for Operand<'_> {}
@@ -50,8 +52,9 @@ impl<'a> Operand<'a> {
     /// An operand over the storage that starts at `storage`.
     ///
     /// # Safety
-    /// While the operand is used, `storage` must be resident and at least `meta.span_bytes()` long, and the
-    /// claim of the launch must allow what the kernel does with it (reads of inputs, writes of outputs).
+    /// While the operand is used, `storage` must be resident and at least `meta.span_bytes()` long,
+    /// and the claim of the launch must allow what the kernel does with it (reads of inputs, writes
+    /// of outputs).
     pub unsafe fn new(storage: *mut u8, meta: &'a Meta) -> Operand<'a> {
         Operand { storage, meta }
     }
@@ -95,8 +98,8 @@ pub struct CpuLaunch<'a> {
     pub operation: &'static str,
     /// Read only.
     pub inputs: &'a [Operand<'a>],
-    /// Written, every element; not read, unless the operation's destination is in place and the same
-    /// layout is also an input.
+    /// Written, every element; not read, unless the operation's destination is in place and the
+    /// same layout is also an input.
     pub outputs: &'a [Operand<'a>],
     /// Scratch of exactly `Operation::workspace_bytes`, 64-byte aligned, contents undefined.
     pub workspace: Workspace,

@@ -1,5 +1,6 @@
-//! The checker without the rest of the command: `cargo run -p plimsoll-lint --example check -- PATH...` builds in seconds and
-//! prints what `plimsoll lint PATH...` would. `--pedantic`, `--json`, `--statistics`, `--diff` and `--fix` are understood.
+//! The checker without the rest of the command: `cargo run -p plimsoll-lint --example check --
+//! PATH...` builds in seconds and prints what `plimsoll lint PATH...` would. `--pedantic`,
+//! `--json`, `--statistics`, `--diff` and `--fix` are understood.
 
 // A program for a terminal, not a library.
 #![allow(clippy::print_stdout, clippy::print_stderr)]

@@ -25,7 +25,8 @@ pub fn check(source: &Source, selection: &Selection) -> Result<Vec<Finding>, Pro
     }
 }
 
-/// The findings and what could not be checked. In a notebook one broken cell does not hide the others.
+/// The findings and what could not be checked. In a notebook one broken cell does not hide the
+/// others.
 pub(crate) fn inspect(source: &Source, selection: &Selection) -> (Vec<Finding>, Vec<Problem>) {
     if source.text().len() > u32::MAX as usize / 2 {
         return (Vec::new(), vec![Problem::whole(source.path(), "larger than 2 GiB")]);
@@ -60,7 +61,8 @@ fn is_about_torch(text: &str) -> bool {
 }
 
 fn syntax_errors<T>(source: &Source, parsed: &Parsed<T>) -> Vec<Problem> {
-    // The parser goes on after an error and often reports what follows from it; the first is the one to mend.
+    // The parser goes on after an error and often reports what follows from it; the first is the
+    // one to mend.
     let per_cell =
         parsed.errors().iter().map(|error| (source.position(error.location.start()), error));
     let mut problems: Vec<Problem> = Vec::new();

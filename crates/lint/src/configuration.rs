@@ -1,4 +1,5 @@
-//! `[tool.plimsoll.lint]` in the nearest `pyproject.toml`. An unknown key is an error: a setting that does nothing is worse.
+//! `[tool.plimsoll.lint]` in the nearest `pyproject.toml`. An unknown key is an error: a setting
+//! that does nothing is worse.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ pub struct Configuration {
     pub ignore: Vec<String>,
     /// The pedantic rules too.
     pub pedantic: bool,
-    /// Files and folders to leave out: names, or paths from the file's folder, with `*` for any run of characters.
+    /// Files and folders to leave out: names, or paths from the file's folder, with `*` for any run
+    /// of characters.
     pub exclude: Vec<String>,
     /// The folder of the file, from which `exclude` counts.
     #[serde(skip)]
@@ -37,7 +39,8 @@ struct Plimsoll {
 }
 
 impl Configuration {
-    /// The settings in the nearest `pyproject.toml` that has some, from a folder upwards; the defaults if there is none.
+    /// The settings in the nearest `pyproject.toml` that has some, from a folder upwards; the
+    /// defaults if there is none.
     pub fn nearest(from: &Path) -> Result<Configuration, String> {
         let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
         for folder in from.ancestors() {

@@ -1,5 +1,6 @@
-//! Files to check: those named, and under the folders named every `.py` and `.ipynb` file. Links to folders are not
-//! followed, so loops cannot occur; folders that hold no sources of the project (environments, caches) are left out.
+//! Files to check: those named, and under the folders named every `.py` and `.ipynb` file. Links to
+//! folders are not followed, so loops cannot occur; folders that hold no sources of the project
+//! (environments, caches) are left out.
 
 use std::path::{Path, PathBuf};
 

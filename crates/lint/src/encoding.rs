@@ -1,5 +1,6 @@
-//! Bytes to text as Python does it, and back: a byte order mark, a `coding` comment in the first two lines, else UTF-8. Only the
-//! encodings that occur in Python sources in practice; the rest is refused by name.
+//! Bytes to text as Python does it, and back: a byte order mark, a `coding` comment in the first
+//! two lines, else UTF-8. Only the encodings that occur in Python sources in practice; the rest is
+//! refused by name.
 
 /// How a file writes its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

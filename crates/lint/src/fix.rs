@@ -1,5 +1,6 @@
-//! Applying safe edits: those that overlap wait for the next round, and rounds go on until nothing changes. A result that does
-//! not parse, though no rule should produce one, is thrown away. Of a notebook the cells are edited and the rest stays.
+//! Applying safe edits: those that overlap wait for the next round, and rounds go on until nothing
+//! changes. A result that does not parse, though no rule should produce one, is thrown away. Of a
+//! notebook the cells are edited and the rest stays.
 
 use crate::check::inspect;
 use crate::finding::{Edit, Finding};
@@ -10,12 +11,14 @@ use crate::source::Source;
 /// More rounds than edits can nest.
 const ROUNDS: usize = 10;
 
-/// The file's text with every fix applied, and how many there were; nothing if there is nothing to fix.
+/// The file's text with every fix applied, and how many there were; nothing if there is nothing to
+/// fix.
 ///
 /// ```
 /// use plimsoll_lint::{Selection, Source, fixed};
 ///
-/// let text = r#"{"cells": [{"cell_type": "code", "source": "import torch\nx = torch.zeros(9, 9).cuda()"}]}"#;
+/// let text = r#"{"cells": [{"cell_type": "code", "source":
+///     "import torch\nx = torch.zeros(9, 9).cuda()"}]}"#;
 /// let notebook = Source::notebook("n.ipynb", text).unwrap();
 /// let (mended, count) = fixed(&notebook, &Selection::default()).unwrap();
 /// assert_eq!((mended, count), (text.replace(").cuda()", r#", device=\"cuda\")"#), 1));
@@ -72,7 +75,8 @@ pub fn apply(text: &str, findings: &[Finding]) -> (String, usize) {
     spliced(text, 0, &edits).map_or_else(|| (text.to_string(), 0), |text| (text, count))
 }
 
-/// Edits that do not overlap, in the order of their places, and the number of findings that they belong to.
+/// Edits that do not overlap, in the order of their places, and the number of findings that they
+/// belong to.
 fn compatible(findings: &[Finding]) -> (Vec<&Edit>, usize) {
     let (mut taken, mut count): (Vec<&Edit>, usize) = (Vec::new(), 0);
     // Findings come in order, so that only the furthest end so far matters.

@@ -1,13 +1,20 @@
 //! Memory mistakes in PyTorch source, found before they run: the engine behind `plimsoll lint`.
 //!
-//! A file goes `discover` -> `source` (decoding, notebooks) -> `nesting`, `magics` -> ruff's parser -> `model` (scopes, loops, regions,
-//! what each name holds) -> `rules` (one file each) -> `suppress` (ignore comments) -> `render`. Nothing here runs or imports the
-//! code that it reads, and nothing depends on tensors or a GPU.
+//! A file goes `discover` -> `source` (decoding, notebooks) -> `nesting`, `magics` -> ruff's parser
+//! -> `model` (scopes, loops, regions, what each name holds) -> `rules` (one file each) ->
+//! `suppress` (ignore comments) -> `render`. Nothing here runs or imports the code that it reads,
+//! and nothing depends on tensors or a GPU.
 //!
 //! ```
 //! use plimsoll_lint::{Selection, Source, check};
 //!
-//! let text = "losses = []\nfor batch in loader:\n    loss = model(batch)\n    loss.backward()\n    losses.append(loss)\n";
+//! let text = "\
+//! losses = []
+//! for batch in loader:
+//!     loss = model(batch)
+//!     loss.backward()
+//!     losses.append(loss)
+//! ";
 //! let source = Source::python("train.py", text);
 //! let found = check(&source, &Selection::default()).unwrap();
 //! assert!(found.iter().any(|finding| finding.rule == "graph-kept"));

@@ -1,6 +1,7 @@
-//! The lines of a notebook that are IPython's own: `%matplotlib inline`, `!pip install x`, `files = !ls`, `model?`. Each is blanked
-//! out for the parser by a name and spaces of the same length, so that every place in the text stays where it is. The parser has
-//! a mode for such lines, but gives up on some broken cells in it (tried: it panics on `f(\n?`).
+//! The lines of a notebook that are IPython's own: `%matplotlib inline`, `!pip install x`, `files =
+//! !ls`, `model?`. Each is blanked out for the parser by a name and spaces of the same length, so
+//! that every place in the text stays where it is. The parser has a mode for such lines, but gives
+//! up on some broken cells in it (tried: it panics on `f(\n?`).
 
 use std::borrow::Cow;
 
@@ -83,7 +84,8 @@ fn lines(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The end of a command that begins here: of its line, or of the last of the lines that backslashes join.
+/// The end of a command that begins here: of its line, or of the last of the lines that backslashes
+/// join.
 fn end_of_command(bytes: &[u8], at: usize) -> usize {
     let mut end = end_of_line(bytes, at);
     while end < bytes.len() && bytes[end - 1] == b'\\' {

@@ -1,6 +1,7 @@
-//! How deeply a text could nest, found by one pass over its characters. Walking and dropping a syntax tree recurse, so a
-//! file that nests past `DEEPEST` is refused before it is parsed; Python itself refuses far less. Not a lexer: strings and
-//! comments are skipped, everything else is counted generously.
+//! How deeply a text could nest, found by one pass over its characters. Walking and dropping a
+//! syntax tree recurse, so a file that nests past `DEEPEST` is refused before it is parsed; Python
+//! itself refuses far less. Not a lexer: strings and comments are skipped, everything else is
+//! counted generously.
 
 /// Refused above this. The checks run on threads whose stacks hold it with room to spare.
 pub(crate) const DEEPEST: usize = 1000;
@@ -115,7 +116,8 @@ pub(crate) fn end_of_line(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end)
 }
 
-/// Past the string that begins with the quote at `at`; an unclosed one ends with its line, or with the text if tripled.
+/// Past the string that begins with the quote at `at`; an unclosed one ends with its line, or with
+/// the text if tripled.
 pub(crate) fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let quote = bytes[at];
     let tripled = bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote);

@@ -1,6 +1,6 @@
-//! Notebooks: their code cells joined into one text, so that a name bound in one cell is known in the next, and the way back
-//! from changed cells to the file, of which everything else stays as it is. Cells in other languages (`%%bash` and the like)
-//! are left empty, but keep their number.
+//! Notebooks: their code cells joined into one text, so that a name bound in one cell is known in
+//! the next, and the way back from changed cells to the file, of which everything else stays as it
+//! is. Cells in other languages (`%%bash` and the like) are left empty, but keep their number.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -105,7 +105,8 @@ fn without_end(code: &str) -> &str {
     code.trim_end_matches(['\n', '\r'])
 }
 
-/// A cell magic hands the whole cell to something else, except those that only time or capture Python.
+/// A cell magic hands the whole cell to something else, except those that only time or capture
+/// Python.
 fn is_python(code: &str) -> bool {
     match code.trim_start().strip_prefix("%%") {
         Some(magic) => {
@@ -117,8 +118,8 @@ fn is_python(code: &str) -> bool {
 }
 
 impl Notebook {
-    /// The file with other code in some cells: index from 0 among code cells, and the new code without the line ends that closed
-    /// the old.
+    /// The file with other code in some cells: index from 0 among code cells, and the new code
+    /// without the line ends that closed the old.
     pub(crate) fn with_code(&self, changed: &[(usize, String)]) -> Option<String> {
         let (mut json, mut at) = (String::with_capacity(self.json.len()), 0);
         for (cell, code) in changed {
@@ -133,8 +134,8 @@ impl Notebook {
     }
 }
 
-/// The JSON value of a cell's code with other code, in the same form: one string, or a list of lines, of which those that stay
-/// are not written again.
+/// The JSON value of a cell's code with other code, in the same form: one string, or a list of
+/// lines, of which those that stay are not written again.
 fn replaced(value: &str, code: &str) -> Option<String> {
     let old = code_of(serde_json::from_str(value).ok()?).ok()?;
     let code = format!("{code}{}", &old[without_end(&old).len()..]);

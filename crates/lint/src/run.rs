@@ -1,5 +1,5 @@
-//! A whole run over paths: discovery, checking in parallel, fixing, rendering. The command line calls this and prints what comes
-//! back; nothing here prints or exits.
+//! A whole run over paths: discovery, checking in parallel, fixing, rendering. The command line
+//! calls this and prints what comes back; nothing here prints or exits.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use crate::selection::Selection;
 use crate::source::Source;
 use crate::{discover, fix, notebook, unified_diff};
 
-/// Walking and dropping a syntax tree recurse; this holds `nesting::DEEPEST` levels many times over.
+/// Walking and dropping a syntax tree recurse; this holds `nesting::DEEPEST` levels many times
+/// over.
 const STACK_BYTES: usize = 64 << 20;
 
 /// What a run is asked to do.

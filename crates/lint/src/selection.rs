@@ -1,4 +1,5 @@
-//! Which rules run: the default ones, with the pedantic ones if asked, or exactly those selected; minus the ignored.
+//! Which rules run: the default ones, with the pedantic ones if asked, or exactly those selected;
+//! minus the ignored.
 
 use crate::rules::{RULES, Rule, find};
 

@@ -1,5 +1,6 @@
-//! One file to be checked: its text, where its lines begin, and for notebooks which lines belong to which cell. It does
-//! not know Python; see `notebook` for how cells become text and `encoding` for how bytes do.
+//! One file to be checked: its text, where its lines begin, and for notebooks which lines belong to
+//! which cell. It does not know Python; see `notebook` for how cells become text and `encoding` for
+//! how bytes do.
 
 use std::borrow::Cow;
 

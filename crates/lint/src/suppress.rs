@@ -1,5 +1,6 @@
-//! Ignore comments: `# plimsoll: ignore[graph-kept, PLM002]` on a line of the finding, `# plimsoll: ignore` for every rule, and
-//! `# plimsoll: ignore-file` (with or without rules) anywhere for the whole file.
+//! Ignore comments: `# plimsoll: ignore[graph-kept, PLM002]` on a line of the finding, `# plimsoll:
+//! ignore` for every rule, and `# plimsoll: ignore-file` (with or without rules) anywhere for the
+//! whole file.
 
 use std::collections::HashMap;
 

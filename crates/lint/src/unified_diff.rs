@@ -1,5 +1,6 @@
-//! A unified diff of two texts, for `--diff`. Lines are matched from both ends and, in between, greedily by the nearest equal
-//! line: enough for small edits, and never wrong, only sometimes longer than needed.
+//! A unified diff of two texts, for `--diff`. Lines are matched from both ends and, in between,
+//! greedily by the nearest equal line: enough for small edits, and never wrong, only sometimes
+//! longer than needed.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
-//! Whole runs over what people have on disk: broken files beside good ones, other encodings, notebooks, links in a circle, deep
-//! nesting, and the options of a run. Nothing may panic or hang, and one bad file must not hide the others.
+//! Whole runs over what people have on disk: broken files beside good ones, other encodings,
+//! notebooks, links in a circle, deep nesting, and the options of a run. Nothing may panic or hang,
+//! and one bad file must not hide the others.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
-//! The cases under `cases/RULE/`: small programs with `# expect: rule` on the lines where a rule must fire, and nothing
-//! anywhere else. Every case runs against all default rules and its own, so a case without marks is a look-alike that must stay
-//! silent. Fixes are held to three promises: they parse, they remove the finding, and a second run changes nothing.
+//! The cases under `cases/RULE/`: small programs with `# expect: rule` on the lines where a rule
+//! must fire, and nothing anywhere else. Every case runs against all default rules and its own, so
+//! a case without marks is a look-alike that must stay silent. Fixes are held to three promises:
+//! they parse, they remove the finding, and a second run changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
-//! The seed documents: each block that shows a wrong way beside a right one, with what must be found on which line. Where a
-//! block that a document calls wrong is no mistake, nothing may fire; where one that it calls right holds a mistake of its own, the
-//! finding is listed with its reason. The blocks lie under `seeds/`, named by document and line.
+//! The seed documents: each block that shows a wrong way beside a right one, with what must be
+//! found on which line. Where a block that a document calls wrong is no mistake, nothing may fire;
+//! where one that it calls right holds a mistake of its own, the finding is listed with its reason.
+//! The blocks lie under `seeds/`, named by document and line.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +13,8 @@ struct Block {
     file: &'static str,
     /// The mistakes that the document means, at their lines.
     meant: &'static [(u32, &'static str)],
-    /// Findings in lines that the document does not call wrong, each with the reason why they are right.
+    /// Findings in lines that the document does not call wrong, each with the reason why they are
+    /// right.
     also: &'static [(u32, &'static str, &'static str)],
     /// Why something that the document calls wrong is not found.
     no_mistake: &'static str,
@@ -163,8 +165,8 @@ fn every_block_is_listed_and_every_exception_has_its_reason() {
     }
 }
 
-/// Blocks split at their comments, so that each half stands alone as the documents mean it: the right half must be clean but for
-/// the listed exceptions.
+/// Blocks split at their comments, so that each half stands alone as the documents mean it: the
+/// right half must be clean but for the listed exceptions.
 #[test]
 fn right_halves_alone_trigger_no_default_rule() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds");

@@ -1,22 +1,23 @@
-//! The guide, one page a task. The same pages are in `docs/guide`; their Rust blocks are tests of this crate.
+//! The guide, one page a task. The same pages are in `docs/guide`; their Rust blocks are tests of
+//! this crate.
 
-#[doc = include_str!("../../../docs/guide/see-where-memory-goes.md")]
+#[doc = include_str!("../guide/see-where-memory-goes.md")]
 pub mod see_where_memory_goes {}
 
-#[doc = include_str!("../../../docs/guide/read-an-out-of-memory-error.md")]
+#[doc = include_str!("../guide/read-an-out-of-memory-error.md")]
 pub mod read_an_out_of_memory_error {}
 
-#[doc = include_str!("../../../docs/guide/set-a-limit.md")]
+#[doc = include_str!("../guide/set-a-limit.md")]
 pub mod set_a_limit {}
 
-#[doc = include_str!("../../../docs/guide/know-the-peak-before-you-run.md")]
+#[doc = include_str!("../guide/know-the-peak-before-you-run.md")]
 pub mod know_the_peak_before_you_run {}
 
-#[doc = include_str!("../../../docs/guide/take-a-snapshot.md")]
+#[doc = include_str!("../guide/take-a-snapshot.md")]
 pub mod take_a_snapshot {}
 
-#[doc = include_str!("../../../docs/guide/share-memory.md")]
+#[doc = include_str!("../guide/share-memory.md")]
 pub mod share_memory {}
 
-#[doc = include_str!("../../../docs/guide/what-pytorch-really-does.md")]
+#[doc = include_str!("../guide/what-pytorch-really-does.md")]
 pub mod what_pytorch_really_does {}

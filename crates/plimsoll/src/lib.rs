@@ -1,9 +1,11 @@
 //! Tensors with PyTorch's semantics in which every byte is accounted for.
 //!
-//! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its autograd. And it can always say where
-//! memory is, on the CPU too: how much is in use, what the peak was, which line asked for it, what it is for, and why an allocation
-//! failed. This crate is all that a program needs; the parts it is made of are the crates `plimsoll-core`, `plimsoll-memory`,
-//! `plimsoll-kernels` and `plimsoll-tensor`. The [`guide`] has a page for each task.
+//! Plimsoll computes like PyTorch: its names, its rules of broadcasting and promotion, its
+//! autograd. And it can always say where memory is, on the CPU too: how much is in use, what the
+//! peak was, which line asked for it, what it is for, and why an allocation failed. This crate is
+//! all that a program needs; the parts it is made of are the crates `plimsoll-core`,
+//! `plimsoll-memory`, `plimsoll-kernels` and `plimsoll-tensor`. The [`guide`] has a page for each
+//! task.
 //!
 //! # Tensors
 //!
@@ -19,10 +21,11 @@
 //! # }
 //! ```
 //!
-//! Methods have PyTorch's names; a trailing underscore writes in place, `_out` writes into a given tensor. Whatever can fail returns a
-//! [`Result`], with an [`Error`] that names the operation, the operands and the remedy. Sizes and dimensions are `i64`, so that -1 can
-//! mean "the last". Cloning a [`Tensor`] shares its memory, as in Python; [`Tensor::clone_tensor`] copies. The memory goes back the
-//! moment that the last handle is dropped.
+//! Methods have PyTorch's names; a trailing underscore writes in place, `_out` writes into a given
+//! tensor. Whatever can fail returns a [`Result`], with an [`Error`] that names the operation, the
+//! operands and the remedy. Sizes and dimensions are `i64`, so that -1 can mean "the last". Cloning
+//! a [`Tensor`] shares its memory, as in Python; [`Tensor::clone_tensor`] copies. The memory goes
+//! back the moment that the last handle is dropped.
 //!
 //! # Gradients
 //!
@@ -72,7 +75,8 @@
 //!
 //! # Before there is memory
 //!
-//! A dry device takes the same path as the real one, without memory: the peak that it reports is the peak that the run will have.
+//! A dry device takes the same path as the real one, without memory: the peak that it reports is
+//! the peak that the run will have.
 //!
 //! ```
 //! use plimsoll::{device, memory, prelude::*};
@@ -88,10 +92,18 @@
 
 pub mod guide;
 
+/// The README's program is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
-    DType, Device, DeviceKind, Draws, Element, Error, ErrorKind, Lent, Other, Result, Scalar,
-    Tensor, TensorOptions, To, Truth, WeakTensor, manual_seed, manual_seed_on, ops, result_type,
+    AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion, DType, Device, DeviceKind,
+    DimList, DivOptions, Draws, Element, Error, ErrorKind, EyeSize, GeluOptions, LayerNormOptions,
+    Lent, Other, ReduceOptions, Result, RoundingMode, Scalar, SoftmaxOptions, SortOptions,
+    SumOptions, Tensor, TensorOptions, To, Truth, ViewAs, WeakTensor, autocast, autocast_with,
+    manual_seed, manual_seed_on, ops, result_type,
 };
 
 pub use plimsoll_tensor::device;
@@ -107,8 +119,8 @@ pub use plimsoll_tensor::device;
 /// let options = autograd::GradOptions { create_graph: true, ..Default::default() };
 /// let slope = autograd::grad(&[&cube], &[&x], options)?.remove(0).expect("x is in the graph");
 /// assert_eq!(slope.item::<f64>()?, 27.0);
-/// let bend = autograd::grad(&[&slope], &[&x], Default::default())?.remove(0).expect("so is its slope");
-/// assert_eq!(bend.item::<f64>()?, 18.0);
+/// let bend = autograd::grad(&[&slope], &[&x], Default::default())?.remove(0);
+/// assert_eq!(bend.expect("so is its slope").item::<f64>()?, 18.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -120,8 +132,8 @@ pub mod autograd {
     };
 }
 
-/// Statistics, peaks, origins, limits, history and snapshots of every device's memory; and the context that origins are made from
-/// (modules, phases, training steps).
+/// Statistics, peaks, origins, limits, history and snapshots of every device's memory; and the
+/// context that origins are made from (modules, phases, training steps).
 ///
 /// ```
 /// use plimsoll::{device, memory, prelude::*};

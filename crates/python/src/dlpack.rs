@@ -1,5 +1,5 @@
 //! DLPack: tensors of the CPU to and from other frameworks without a copy. The structures are the standard's, versions 0 and 1
-//! (https://dmlc.github.io/dlpack); a capsule named `dltensor` holds one until somebody takes it and renames the capsule.
+//! (<https://dmlc.github.io/dlpack>); a capsule named `dltensor` holds one until somebody takes it and renames the capsule.
 
 use std::ffi::{CStr, c_void};
 

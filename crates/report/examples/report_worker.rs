@@ -1,5 +1,6 @@
-//! Reports on snapshots and says how long it took: for each line `FILE COUNT` on the input, the file is read, analysed and
-//! reported as text that often, and the microseconds are printed. `cargo xtask bench report` talks to it.
+//! Reports on snapshots and says how long it took: for each line `FILE COUNT` on the input, the
+//! file is read, analysed and reported as text that often, and the microseconds are printed. `cargo
+//! xtask bench report` talks to it.
 
 // This is a program for a terminal.
 #![allow(clippy::print_stdout)]

@@ -1,5 +1,6 @@
-//! Reads a snapshot and writes it again: `rewrite FILE OUT.pickle` or `rewrite FILE OUT.json`. For converting files, and for checking
-//! with PyTorch's own tool (`tests/check_written.py`) that what is written opens there.
+//! Reads a snapshot and writes it again: `rewrite FILE OUT.pickle` or `rewrite FILE OUT.json`. For
+//! converting files, and for checking with PyTorch's own tool (`tests/check_written.py`) that what
+//! is written opens there.
 
 use std::fs::File;
 

@@ -1,6 +1,7 @@
-//! Opens a snapshot as `plimsoll view --serve` does, asks the server for random windows over loopback as a browser would, and
-//! prints what it took: `zoom_worker FILE WINDOWS`. It fails if that is more than was promised. Peak memory is the process's own (`VmHWM`). `cargo xtask bench large-report`
-//! runs it.
+//! Opens a snapshot as `plimsoll view --serve` does, asks the server for random windows over
+//! loopback as a browser would, and prints what it took: `zoom_worker FILE WINDOWS`. It fails if
+//! that is more than was promised. Peak memory is the process's own (`VmHWM`). `cargo xtask bench
+//! large-report` runs it.
 
 // This is a program for a terminal.
 #![allow(clippy::print_stdout)]

@@ -1,5 +1,6 @@
-//! Two snapshots side by side: what is alive at the peak of each, by line and by kind. Lines are compared by file, function and
-//! line, so snapshots of two versions of a program show moved lines as gone and added.
+//! Two snapshots side by side: what is alive at the peak of each, by line and by kind. Lines are
+//! compared by file, function and line, so snapshots of two versions of a program show moved lines
+//! as gone and added.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

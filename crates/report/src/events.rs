@@ -1,5 +1,6 @@
-//! The events of a trace as columns: one vector a field, one row an event. Ten million events take 34 bytes each here; as
-//! objects they would take a kilobyte. Rows of one device lie together, oldest first (see `Snapshot::traces`).
+//! The events of a trace as columns: one vector a field, one row an event. Ten million events take
+//! 34 bytes each here; as objects they would take a kilobyte. Rows of one device lie together,
+//! oldest first (see `Snapshot::traces`).
 
 use crate::kind::Kind;
 use crate::stacks::StackId;
@@ -65,7 +66,8 @@ impl Action {
         }
     }
 
-    /// The action of a word in a file. Some tools write `free` for a request and its completion in one.
+    /// The action of a word in a file. Some tools write `free` for a request and its completion in
+    /// one.
     pub fn from_word(word: &str) -> Action {
         match word {
             "free" => Action::FreeCompleted,

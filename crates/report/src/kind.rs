@@ -1,5 +1,5 @@
-//! Kinds of memory: what an allocation is for. Plimsoll writes them into its files; for PyTorch's files they are inferred
-//! (see `kinds.rs`) and every report says so.
+//! Kinds of memory: what an allocation is for. Plimsoll writes them into its files; for PyTorch's
+//! files they are inferred (see `kinds.rs`) and every report says so.
 
 use std::fmt;
 

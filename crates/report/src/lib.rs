@@ -1,8 +1,8 @@
-//! Reads memory snapshots, PyTorch's and Plimsoll's own, and says where the memory went. Pure functions of a file: no tensor
-//! code, no GPU, no network.
+//! Reads memory snapshots, PyTorch's and Plimsoll's own, and says where the memory went. Pure
+//! functions of a file: no tensor code, no GPU, no network.
 //!
 //! ```text
-//! bytes -> read/ -> Snapshot (columns) -> analysis -> Report -> text, JSON, HTML, flame graph, trace
+//! bytes -> read/ -> Snapshot (columns) -> analysis -> Report -> text, JSON, HTML, flame, trace
 //! ```
 //!
 //! Start at [`Snapshot`] for what is in a file and at [`open`] for reading one.

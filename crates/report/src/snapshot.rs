@@ -1,5 +1,5 @@
-//! A snapshot as read: plain columns and tables, no analysis. Readers are in `read/`, writers in `write/`, and what can be
-//! asked of one in `analysis/`.
+//! A snapshot as read: plain columns and tables, no analysis. Readers are in `read/`, writers in
+//! `write/`, and what can be asked of one in `analysis/`.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::strings::{Strings, TextId};
 /// Everything that a snapshot file says.
 ///
 /// ```
-/// let json = br#"{"segments": [], "device_traces": [[
-///     {"action": "alloc", "addr": 4096, "size": 100, "stream": 0, "time_us": 7, "frames": []}]]}"#;
+/// let json = br#"{"segments": [], "device_traces": [[{"action": "alloc", "addr": 4096,
+///     "size": 100, "stream": 0, "time_us": 7, "frames": []}]]}"#;
 /// let snapshot = plimsoll_report::read(json)?;
 /// assert_eq!(snapshot.events.size, [100]);
 /// assert_eq!(snapshot.traces[0].rows, 0..1);

@@ -1,4 +1,5 @@
-//! Frames and stacks, each kept once. A stack is a list of frames, innermost first, as PyTorch writes them.
+//! Frames and stacks, each kept once. A stack is a list of frames, innermost first, as PyTorch
+//! writes them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -129,8 +130,9 @@ impl Stacks {
     }
 }
 
-/// Spreads the frames' numbers. Not hostile-proof by itself: the map above hashes it again with a key of its own, and
-/// stacks that share a hash are compared one by one, so a forged file costs its own reader time and nothing else.
+/// Spreads the frames' numbers. Not hostile-proof by itself: the map above hashes it again with a
+/// key of its own, and stacks that share a hash are compared one by one, so a forged file costs its
+/// own reader time and nothing else.
 fn hash(frames: &[FrameId]) -> u64 {
     frames.iter().fold(0xcbf2_9ce4_8422_2325 ^ frames.len() as u64, |hash, frame| {
         (hash.rotate_left(23) ^ u64::from(frame.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15)

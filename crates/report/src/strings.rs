@@ -1,4 +1,5 @@
-//! Texts, each kept once. A snapshot repeats a few hundred file and function names millions of times; here each is a number.
+//! Texts, each kept once. A snapshot repeats a few hundred file and function names millions of
+//! times; here each is a number.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What is computed from samples equals what PyTorch's viewer would draw (figures by `make_golden.py`).
+//! What is computed from samples equals what PyTorch's viewer would draw (figures by
+//! `make_golden.py`).
 
 mod support;
 

@@ -21,12 +21,11 @@ DATA = Path(__file__).parent / "data"
 rewrite = sys.argv[1]
 count = 0
 with tempfile.TemporaryDirectory() as folder:
-    for path in sorted([*DATA.glob("*.pickle"), *DATA.glob("*.pickle.gz")]):
+    for path in sorted(p for p in DATA.glob("*/*.pickle.gz") if p.parent.name != "layouts"):
         out, as_json = Path(folder) / "out.pickle", Path(folder) / "out.json"
         subprocess.run([rewrite, path, out], check=True)
         subprocess.run([rewrite, path, as_json], check=True)
-        data = path.read_bytes()
-        before = pickle.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+        before = pickle.loads(gzip.decompress(path.read_bytes()))
         after = pickle.loads(out.read_bytes())
         assert viz.segsum(after) == viz.segsum(before), path
         assert viz.trace(after) == viz.trace(before), path

@@ -1,11 +1,13 @@
-//! Failures that no sample has: requests that are tried again, and large requests beside free pieces.
+//! Failures that no sample has: requests that are tried again, and large requests beside free
+//! pieces.
 
 use plimsoll_report::{Finding, FindingKind, Report, read};
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
 
-/// A segment of 100 MiB in which `live` of ten blocks of 10 MiB are in use, and failures for so many MiB each.
+/// A segment of 100 MiB in which `live` of ten blocks of 10 MiB are in use, and failures for so
+/// many MiB each.
 fn failures(live: usize, asked: &[u64]) -> Vec<Finding> {
     let frames = json!([{"filename": "train.py", "name": "main", "line": 7}]);
     let place = |block: u64| 4096 * MIB + block * 10 * MIB;

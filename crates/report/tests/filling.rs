@@ -1,4 +1,5 @@
-//! Loops that only keep what they make: a leak if they go on to the end of the trace, and not if they load or build something.
+//! Loops that only keep what they make: a leak if they go on to the end of the trace, and not if
+//! they load or build something.
 
 #[allow(dead_code, reason = "each test file takes what it needs of this")]
 mod support;

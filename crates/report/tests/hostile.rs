@@ -1,10 +1,10 @@
-//! Bad files: truncated, corrupt, hostile and foreign ones give an error that says what is wrong and where, in bounded memory and
-//! without a panic.
+//! Bad files: truncated, corrupt, hostile and foreign ones give an error that says what is wrong
+//! and where, in bounded memory and without a panic.
 
 mod support;
 
 use plimsoll_report::{Limits, Report, read, read_with};
-use support::sample;
+use support::{sample, unpacked};
 
 fn fault(bytes: &[u8]) -> String {
     read(bytes).map(|snapshot| format!("{snapshot:?}")).expect_err("this must not read").to_string()
@@ -31,7 +31,7 @@ fn code_is_never_run() {
 
 #[test]
 fn every_truncation_is_an_error() {
-    let whole = std::fs::read(sample("leak_cache")).unwrap();
+    let whole = unpacked(&sample("leak_cache"));
     for len in 0..whole.len() {
         let text = fault(&whole[..len]);
         assert!(text.contains("at byte"), "{len}: {text}");
@@ -41,11 +41,15 @@ fn every_truncation_is_an_error() {
     for len in (0..json.len() - 2).step_by(7) {
         fault(&json[..len]);
     }
+    let packed = std::fs::read(sample("leak_cache")).unwrap();
+    for len in 0..packed.len() {
+        fault(&packed[..len]);
+    }
 }
 
 #[test]
 fn every_changed_byte_reads_or_is_an_error() {
-    let whole = std::fs::read(sample("leak_cache")).unwrap();
+    let whole = unpacked(&sample("leak_cache"));
     for at in 0..whole.len() {
         for change in [0x00, 0x94] {
             let mut changed = whole.clone();

@@ -1,5 +1,6 @@
-//! One snapshot in every form gives one and the same: all pickle protocols as CPython writes them, JSON, gzip, the C++ writer's form,
-//! old layouts, and what our own writers make of it (files by `make_layouts.py`).
+//! One snapshot in every form gives one and the same: all pickle protocols as CPython writes them,
+//! JSON, gzip, the C++ writer's form, old layouts, and what our own writers make of it (files by
+//! `make_layouts.py`).
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_report::{Diff, Kind, Report, Snapshot, ToldBy, open, read, write_json, write_pickle};
 use proptest::prelude::*;
-use support::{sample, samples};
+use support::{sample, samples, unpacked};
 
 fn layout(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layouts").join(name)
@@ -75,15 +76,17 @@ fn every_protocol_json_and_the_cpp_writer_say_the_same() {
     let expected = spelled(&open(sample("leak_cache")).unwrap());
     assert!(expected.lines().count() > 60);
     for protocol in 0..=5 {
-        let found = open(layout(&format!("protocol{protocol}.pickle"))).unwrap();
-        assert_eq!(spelled(&found), expected, "protocol {protocol}");
+        let path = layout(&format!("protocol{protocol}.pickle.gz"));
+        assert_eq!(spelled(&open(&path).unwrap()), expected, "protocol {protocol}");
+        assert_eq!(spelled(&read(&unpacked(&path)).unwrap()), expected, "protocol {protocol}");
     }
     for name in ["plain.json.gz", "cpp.pickle.gz"] {
         assert_eq!(spelled(&open(layout(name)).unwrap()), expected, "{name}");
     }
 }
 
-/// Written by the memory crate's example `write_snapshot`; the figures are those of its own counters, which stand in the file.
+/// Written by the memory crate's example `write_snapshot`; the figures are those of its own
+/// counters, which stand in the file.
 #[test]
 fn plimsolls_own_files_have_their_kinds_and_figures() {
     let report = Report::of(open(layout("plimsoll.pickle.gz")).unwrap(), "plimsoll");
@@ -103,7 +106,7 @@ fn plimsolls_own_files_have_their_kinds_and_figures() {
 #[test]
 fn segments_alone_are_a_snapshot() {
     let whole = open(sample("leak_cache")).unwrap();
-    let alone = open(layout("segments_only.pickle")).unwrap();
+    let alone = open(layout("segments_only.pickle.gz")).unwrap();
     assert_eq!(
         (alone.segments.len(), alone.blocks.len()),
         (whole.segments.len(), whole.blocks.len())
@@ -113,7 +116,8 @@ fn segments_alone_are_a_snapshot() {
 
 #[test]
 fn blocks_with_a_history_have_their_stacks() {
-    let (new, old) = (open(sample("leak_cache")).unwrap(), open(layout("history.pickle")).unwrap());
+    let (new, old) =
+        (open(sample("leak_cache")).unwrap(), open(layout("history.pickle.gz")).unwrap());
     for (new_block, old_block) in new.blocks.iter().zip(&old.blocks).filter(|(b, _)| b.is_active())
     {
         assert_eq!(old_block.address, new_block.address);
@@ -129,7 +133,7 @@ fn blocks_with_a_history_have_their_stacks() {
 #[test]
 fn without_times_and_contexts_the_findings_are_the_same() {
     let new = Report::of(open(sample("leak_cache")).unwrap(), "leak");
-    let old = Report::of(open(layout("torch_2_1.pickle")).unwrap(), "leak");
+    let old = Report::of(open(layout("torch_2_1.pickle.gz")).unwrap(), "leak");
     assert!(old.snapshot.events.time_us.iter().all(|time| *time == 0));
     assert!(old.snapshot.settings.is_empty() && old.snapshot.annotations.is_empty());
     assert_eq!(old.snapshot.blocks.len(), new.snapshot.blocks.len());

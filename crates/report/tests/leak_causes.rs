@@ -13,7 +13,8 @@ fn leak(made: &Made) -> Finding {
     finding.clone()
 }
 
-/// A recurrence written by hand: each step's input and state stay for backward, the products in between do not.
+/// A recurrence written by hand: each step's input and state stay for backward, the products in
+/// between do not.
 #[test]
 fn values_of_several_lines_may_be_kept_by_a_graph() {
     let mut made = Made::default();

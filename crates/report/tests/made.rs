@@ -1,6 +1,7 @@
-//! Files that no machine here could record: several devices in one file, and pinned host memory (2.14 and later). They are
-//! made by `make_made.py` from recorded parts, so each part has a truth of its own; the figures of `_memory_viz.py` are checked
-//! with those of all samples (`reading.rs`, `analysis.rs`).
+//! Files that no machine here could record: several devices in one file, and pinned host memory
+//! (2.14 and later). They are made by `make_made.py` from recorded parts, so each part has a truth
+//! of its own; the figures of `_memory_viz.py` are checked with those of all samples (`reading.rs`,
+//! `analysis.rs`).
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;
@@ -46,8 +47,8 @@ fn pinned_host_memory_is_a_device_of_its_own() {
     let [device, host] = &report.devices[..] else { panic!("a device and the host") };
     assert_eq!((device.device, host.device), (0, -1));
     assert_eq!(report.snapshot.device_name(-1), "pinned host");
-    // The kept 96,000 bytes and the last batch, each rounded to a power of two. A copy still reads the batch, which the program
-    // has let go of: it is in use until that is done.
+    // The kept 96,000 bytes and the last batch, each rounded to a power of two. A copy still reads
+    // the batch, which the program has let go of: it is in use until that is done.
     assert_eq!(host.lives.bytes_at(host.lives.last_position()), (128 << 10) + (4 << 20));
     let pending = report.snapshot.blocks.iter().filter(|b| b.state == BlockState::PendingFree);
     assert_eq!(pending.map(|block| block.bytes).collect::<Vec<_>>(), [4 << 20]);

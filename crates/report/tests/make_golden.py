@@ -1,4 +1,4 @@
-"""Writes tests/data/NAME.golden.json for every tests/data/NAME.pickle (or .pickle.gz): what PyTorch's own tool says about it.
+"""Writes tests/data/NAME/golden.json for every tests/data/NAME/NAME.pickle.gz: what PyTorch's own tool says about it.
 
     python crates/report/tests/make_golden.py
 
@@ -106,14 +106,13 @@ def devices_of(snapshot):
     return found
 
 
-for path in sorted([*DATA.glob("*.pickle"), *DATA.glob("*.pickle.gz")]):
-    data = path.read_bytes()
-    snapshot = pickle.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+for path in sorted(p for p in DATA.glob("*/*.pickle.gz") if p.parent.name != "layouts"):
+    snapshot = pickle.loads(gzip.decompress(path.read_bytes()))
     golden = {
         "torch": torch.__version__,
         "totals": totals_of(snapshot),
         "by_innermost_frame": by_stack(snapshot),
         "devices": devices_of(snapshot),
     }
-    path.with_name(path.name.split(".")[0] + ".golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+    path.with_name("golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(path.name, golden["devices"])

@@ -2,8 +2,8 @@
 
     python crates/report/tests/make_layouts.py
 
-`protocolN.pickle` for each protocol, `plain.json.gz`, `segments_only.pickle` (what `torch.cuda.memory_snapshot()` returns), and
-`history.pickle` (blocks as before 2.1, with a history instead of frames) and `torch_2_1.pickle`, plus `cpp.pickle.gz` as PyTorch's C++ writer does it:
+`protocolN.pickle.gz` for each protocol, `plain.json.gz`, `segments_only.pickle.gz` (what `torch.cuda.memory_snapshot()` returns), and
+`history.pickle.gz` (blocks as before 2.1, with a history instead of frames) and `torch_2_1.pickle.gz`, plus `cpp.pickle.gz` as PyTorch's C++ writer does it:
 protocol 2, every list in one piece, integers of eight bytes.
 """
 
@@ -16,12 +16,18 @@ from pathlib import Path
 HERE = Path(__file__).parent / "data"
 OUT = HERE / "layouts"
 OUT.mkdir(exist_ok=True)
-snapshot = pickle.loads((HERE / "leak_cache.pickle").read_bytes())
+
+
+def save(name, written):
+    (OUT / f"{name}.gz").write_bytes(gzip.compress(written, mtime=0))
+
+
+snapshot = pickle.loads(gzip.decompress((HERE / "leak_cache" / "leak_cache.pickle.gz").read_bytes()))
 
 for protocol in range(6):
-    (OUT / f"protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot, protocol=protocol))
-(OUT / "plain.json.gz").write_bytes(gzip.compress(json.dumps(snapshot).encode(), mtime=0))
-(OUT / "segments_only.pickle").write_bytes(pickle.dumps(snapshot["segments"], protocol=4))
+    save(f"protocol{protocol}.pickle", pickle.dumps(snapshot, protocol=protocol))
+save("plain.json", json.dumps(snapshot).encode())
+save("segments_only.pickle", pickle.dumps(snapshot["segments"], protocol=4))
 
 old = pickle.loads(pickle.dumps({"segments": snapshot["segments"], "device_traces": snapshot["device_traces"]}))
 for segment in old["segments"]:
@@ -35,7 +41,7 @@ for segment in old["segments"]:
 for event in old["device_traces"][0]:
     for key in ("time_us", "compile_context", "user_metadata"):
         event.pop(key, None)
-(OUT / "history.pickle").write_bytes(pickle.dumps(old, protocol=4))
+save("history.pickle", pickle.dumps(old, protocol=4))
 
 
 # As PyTorch 2.1 has it: blocks with addresses and frames, and neither times nor contexts, settings nor annotations.
@@ -43,7 +49,7 @@ first = pickle.loads(pickle.dumps({"segments": snapshot["segments"], "device_tra
 for event in first["device_traces"][0]:
     for key in ("time_us", "compile_context", "user_metadata", "pool_id"):
         event.pop(key, None)
-(OUT / "torch_2_1.pickle").write_bytes(pickle.dumps(first, protocol=4))
+save("torch_2_1.pickle", pickle.dumps(first, protocol=4))
 
 
 def cpp(value, memo):
@@ -72,4 +78,4 @@ def cpp(value, memo):
 
 written = b"\x80\x02" + cpp(snapshot, {}) + b"."
 assert pickle.loads(written) == snapshot
-(OUT / "cpp.pickle.gz").write_bytes(gzip.compress(written, mtime=0))
+save("cpp.pickle", written)

@@ -1,4 +1,4 @@
-"""Writes the samples that could not be recorded: tests/data/made_*.pickle. They are made here, not by PyTorch.
+"""Writes the samples that could not be recorded: tests/data/made_*. They are made here, not by PyTorch.
 
     python crates/report/tests/make_made.py
 
@@ -11,6 +11,7 @@ stays pending until a later allocation sees that the copy is done. `Host` below 
 """
 
 import copy
+import gzip
 import pickle
 from pathlib import Path
 
@@ -18,11 +19,14 @@ DATA = Path(__file__).parent / "data"
 
 
 def load(name):
-    return pickle.loads((DATA / f"{name}.pickle").read_bytes())
+    return pickle.loads(gzip.decompress((DATA / name / f"{name}.pickle.gz").read_bytes()))
 
 
 def save(name, snapshot):
-    (DATA / f"{name}.pickle").write_bytes(pickle.dumps(snapshot, protocol=4))
+    folder = DATA / name
+    folder.mkdir(exist_ok=True)
+    packed = gzip.compress(pickle.dumps(snapshot, protocol=4), mtime=0)
+    (folder / f"{name}.pickle.gz").write_bytes(packed)
 
 
 def several_devices():

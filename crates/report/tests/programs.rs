@@ -1,6 +1,7 @@
-//! Snapshots of real PyTorch programs (`programs/*.py`, run on an H200 by `make_snapshots.py`): what is found in each is what was
-//! put into it, with the line of the program; and nothing is found in the clean ones. Lines are looked up in the programs'
-//! own source. This is the list of samples; a new one that is not in it fails.
+//! Snapshots of real PyTorch programs (`programs/*.py`, run on an H200 by `make_snapshots.py`):
+//! what is found in each is what was put into it, with the line of the program; and nothing is
+//! found in the clean ones. Lines are looked up in the programs' own source. This is the list of
+//! samples; a new one that is not in it fails.
 
 mod support;
 
@@ -10,7 +11,8 @@ use std::path::Path;
 use plimsoll_report::{FindingKind, Report, open};
 use support::{sample, samples};
 
-/// A program, what must be found in it, a part of the cause, and a part of the line that must be named.
+/// A program, what must be found in it, a part of the cause, and a part of the line that must be
+/// named.
 type Expected = (&'static str, &'static [(FindingKind, &'static str, &'static str)]);
 
 use FindingKind::{Churn, Fragmentation, Leak, OutOfMemory, OversizedCache, PinnedSegment};
@@ -68,7 +70,8 @@ const PROGRAMS: &[Expected] = &[
     ),
     ("oom_remainder", &[(OutOfMemory, "a single request", "return F.one_hot(tokens")]),
     ("ok_resnet", &[]),
-    // Buffers of 12 MiB are segments of their own: what was freed is cache, and the later ones would not have fitted anywhere.
+    // Buffers of 12 MiB are segments of their own: what was freed is cache, and the later ones
+    // would not have fitted anywhere.
     ("checkerboard", &[]),
     // Nothing stays, but lengths that grow leave segments that the next length cannot use.
     ("clean_curriculum", &[(OversizedCache, "sizes that change", "loss = (head(out) - x)")]),

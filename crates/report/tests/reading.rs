@@ -1,5 +1,5 @@
-//! What is read equals what PyTorch's own tool reads: figures of `_memory_viz.py` are in `data/*.golden.json`, written by
-//! `make_golden.py`.
+//! What is read equals what PyTorch's own tool reads: figures of `_memory_viz.py` are in
+//! `data/*/golden.json`, written by `make_golden.py`.
 
 mod support;
 

@@ -1,5 +1,6 @@
-//! What the picture is drawn from, against counting everything: columns of the timeline and rectangles, on real snapshots and on
-//! made ones of tens of thousands of events. Moments are in `view_moments.rs`.
+//! What the picture is drawn from, against counting everything: columns of the timeline and
+//! rectangles, on real snapshots and on made ones of tens of thousands of events. Moments are in
+//! `view_moments.rs`.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;

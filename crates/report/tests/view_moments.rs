@@ -1,4 +1,5 @@
-//! Moments of the picture, against counting everything: what is alive, the segments and the reserved bytes at a position.
+//! Moments of the picture, against counting everything: what is alive, the segments and the
+//! reserved bytes at a position.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;

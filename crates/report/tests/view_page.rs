@@ -1,5 +1,5 @@
-//! The page as a text: complete, the same from run to run, and safe whatever a snapshot calls its files. `tests/page/` looks at
-//! it in a browser.
+//! The page as a text: complete, the same from run to run, and safe whatever a snapshot calls its
+//! files. `tests/page/` looks at it in a browser.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;

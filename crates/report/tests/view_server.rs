@@ -1,5 +1,5 @@
-//! The server of `plimsoll view --serve`, as a client sees it: its own routes, its own token, loopback only, and nothing that
-//! garbage can do to it.
+//! The server of `plimsoll view --serve`, as a client sees it: its own routes, its own token,
+//! loopback only, and nothing that garbage can do to it.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod support;

@@ -1,4 +1,5 @@
-//! `plimsoll diff A B`: what changed between the peaks of two snapshots. Nothing is printed if nothing changed.
+//! `plimsoll diff A B`: what changed between the peaks of two snapshots. Nothing is printed if
+//! nothing changed.
 
 use anstream::print;
 use plimsoll_core::{ByteSize, Error, Result};

@@ -1,4 +1,5 @@
-//! `plimsoll doctor`: what this machine offers, and the configuration in force. It changes nothing and needs no device.
+//! `plimsoll doctor`: what this machine offers, and the configuration in force. It changes nothing
+//! and needs no device.
 
 use anstream::println;
 use plimsoll_core::{ByteSize, Device, Result};

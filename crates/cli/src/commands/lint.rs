@@ -1,4 +1,5 @@
-//! `plimsoll lint`: hands the options to the checker and prints what comes back. Exit status 0 is clean, 1 findings, 2 a failure.
+//! `plimsoll lint`: hands the options to the checker and prints what comes back. Exit status 0 is
+//! clean, 1 findings, 2 a failure.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! `plimsoll ops`: the registry as a table, or as JSON. Nothing is written here by hand: what the registry does not
-//! say, the table does not show.
+//! `plimsoll ops`: the registry as a table, or as JSON. Nothing is written here by hand: what the
+//! registry does not say, the table does not show.
 
 use anstream::println;
 use plimsoll_core::{DType, Result};

@@ -1,5 +1,5 @@
-//! `plimsoll report FILE`: where the memory of a snapshot went, as text, JSON or HTML. Reading, analysis and rendering are the
-//! report crate's.
+//! `plimsoll report FILE`: where the memory of a snapshot went, as text, JSON or HTML. Reading,
+//! analysis and rendering are the report crate's.
 
 use anstream::print;
 use plimsoll_core::Result;

@@ -1,5 +1,5 @@
-//! `plimsoll train`: a small network learns two spirals, with its memory in view all along. The network is in
-//! `network.rs`, the task in `spirals.rs`.
+//! `plimsoll train`: a small network learns two spirals, with its memory in view all along. The
+//! network is in `network.rs`, the task in `spirals.rs`.
 
 use anstream::println;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -1,5 +1,5 @@
-//! `plimsoll view FILE`: the picture of a snapshot as one page, or a server on loopback for files too large for a page. Data,
-//! page and server are the report crate's.
+//! `plimsoll view FILE`: the picture of a snapshot as one page, or a server on loopback for files
+//! too large for a page. Data, page and server are the report crate's.
 
 use std::path::{Path, PathBuf};
 

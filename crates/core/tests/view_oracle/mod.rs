@@ -1,7 +1,7 @@
-//! The naive truth about view rules: a tensor as the plain list of storage positions of its elements
-//! in row-major order. Every rule is carried out on indices and lists, never on strides, so that an
-//! error in `plimsoll_core`'s stride arithmetic cannot hide here too. Shared by the property tests
-//! (`view_rules.rs`) and the fuzz target `layouts`.
+//! The naive truth about view rules: a tensor as the plain list of storage positions of its
+//! elements in row-major order. Every rule is carried out on indices and lists, never on strides,
+//! so that an error in `plimsoll_core`'s stride arithmetic cannot hide here too. Shared by the
+//! property tests (`view_rules.rs`) and the fuzz target `layouts`.
 
 use plimsoll_core::{Layout, Result};
 
@@ -288,8 +288,8 @@ pub(crate) fn apply(layout: &Layout, step: &Step) -> Result<Layout> {
     }
 }
 
-/// Runs `steps` from `start` by the rules and by the oracle; they must refuse the same steps and name
-/// the same positions in the same order. A refused step leaves both where they were. With
+/// Runs `steps` from `start` by the rules and by the oracle; they must refuse the same steps and
+/// name the same positions in the same order. A refused step leaves both where they were. With
 /// `from_views` the self-overlap answer must be exact; otherwise it may only err on the safe side.
 pub(crate) fn check_program(start: Layout, steps: &[Step], from_views: bool, numel_max: usize) {
     let mut layout = start;
@@ -311,8 +311,8 @@ pub(crate) fn check_program(start: Layout, steps: &[Step], from_views: bool, num
     }
 }
 
-/// Steps that name a size too long to list are left out, and so are those that make too many elements
-/// (only `expand` makes elements).
+/// Steps that name a size too long to list are left out, and so are those that make too many
+/// elements (only `expand` makes elements).
 fn too_large(truth: &Positions, step: &Step, numel_max: usize) -> bool {
     let (Step::Expand(sizes) | Step::View(sizes) | Step::Reshape(sizes)) = step else {
         return false;

@@ -1,8 +1,8 @@
 //! Arithmetic of two operands, or of an operand and a host number. Comparisons are in `compare.rs`.
 //!
-//! Inputs and output have one dtype (dispatch promoted them). Half types compute in f32 and round once; a
-//! host number meets them unrounded, as in PyTorch. Integers wrap; bool `add` is `or` and `mul` is `and`.
-//! In-place use is fine for all of them.
+//! Inputs and output have one dtype (dispatch promoted them). Half types compute in f32 and round
+//! once; a host number meets them unrounded, as in PyTorch. Integers wrap; bool `add` is `or` and
+//! `mul` is `and`. In-place use is fine for all of them.
 
 use plimsoll_core::{Result, Scalar};
 
@@ -163,56 +163,56 @@ pub fn minimum(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => map2(launch, On::<_, T>::new(Both(Minimum))))
 }
 
-/// [x] -> x + value.
+/// `[x]` -> x + value.
 pub fn add_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Add, number::<T>(value))))
     })
 }
 
-/// [x] -> x - value.
+/// `[x]` -> x - value.
 pub fn sub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Sub, number::<T>(value))))
     })
 }
 
-/// [x] -> value - x.
+/// `[x]` -> value - x.
 pub fn rsub_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Left(Sub, number::<T>(value))))
     })
 }
 
-/// [x] -> x value.
+/// `[x]` -> x value.
 pub fn mul_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Mul, number::<T>(value))))
     })
 }
 
-/// [x] -> x / value, floats only.
+/// `[x]` -> x / value, floats only.
 pub fn div_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Div, number::<T>(value))))
     })
 }
 
-/// [x] -> value / x, floats only.
+/// `[x]` -> value / x, floats only.
 pub fn rdiv_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Left(Div, number::<T>(value))))
     })
 }
 
-/// [x] -> the larger of x and value; a NaN wins.
+/// `[x]` -> the larger of x and value; a NaN wins.
 pub fn maximum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Maximum, number::<T>(value))))
     })
 }
 
-/// [x] -> the smaller of x and value; a NaN wins.
+/// `[x]` -> the smaller of x and value; a NaN wins.
 pub fn minimum_scalar(launch: &CpuLaunch<'_>, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         map1(launch, On::<_, T>::new(Right(Minimum, number::<T>(value))))

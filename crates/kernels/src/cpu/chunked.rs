@@ -1,9 +1,11 @@
-//! The path of the long tail: elementwise functions that are not worth loops of their own for every dtype.
-//! Operands are loaded into chunks of f32 (float32 and halves), f64 or i64 (integers and bool), the function
-//! runs over the chunk, and the result is stored in the output's dtype. Loading and storing is compiled once
-//! for all of them, so that one more function costs three loops and not eight.
+//! The path of the long tail: elementwise functions that are not worth loops of their own for every
+//! dtype. Operands are loaded into chunks of f32 (float32 and halves), f64 or i64 (integers and
+//! bool), the function runs over the chunk, and the result is stored in the output's dtype. Loading
+//! and storing is compiled once for all of them, so that one more function costs three loops and
+//! not eight.
 //!
-//! Chunks stay in the first-level cache: what this costs beside a loop of its own is a second pass there.
+//! Chunks stay in the first-level cache: what this costs beside a loop of its own is a second pass
+//! there.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 
@@ -171,7 +173,8 @@ impl<const N: usize, F: Body<N>, C: Held> LevelKernel for Over<'_, N, F, C> {
 /// Elements of `dtype`, `stride` bytes apart, into a chunk.
 fn load<C: Held>(dtype: DType, from: *const u8, stride: usize, chunk: &mut [C]) {
     match_dtype!(dtype, T => for (i, slot) in chunk.iter_mut().enumerate() {
-        // SAFETY: the tile's elements are within its operand (the engine's promise), and of this dtype.
+        // SAFETY: the tile's elements are within its operand (the engine's promise), and of this
+        // dtype.
         let element = unsafe { *from.add(i * stride).cast::<T>() };
         *slot = C::from_number(element);
     })

@@ -1,5 +1,5 @@
-//! Comparisons of two operands of one dtype, or of an operand and a host number. The output is bool. A NaN
-//! equals nothing and is below nothing.
+//! Comparisons of two operands of one dtype, or of an operand and a host number. The output is
+//! bool. A NaN equals nothing and is below nothing.
 
 use plimsoll_core::{Result, Scalar};
 use smallvec::SmallVec;
@@ -96,7 +96,7 @@ pub fn compare(launch: &CpuLaunch<'_>, comparison: Comparison) -> Result<()> {
     })
 }
 
-/// [x] -> whether the comparison of x with `value` holds, as bool.
+/// `[x]` -> whether the comparison of x with `value` holds, as bool.
 pub fn compare_scalar(launch: &CpuLaunch<'_>, comparison: Comparison, value: Scalar) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         let number = <T as Number>::Compute::from_scalar(value);

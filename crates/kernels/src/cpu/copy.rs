@@ -1,6 +1,6 @@
-//! Copying between any two layouts and dtypes: what `contiguous`, `clone`, `to` and `copy_` come down to.
-//! Equal dtypes move bits; different ones cast as C does (floats truncate toward zero, anything but zero is
-//! true).
+//! Copying between any two layouts and dtypes: what `contiguous`, `clone`, `to` and `copy_` come
+//! down to. Equal dtypes move bits; different ones cast as C does (floats truncate toward zero,
+//! anything but zero is true).
 
 use std::marker::PhantomData;
 
@@ -14,7 +14,7 @@ use super::simd::{self, Level, LevelKernel};
 use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Operand, Workspace};
 
-/// [x] -> x in the output's dtype and layout; the input broadcasts.
+/// `[x]` -> x in the output's dtype and layout; the input broadcasts.
 pub fn copy(launch: &CpuLaunch<'_>) -> Result<()> {
     let [to, from] = operands::<2>(launch)?;
     copy_between(launch.operation, to, from)
@@ -77,8 +77,9 @@ impl<T: Copy> LevelKernel for Move<'_, T> {
         let width = size_of::<T>();
         for row in 0..tile.rows {
             let [to, from] = tile.row(row).map(|p| p.cast::<T>());
-            // SAFETY: the tile covers elements that its operands' layouts reach (the engine's promise), all
-            // as wide as `T`; `copy` allows overlap, which an in-place copy of a view onto itself has.
+            // SAFETY: the tile covers elements that its operands' layouts reach (the engine's
+            // promise), all as wide as `T`; `copy` allows overlap, which an in-place copy of a view
+            // onto itself has.
             unsafe {
                 if to_stride == width && from_stride == width {
                     to.copy_from(from, tile.len);

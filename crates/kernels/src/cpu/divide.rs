@@ -1,5 +1,5 @@
-//! Quotients that are rounded to whole numbers: toward zero, or down. Integers divided by zero are an error,
-//! as in PyTorch; floats give infinities and NaN.
+//! Quotients that are rounded to whole numbers: toward zero, or down. Integers divided by zero are
+//! an error, as in PyTorch; floats give infinities and NaN.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ pub enum Rounding {
     Floor,
 }
 
-/// [a, b], or one of them a host number -> a / b, rounded.
+/// `[a, b]`, or one of them a host number -> a / b, rounded.
 pub fn divide(launch: &CpuLaunch<'_>, second: Second, rounding: Rounding) -> Result<()> {
     let arguments = match second {
         Second::Tensor => [Argument::Input(0), Argument::Input(1)],
@@ -66,7 +66,8 @@ impl Body<2> for Truncated<'_> {
 struct Floored<'a>(&'a AtomicBool);
 
 impl Body<2> for Floored<'_> {
-    /// By what is left over, so that a quotient that rounds up to a whole number is not one too large.
+    /// By what is left over, so that a quotient that rounds up to a whole number is not one too
+    /// large.
     #[inline(always)]
     fn real<L: Level, R: Real>(self, [a, b]: [R; 2]) -> R {
         let zero = R::of(0.0);

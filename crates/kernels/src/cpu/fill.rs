@@ -1,5 +1,5 @@
-//! Filling an output with numbers that no input gives: a constant, a range, the identity matrix. Random
-//! numbers are in `random.rs`.
+//! Filling an output with numbers that no input gives: a constant, a range, the identity matrix.
+//! Random numbers are in `random.rs`.
 
 use plimsoll_core::{Error, Result, Scalar};
 
@@ -30,7 +30,8 @@ impl<T: Element> LevelKernel for Constant<'_, T> {
         let Constant(tile, value) = self;
         for row in 0..tile.rows {
             let out = tile.row(row)[0].cast::<T>();
-            // SAFETY: the tile covers elements that the output's layout reaches (the engine's promise).
+            // SAFETY: the tile covers elements that the output's layout reaches (the engine's
+            // promise).
             unsafe {
                 if tile.inner[0] == size_of::<T>() {
                     for i in 0..tile.len {
@@ -46,8 +47,8 @@ impl<T: Element> LevelKernel for Constant<'_, T> {
     }
 }
 
-/// Element i (row-major) becomes `start + i * step`: wrapping in i64 when the output holds integers and both
-/// are whole, otherwise in f64 rounded once.
+/// Element i (row-major) becomes `start + i * step`: wrapping in i64 when the output holds integers
+/// and both are whole, otherwise in f64 rounded once.
 pub fn arange(launch: &CpuLaunch<'_>, start: Scalar, step: Scalar) -> Result<()> {
     let [out] = operands::<1>(launch)?;
     let whole = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));

@@ -1,6 +1,6 @@
-//! Values made from an element's logical index alone (its place in row-major order), whatever layout they
-//! land in: ranges, identity matrices, random numbers. And the walk over a layout in logical order that
-//! such kernels need.
+//! Values made from an element's logical index alone (its place in row-major order), whatever
+//! layout they land in: ranges, identity matrices, random numbers. And the walk over a layout in
+//! logical order that such kernels need.
 
 use plimsoll_core::{Dims, Layout};
 
@@ -10,8 +10,8 @@ use crate::element::Element;
 use crate::operand::Operand;
 use crate::parallel;
 
-/// Elements made at a time, in a buffer on the stack. A multiple of 4, so that each random counter's four
-/// draws fall into one chunk.
+/// Elements made at a time, in a buffer on the stack. A multiple of 4, so that each random
+/// counter's four draws fall into one chunk.
 pub(super) const CHUNK: usize = 512;
 
 /// Makes runs of elements.
@@ -31,7 +31,8 @@ impl<T, G: Generate<T>> LevelKernel for Run<'_, G, T> {
     }
 }
 
-/// Calls `body(start, len)` on the chunks of `numel` elements, from several threads when there are many.
+/// Calls `body(start, len)` on the chunks of `numel` elements, from several threads when there are
+/// many.
 pub(super) fn chunks(numel: usize, body: impl Fn(usize, usize) + Sync) {
     parallel::split(numel.div_ceil(CHUNK), GRAIN / CHUNK, |parts| {
         for part in parts {
@@ -55,7 +56,8 @@ pub(super) fn generate<T: Element, G: Generate<T>>(out: Operand<'_>, generator: 
 /// Writes `values` to the logical indices from `first` on.
 ///
 /// # Safety
-/// Those indices must be inside `out`, which must hold `T` and not be written by another thread there.
+/// Those indices must be inside `out`, which must hold `T` and not be written by another thread
+/// there.
 pub(super) unsafe fn store<T: Element>(out: Operand<'_>, first: usize, values: &[T]) {
     let start = out.first::<T>();
     let layout = out.layout();
@@ -90,8 +92,8 @@ pub(super) unsafe fn load<T: Element>(input: Operand<'_>, first: usize, values: 
     }
 }
 
-/// Positions of a layout's elements in logical order, in elements from the layout's first. Endless: it is
-/// the caller who stops at the last element.
+/// Positions of a layout's elements in logical order, in elements from the layout's first. Endless:
+/// it is the caller who stops at the last element.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     layout: &'a Layout,

@@ -1,14 +1,14 @@
-//! The strided-iteration engine under every elementwise kernel: operands of any layout become tiles (rows
-//! of equal length with constant byte strides) that a kernel's loop can run over.
+//! The strided-iteration engine under every elementwise kernel: operands of any layout become tiles
+//! (rows of equal length with constant byte strides) that a kernel's loop can run over.
 //!
-//! Operand 0 is the output; its shape governs and the others broadcast to it. Dimensions of size 1 are
-//! dropped, the rest sorted by the output's strides and merged where every operand allows it. Where an
-//! input runs along another dimension than the output (a transposed matrix), blocks of it are turned in a
-//! small buffer on the stack (`turn.rs`), so that both sides move whole cache lines. Outputs too large for the caches are
-//! written around them (`stream.rs`).
+//! Operand 0 is the output; its shape governs and the others broadcast to it. Dimensions of size 1
+//! are dropped, the rest sorted by the output's strides and merged where every operand allows it.
+//! Where an input runs along another dimension than the output (a transposed matrix), blocks of it
+//! are transposed in a small buffer on the stack (`turn.rs`), so that both sides move whole cache
+//! lines. Outputs too large for the caches are written around them (`stream.rs`).
 //!
-//! This file knows no element types: `map.rs` has the typed loops. Reductions have their own iteration
-//! (`reduce/`).
+//! This file knows no element types: `map.rs` has the typed loops. Reductions have their own
+//! iteration (`reduce/`).
 
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ use crate::parallel;
 /// Elements under which a second thread is not worth its wake-up.
 pub(super) const GRAIN: usize = 32 * 1024;
 
-/// Threads split at multiples of this many elements, so that they do not write one cache line together.
+/// Threads split at multiples of this many elements, so that they do not write one cache line
+/// together.
 const ALIGNED: usize = 256;
 
 /// Elements that a thread takes at a time.
@@ -30,9 +31,10 @@ const CHUNK: usize = 64 * ALIGNED;
 /// Bytes of the output that are computed while the lines of the next as many are on their way.
 const FETCHED: usize = 4096;
 
-/// Places of what is too large for the caches at which a thread works in turn, a [`PIECE`] at a time. A processor fetches ahead from
-/// each place that it sees a program read on from; with one place it has too few lines on their way to keep memory busy (a
-/// result of 400 MB: 33 to 36 ms, with four 26 to 29; a sum over 64 MB: 3.1 ms, with four 2.3).
+/// Places of what is too large for the caches at which a thread works in turn, a [`PIECE`] at a
+/// time. A processor fetches ahead from each place that it sees a program read on from; with one
+/// place it has too few lines on their way to keep memory busy (a result of 400 MB: 33 to 36 ms,
+/// with four 26 to 29; a sum over 64 MB: 3.1 ms, with four 2.3).
 pub(super) const PLACES: usize = 4;
 
 /// Bytes of the output that are computed at a place before the next has its turn.
@@ -68,8 +70,8 @@ impl<const N: usize> Tile<N> {
 #[derive(Clone, Copy)]
 pub(super) struct Starts<const N: usize>([*mut u8; N]);
 
-// SAFETY: addresses only; the launch's claim lets any thread of the pool read its inputs, and the tiles
-// that the threads get write disjoint parts of its output.
+// SAFETY: addresses only; the launch's claim lets any thread of the pool read its inputs, and the
+// tiles that the threads get write disjoint parts of its output.
 unsafe impl<const N: usize> Send for Starts<N> {}
 // SAFETY: as for Send.
 unsafe impl<const N: usize> Sync for Starts<N> {}
@@ -81,9 +83,10 @@ impl<const N: usize> Starts<N> {
     }
 }
 
-/// Calls `body` on tiles that together cover every element of `operands[0]` once, from several threads
-/// when there are many. The other operands broadcast to its shape. `body` writes every element of the tile's
-/// first operand and reads none, unless it is an input too: the tile may stand in a buffer.
+/// Calls `body` on tiles that together cover every element of `operands[0]` once, from several
+/// threads when there are many. The other operands broadcast to its shape. `body` writes every
+/// element of the tile's first operand and reads none, unless it is an input too: the tile may
+/// stand in a buffer.
 #[inline]
 pub(super) fn run<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
     let numel = operands[0].layout().numel();
@@ -133,8 +136,8 @@ fn run_flat<const N: usize>(
     });
 }
 
-/// [`run`] for kernels that use some operands' addresses rather than their elements (an index added to an
-/// address), or only read: tiles point into the operands themselves, never into a buffer.
+/// [`run`] for kernels that use some operands' addresses rather than their elements (an index added
+/// to an address), or only read: tiles point into the operands themselves, never into a buffer.
 pub(super) fn run_addresses<const N: usize>(
     operands: [Operand<'_>; N],
     body: impl Fn(&Tile<N>) + Sync,
@@ -146,13 +149,14 @@ pub(super) fn run_addresses<const N: usize>(
 /// What may come between a kernel and its operands' memory.
 #[derive(Clone, Copy)]
 struct Ways {
-    /// Inputs may be turned into buffers.
+    /// Inputs may be transposed into buffers.
     turn: bool,
     /// The output may be written to a buffer and streamed from there.
     streamed: bool,
 }
 
-/// Whether every operand lies row-major like the output, or is a single element; and its byte strides then.
+/// Whether every operand lies row-major like the output, or is a single element; and its byte
+/// strides then.
 #[inline(always)]
 fn flat_strides<const N: usize>(operands: &[Operand<'_>; N]) -> (bool, [usize; N]) {
     let out = operands[0].layout();
@@ -184,8 +188,9 @@ fn sweep(work: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     });
 }
 
-/// Calls `body(place, start, len)` on pieces of at most `piece` elements, from [`PLACES`] parts of `range` (`part` elements each) in
-/// turn, and at last on all that they leave over, as one more place.
+/// Calls `body(place, start, len)` on pieces of at most `piece` elements, from [`PLACES`] parts of
+/// `range` (`part` elements each) in turn, and at last on all that they leave over, as one more
+/// place.
 #[inline]
 fn in_turn(
     range: Range<usize>,
@@ -209,8 +214,8 @@ fn part_of_place(range: &Range<usize>) -> usize {
     range.len() / PLACES / ALIGNED * ALIGNED
 }
 
-/// Asks for the lines of `bytes` bytes that will be written soon. A store to a line that is not there makes the processor read it first,
-/// and it does not see stores coming as it sees loads.
+/// Asks for the lines of `bytes` bytes that will be written soon. A store to a line that is not
+/// there makes the processor read it first, and it does not see stores coming as it sees loads.
 #[inline]
 fn fetch(from: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -223,8 +228,8 @@ fn fetch(from: *const u8, bytes: usize) {
     let _ = (from, bytes);
 }
 
-/// The merged dimensions, outermost first. Never without a dimension, never empty of elements unless
-/// `numel` is 0.
+/// The merged dimensions, outermost first. Never without a dimension, never empty of elements
+/// unless `numel` is 0.
 pub(super) struct Plan<const N: usize> {
     pub(super) sizes: SmallVec<[usize; 6]>,
     pub(super) strides: SmallVec<[[usize; N]; 6]>,
@@ -302,7 +307,8 @@ impl<const N: usize> Plan<N> {
         });
     }
 
-    /// Tiles of at most `most` elements for the elements `start..end`, counted in the plan's order of dimensions.
+    /// Tiles of at most `most` elements for the elements `start..end`, counted in the plan's order
+    /// of dimensions.
     fn range(
         &self,
         starts: Starts<N>,
@@ -356,7 +362,8 @@ impl<const N: usize> Plan<N> {
         body: &(dyn Fn(&Tile<N>) + Sync),
     ) {
         let width = self.element_bytes[0];
-        // Rows of several dimensions are not cut into pieces: to find a place among them takes as long as a piece.
+        // Rows of several dimensions are not cut into pieces: to find a place among them takes as
+        // long as a piece.
         let part = if self.sizes.len() == 1 { part_of_place(&(start..end)) } else { 0 };
         let mut streams: [stream::Stream; PLACES + 1] = std::array::from_fn(|place| {
             stream::Stream::new(starts.0[0].wrapping_add((start + place * part) * width))
@@ -367,7 +374,8 @@ impl<const N: usize> Plan<N> {
                 tile.pointers[0] = to.room();
                 tile.outer[0] = tile.len * width;
                 body(tile);
-                // SAFETY: the body has written the whole tile, at most `ROOM` bytes, row after row as in the dense output.
+                // SAFETY: the body has written the whole tile, at most `ROOM` bytes, row after row
+                // as in the dense output.
                 unsafe { to.advance(tile.rows * tile.len * width) };
             });
         });
@@ -407,8 +415,8 @@ impl<const N: usize> Plan<N> {
         inner != 0 && inner != self.element_bytes[i] && self.strides[d][i] == self.element_bytes[i]
     }
 
-    /// The dimension along which some input is contiguous and the output is not, if there is one worth
-    /// turning blocks for.
+    /// The dimension along which some input is contiguous and the output is not, if there is one
+    /// worth turning blocks for.
     fn turned_dimension(&self) -> Option<usize> {
         let last = self.sizes.len() - 1;
         if last == 0 || self.sizes[last] < SMALLEST_TURN || self.numel < 1024 {
@@ -431,7 +439,8 @@ mod tests {
         add_scalar(launch, Scalar::Int(1))
     }
 
-    /// Around the sizes from which several places, chunks and threads are used: every element once, and nothing else.
+    /// Around the sizes from which several places, chunks and threads are used: every element once,
+    /// and nothing else.
     #[test]
     fn large_operands_are_covered_once() {
         let lengths = [GRAIN - 1, GRAIN + 1, 2 * GRAIN, PLACES * CHUNK + 3 * ALIGNED + 5, 200_003];

@@ -6,8 +6,8 @@ use super::copy::copy_between;
 use super::map::operands;
 use crate::operand::{CpuLaunch, Meta, Operand};
 
-/// [a, b, ...] -> one after another along `dim`, each cast to the output's dtype. Empty inputs are skipped,
-/// whatever their shape, as in PyTorch.
+/// [a, b, ...] -> one after another along `dim`, each cast to the output's dtype. Empty inputs are
+/// skipped, whatever their shape, as in PyTorch.
 pub fn cat(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     let [out] = operands::<1>(launch)?;
     let misfit = |why: &str| {
@@ -27,8 +27,8 @@ pub fn cat(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
         }
         let meta = Meta { layout: Layout::strided(shape, strides, 0)?, dtype: out.dtype() };
         let start = out.first_byte().wrapping_add(at * strides[dim] * out.dtype().size_bytes());
-        // SAFETY: the part of the output from `at` on along `dim`, which is inside it as just checked; the
-        // output was handed to this launch for writing.
+        // SAFETY: the part of the output from `at` on along `dim`, which is inside it as just
+        // checked; the output was handed to this launch for writing.
         let part = unsafe { Operand::new(start, &meta) };
         copy_between(launch.operation, part, *input)?;
         at += shape[dim];

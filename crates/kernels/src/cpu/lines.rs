@@ -1,5 +1,6 @@
-//! Tensors as bundles of lines: every line along one dimension, for operands of one shape. What softmax and
-//! sorting iterate over. And moving floats between memory and buffers of what they are computed in.
+//! Tensors as bundles of lines: every line along one dimension, for operands of one shape. What
+//! softmax and sorting iterate over. And moving floats between memory and buffers of what they are
+//! computed in.
 
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
@@ -8,8 +9,8 @@ use super::real::{Float, Real};
 use super::stream;
 use crate::operand::{CpuLaunch, Operand};
 
-/// Elements computed in a buffer at a time: long enough for the compiler's vector loops, short enough for
-/// the first-level cache.
+/// Elements computed in a buffer at a time: long enough for the compiler's vector loops, short
+/// enough for the first-level cache.
 pub(super) const SLICE: usize = 4096;
 
 /// Sums and extremes that are folded side by side: several vectors of every level.
@@ -149,7 +150,8 @@ pub(super) unsafe fn write_run<T: Float>(to: *mut T, stride: usize, values: &[T:
     }
 }
 
-/// Writes neighbouring floats, narrowed, by streaming stores where `streamed` (then `stream::fence` is due).
+/// Writes neighbouring floats, narrowed, by streaming stores where `streamed` (then `stream::fence`
+/// is due).
 ///
 /// # Safety
 /// They must be writable.
@@ -183,7 +185,8 @@ pub(super) fn slices(len: usize, mut body: impl FnMut(usize, usize)) {
     }
 }
 
-/// Folds neighbouring elements, the i-th into lane i modulo [`LANES`], and the lanes pairwise with `join`.
+/// Folds neighbouring elements, the i-th into lane i modulo [`LANES`], and the lanes pairwise with
+/// `join`.
 ///
 /// # Safety
 /// `len` elements from `x` must be readable.

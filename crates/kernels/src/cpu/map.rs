@@ -1,9 +1,9 @@
-//! Typed elementwise loops: a function of one, two or three elements applied over whatever tiles the
-//! engine (`iterate.rs`) cuts. Kernels give the function as a value of a small type, so that each becomes
-//! its own vectorised loop for each instruction set.
+//! Typed elementwise loops: a function of one, two or three elements applied over whatever tiles
+//! the engine (`iterate.rs`) cuts. Kernels give the function as a value of a small type, so that
+//! each becomes its own vectorised loop for each instruction set.
 //!
-//! The contiguous loops exist twice where an output may be its own input: the compiler's overlap check
-//! would send the identical pointers to the scalar loop.
+//! The contiguous loops exist twice where an output may be its own input: the compiler's overlap
+//! check would send the identical pointers to the scalar loop.
 
 use std::marker::PhantomData;
 
@@ -121,8 +121,8 @@ impl<F: Map1> LevelKernel for Loop1<'_, F> {
         let Loop1(f, tile) = self;
         for row in 0..tile.rows {
             let [out, a] = tile.row(row);
-            // SAFETY: the tile covers elements that its operands' layouts reach (the engine's promise)
-            // and `map1` checked that they are `Out` and `A`.
+            // SAFETY: the tile covers elements that its operands' layouts reach (the engine's
+            // promise) and `map1` checked that they are `Out` and `A`.
             unsafe { row1::<F, L>(f, out.cast(), a.cast(), tile.inner, tile.len) }
         }
     }

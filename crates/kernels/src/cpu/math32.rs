@@ -1,12 +1,13 @@
-//! Elementary functions in f32, without branches, so that loops over them become vector code on every
-//! level. Polynomials are our own least-maximum fits in double precision over the reduced range; the tests
-//! hold each function to its stated error against f64, over every exponent.
+//! Elementary functions in f32, without branches, so that loops over them become vector code on
+//! every level. Polynomials are our own least-maximum fits in double precision over the reduced
+//! range; the tests hold each function to its stated error against f64, over every exponent.
 //!
 //! NaN goes in and out; infinities and zeros follow C's `math.h`. `math64.rs` has the f64 twins.
 
 use super::simd::Level;
 
-/// ln 2 in two parts: the first (355/512) has few enough bits that its product with an exponent is exact.
+/// ln 2 in two parts: the first (355/512) has few enough bits that its product with an exponent is
+/// exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
@@ -110,8 +111,8 @@ pub(super) fn tanh<L: Level>(x: f32) -> f32 {
     (if t < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The error function, within 2 units in the last place: an odd polynomial near 0, and 1 - e^-q(|x|)
-/// beyond, where q is a polynomial for -ln erfc.
+/// The error function, within 2 units in the last place: an odd polynomial near 0, and 1 -
+/// e^-q(|x|) beyond, where q is a polynomial for -ln erfc.
 #[inline(always)]
 pub(super) fn erf<L: Level>(x: f32) -> f32 {
     let t = x.abs();
@@ -164,7 +165,7 @@ pub(super) fn sin_cos_turns<L: Level>(turns: f32) -> [f32; 2] {
         polynomial::<L, 5>(z, [1.0, -1.233_700_5, 0.253_669_2, -0.020_860_069, 0.000_903_625_5]);
     let odd = quadrant & 1 == 1;
     let (sine, cosine) = if odd { (cos, sin) } else { (sin, cos) };
-    // Quadrants 2 and 3 turn the sine's sign, 1 and 2 the cosine's.
+    // The sine is negated in quadrants 2 and 3, the cosine in 1 and 2.
     let sine_sign = (quadrant & 2) << 30;
     let cosine_sign = (quadrant.wrapping_add(1) & 2) << 30;
     [f32::from_bits(sine.to_bits() ^ sine_sign), f32::from_bits(cosine.to_bits() ^ cosine_sign)]

@@ -1,5 +1,6 @@
-//! Elementary functions in f64. Scalar library code: f64 tensors are for checking, and the platform's
-//! library is within one unit in the last place. `math32.rs` has the vectorised f32 twins.
+//! Elementary functions in f64. Scalar library code: f64 tensors are for checking, and the
+//! platform's library is within one unit in the last place. `math32.rs` has the vectorised f32
+//! twins.
 
 // The level is in the signatures so that they match `math32.rs`.
 #![allow(clippy::extra_unused_type_parameters)]
@@ -7,7 +8,8 @@
 use super::simd::Level;
 
 unsafe extern "C" {
-    /// The platform's error function (a pure function of its argument), which std does not yet offer.
+    /// The platform's error function (a pure function of its argument), which std does not yet
+    /// offer.
     #[link_name = "erf"]
     safe fn c_erf(x: f64) -> f64;
 }

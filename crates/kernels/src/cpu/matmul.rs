@@ -1,4 +1,5 @@
-//! Matrix products of tensors: batches that broadcast, any layouts. The products themselves are in `gemm/`.
+//! Matrix products of tensors: batches that broadcast, any layouts. The products themselves are in
+//! `gemm/`.
 
 use plimsoll_core::{DType, Error, Result};
 use smallvec::SmallVec;
@@ -15,8 +16,8 @@ pub fn matmul_workspace_bytes(a: &Meta, b: &Meta, out: &Meta) -> usize {
     }
 }
 
-/// [a, b] of shapes [..., m, k] and [..., k, n] -> [..., m, n]; leading dimensions broadcast, and a vector [k] on either side takes
-/// its dimension out of the result.
+/// [a, b] of shapes [..., m, k] and [..., k, n] -> [..., m, n]; leading dimensions broadcast, and a
+/// vector `[k]` on either side takes its dimension out of the result.
 pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
     let [out, a, b] = operands::<3>(launch)?;
     let Some(product) = Product::new(a.meta(), b.meta(), out.meta()) else {
@@ -51,8 +52,8 @@ pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
         alpha: 1.0,
         beta: 0.0,
     };
-    // SAFETY: sizes and strides are the operands' own; the claim lets the inputs be read and the output be
-    // written, and dispatch refuses overlap; the workspace was just measured.
+    // SAFETY: sizes and strides are the operands' own; the claim lets the inputs be read and the
+    // output be written, and dispatch refuses overlap; the workspace was just measured.
     unsafe { plan.run(&problem, launch.workspace.pointer) };
     Ok(())
 }
@@ -71,7 +72,8 @@ impl Product {
         if a.dtype != out.dtype || b.dtype != out.dtype {
             return None;
         }
-        // A vector is one row on the left, one column on the right; the result lacks that dimension.
+        // A vector is one row on the left, one column on the right; the result lacks that
+        // dimension.
         let (a_sizes, a_strides, is_row) = matrix(a, true)?;
         let (b_sizes, b_strides, is_column) = matrix(b, false)?;
         let ([m, k], [k_b, n]) = (a_sizes, b_sizes);
@@ -97,7 +99,8 @@ impl Product {
         GemmShape { dtype: self.dtype, batch: &self.batch, m, n, k, a, b, c }
     }
 
-    /// `[batch, m, k]` times one `[k, n]` is a single product of `batch * m` rows, which packs B once.
+    /// `[batch, m, k]` times one `[k, n]` is a single product of `batch * m` rows, which packs B
+    /// once.
     fn fold_batch_into_rows(&mut self) {
         while let Some(&inner) = self.batch.last() {
             let [a, _, c] = &mut self.strides;
@@ -131,8 +134,8 @@ fn matrix(meta: &Meta, is_left: bool) -> Option<([usize; 2], Strides, bool)> {
     }
 }
 
-/// The leading dimensions of [a, b, out], without those of size 1, neighbours merged where all three step evenly over both.
-/// `None` if they do not broadcast to the output's.
+/// The leading dimensions of [a, b, out], without those of size 1, neighbours merged where all
+/// three step evenly over both. `None` if they do not broadcast to the output's.
 fn batch(metas: &[&Meta; 3], lead: usize) -> Option<SmallVec<[BatchDim; 4]>> {
     let [_, _, out] = metas;
     let mut dims: SmallVec<[BatchDim; 4]> = SmallVec::new();

@@ -1,9 +1,9 @@
-//! CPU kernels: the loops that touch bytes, as functions on a [`CpuLaunch`](crate::operand::CpuLaunch).
+//! CPU kernels: the loops that touch bytes, as functions on a [`CpuLaunch`].
 //! Shapes and dtypes were checked by dispatch; kernels never allocate, and scratch is the launch's
 //! workspace. [`simd`] picks the instruction set, [`crate::parallel`] the threads.
 //!
-//! Start with `iterate.rs` (how any layouts become loops) and `map.rs` (typed loops); the other files are
-//! one family of operations each.
+//! Start with `iterate.rs` (how any layouts become loops) and `map.rs` (typed loops); the other
+//! files are one family of operations each.
 
 use plimsoll_core::{DType, Error, Result};
 

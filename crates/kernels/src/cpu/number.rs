@@ -6,8 +6,8 @@ use half::{bf16, f16};
 use super::real::Float;
 use crate::element::{Element, Truth};
 
-/// An element with C's conversions and with arithmetic that never traps: integers wrap, bool addition is
-/// `or` and multiplication `and`, as in PyTorch.
+/// An element with C's conversions and with arithmetic that never traps: integers wrap, bool
+/// addition is `or` and multiplication `and`, as in PyTorch.
 pub(super) trait Number: Element {
     /// Nothing is below this.
     const LOWEST: Self;

@@ -1,5 +1,5 @@
-//! Powers. A host number as the exponent has loops of its own, because squares, cubes and roots are common;
-//! other powers go through the long tail's path (`chunked.rs`).
+//! Powers. A host number as the exponent has loops of its own, because squares, cubes and roots are
+//! common; other powers go through the long tail's path (`chunked.rs`).
 
 use plimsoll_core::{DTypeClass, Error, Result, Scalar};
 
@@ -13,8 +13,8 @@ use super::simd::Level;
 use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Second};
 
-/// [base, exponent], or one of them a host number -> the power. Integers to negative powers are what is
-/// left of 1 over the power: 0, or 1 and -1 for the bases 1 and -1.
+/// `[base, exponent]`, or one of them a host number -> the power. Integers to negative powers are
+/// what is left of 1 over the power: 0, or 1 and -1 for the bases 1 and -1.
 pub fn pow(launch: &CpuLaunch<'_>, second: Second) -> Result<()> {
     match second {
         Second::Right(exponent) => pow_scalar(launch, exponent),
@@ -81,7 +81,7 @@ impl<N: Number> Pair<N> for WholePower {
     }
 }
 
-/// [x] -> x to the power of `exponent`. Integers take whole powers from 0 up.
+/// `[x]` -> x to the power of `exponent`. Integers take whole powers from 0 up.
 fn pow_scalar(launch: &CpuLaunch<'_>, exponent: Scalar) -> Result<()> {
     let dtype = input_dtype(launch)?;
     let value = exponent.to_f64();

@@ -1,8 +1,9 @@
-//! Floating-point elements as kernels compute with them: half types widen to f32, are computed on, and
-//! round once; f32 and f64 compute as themselves. The mathematics is in `math32.rs` and `math64.rs`.
+//! Floating-point elements as kernels compute with them: half types widen to f32, are computed on,
+//! and round once; f32 and f64 compute as themselves. The mathematics is in `math32.rs` and
+//! `math64.rs`.
 //!
-//! Conversions are written out in integer operations, without branches, because the `half` crate asks the
-//! machine for its instructions on every call, which keeps loops from being vectorised.
+//! Conversions are written out in integer operations, without branches, because the `half` crate
+//! asks the machine for its instructions on every call, which keeps loops from being vectorised.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -156,8 +157,8 @@ impl Float for f16 {
         let bits = u32::from(self.to_bits());
         let sign = (bits & 0x8000) << 16;
         let magnitude = (bits & 0x7fff) << 13;
-        // Read with f32's wider exponent the value is 2^112 too small, subnormals included; the product is
-        // exact. Infinity and NaN need the full exponent instead.
+        // Read with f32's wider exponent the value is 2^112 too small, subnormals included; the
+        // product is exact. Infinity and NaN need the full exponent instead.
         let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
         let special = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
         f32::from_bits(scaled.to_bits() | special | sign)
@@ -165,7 +166,8 @@ impl Float for f16 {
 
     #[inline(always)]
     fn narrow(wide: f32) -> f16 {
-        /// Adding this to a value below f16's normal range leaves its f16 bits at the bottom, rounded.
+        /// Adding this to a value below f16's normal range leaves its f16 bits at the bottom,
+        /// rounded.
         const SUBNORMAL: u32 = (127 - 15 + 23 - 10 + 1) << 23;
         let bits = wide.to_bits();
         let sign = bits >> 16 & 0x8000;
@@ -178,7 +180,8 @@ impl Float for f16 {
         let special =
             if magnitude > 0x7f80_0000 { 0x7e00 | (magnitude >> 13 & 0x3ff) } else { 0x7c00 };
         let finite = if magnitude < 113 << 23 { subnormal } else { normal };
-        // 143 << 23 is 65536, past which everything is infinite; rounding up to it carries there by itself.
+        // 143 << 23 is 65536, past which everything is infinite; rounding up to it carries there by
+        // itself.
         let rounded = if magnitude >= 143 << 23 { special } else { finite };
         f16::from_bits((rounded | sign) as u16)
     }

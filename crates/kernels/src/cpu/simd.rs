@@ -1,13 +1,14 @@
-//! Which vector instructions this machine has, and how one generic loop is compiled for each of them.
+//! Which vector instructions this machine has, and how one generic loop is compiled for each of
+//! them.
 //!
-//! This is not a vector library. A kernel is a plain loop over slices or pointers, written once in an
-//! `#[inline(always)]` body; [`dispatch`] inlines that body into a function compiled for AVX-512, for
-//! AVX2 + FMA, or for the baseline, and the compiler vectorises it for each. Hand-written intrinsics
-//! live in `gemm/` and `sort/` only.
+//! This is not a vector library. A kernel is a plain loop over slices or pointers, written once in
+//! an `#[inline(always)]` body; [`dispatch`] inlines that body into a function compiled for
+//! AVX-512, for AVX2 + FMA, or for the baseline, and the compiler vectorises it for each.
+//! Hand-written intrinsics live in `gemm/` and `sort/` only.
 //!
 //! Three rules for such bodies:
-//! 1. `run` and everything it calls is `#[inline(always)]` (or a closure that inlines): a function that
-//!    is *called* keeps the baseline instructions.
+//! 1. `run` and everything it calls is `#[inline(always)]` (or a closure that inlines): a function
+//!    that is *called* keeps the baseline instructions.
 //! 2. Float sums do not vectorise by themselves (the order would change): keep 8 or 16 independent
 //!    accumulators in an array.
 //! 3. `f32::mul_add` without FMA is a slow library call. Use [`Level::mul_add_f32`] through
@@ -98,8 +99,9 @@ impl From<SimdLevel> for Isa {
     }
 }
 
-/// Whether loops are compiled for every level. Not where this crate is a dependency of a debug build: three copies of each kernel
-/// would take minutes to compile for tests of other things. The kernels' own tests and all optimised builds have every level.
+/// Whether loops are compiled for every level. Not where this crate is a dependency of a debug
+/// build: three copies of each kernel would take minutes to compile for tests of other things. The
+/// kernels' own tests and all optimised builds have every level.
 const LEVELS_COMPILED: bool = cfg!(any(test, not(debug_assertions)));
 
 /// What the machine has; 0 before the first question.
@@ -108,8 +110,8 @@ static DETECTED: AtomicU8 = AtomicU8::new(0);
 /// The level in force; 0 before the first question.
 static IN_FORCE: AtomicU8 = AtomicU8::new(0);
 
-/// The level in force: what the machine has, capped by the configuration's `simd` and by [`set_isa`]. One
-/// load after the first call.
+/// The level in force: what the machine has, capped by the configuration's `simd` and by
+/// [`set_isa`]. One load after the first call.
 #[inline]
 pub fn isa() -> Isa {
     match Isa::from_u8(IN_FORCE.load(Ordering::Relaxed)) {
@@ -127,8 +129,8 @@ fn first_isa() -> Isa {
     isa
 }
 
-/// Puts a level in force for the whole process, capped by what the machine has; returns the previous
-/// one. Kernels already running keep theirs.
+/// Puts a level in force for the whole process, capped by what the machine has; returns the
+/// previous one. Kernels already running keep theirs.
 pub fn set_isa(isa: Isa) -> Isa {
     let previous = self::isa();
     IN_FORCE.store(isa.min(Isa::detected()) as u8, Ordering::Relaxed);
@@ -192,8 +194,8 @@ pub trait Level {
     }
 }
 
-/// A loop to be compiled for every level that wants to know the level: for fused multiply-adds, or to
-/// choose the number of accumulators.
+/// A loop to be compiled for every level that wants to know the level: for fused multiply-adds, or
+/// to choose the number of accumulators.
 pub trait LevelKernel {
     /// What it returns.
     type Output;
@@ -227,8 +229,8 @@ pub fn dispatch_level<K: LevelKernel>(kernel: K) -> K::Output {
     dispatch_on(isa(), kernel)
 }
 
-/// Runs `kernel` compiled for `isa`, capped by what the machine has. For tests, and for kernels whose
-/// data layout was chosen for a level earlier.
+/// Runs `kernel` compiled for `isa`, capped by what the machine has. For tests, and for kernels
+/// whose data layout was chosen for a level earlier.
 #[inline]
 pub fn dispatch_on<K: LevelKernel>(isa: Isa, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]

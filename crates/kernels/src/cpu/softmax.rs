@@ -1,9 +1,9 @@
-//! Softmax and its logarithm along one dimension, and their derivatives. Lines that are contiguous are read
-//! and written within the cache, one after another; otherwise neighbouring lines go side by side, down a
-//! block of columns.
+//! Softmax and its logarithm along one dimension, and their derivatives. Lines that are contiguous
+//! are read and written within the cache, one after another; otherwise neighbouring lines go side
+//! by side, down a block of columns.
 //!
-//! In-place use is fine. Sums run in fixed lanes, so results do not depend on the number of threads. Large
-//! outputs are written around the caches (`stream.rs`).
+//! In-place use is fine. Sums run in fixed lanes, so results do not depend on the number of
+//! threads. Large outputs are written around the caches (`stream.rs`).
 
 use plimsoll_core::Result;
 
@@ -21,12 +21,12 @@ use crate::parallel;
 /// Lines side by side in a block of columns.
 const COLUMNS: usize = 64;
 
-/// [x] -> exp(x) / sum(exp(x)) along `dim`.
+/// `[x]` -> exp(x) / sum(exp(x)) along `dim`.
 pub fn softmax(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => run::<T, Forward<false>, 2>(launch, dim))
 }
 
-/// [x] -> x - log(sum(exp(x))) along `dim`.
+/// `[x]` -> x - log(sum(exp(x))) along `dim`.
 pub fn log_softmax(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => run::<T, Forward<true>, 2>(launch, dim))
 }
@@ -54,7 +54,8 @@ trait Normalize<const N: usize> {
         streamed: bool,
     );
 
-    /// `columns` lines (at most [`COLUMNS`]), `across` bytes apart, of `len` elements `down` bytes apart.
+    /// `columns` lines (at most [`COLUMNS`]), `across` bytes apart, of `len` elements `down` bytes
+    /// apart.
     ///
     /// # Safety
     /// The pointers must be good for those elements.

@@ -1,27 +1,29 @@
-//! Streaming stores: outputs too large for any cache are written around the caches. An ordinary store first reads the line that
-//! it changes and pushes another out; for an output that nobody looks at soon, that is a third of all traffic for nothing.
+//! Streaming stores: outputs too large for any cache are written around the caches. An ordinary
+//! store first reads the line that it changes and pushes another out; for an output that nobody
+//! looks at soon, that is a third of all traffic for nothing.
 //!
-//! Only whole cache lines can go that way. So kernels write into a small buffer that stays in the first-level cache, and
-//! [`Stream`] sends its whole lines on. `iterate.rs` decides when. Not for outputs that are also inputs: their lines have been
-//! read anyway.
+//! Only whole cache lines can go that way. So kernels write into a small buffer that stays in the
+//! first-level cache, and [`Stream`] sends its whole lines on. `iterate.rs` decides when. Not for
+//! outputs that are also inputs: their lines have been read anyway.
 
 use std::mem::MaybeUninit;
 
 use super::simd::{self, Isa, Level, LevelKernel};
 use crate::operand::Operand;
 
-/// Outputs of at least this many bytes are streamed: more than the outer caches leave to one program. Tests have smaller tensors,
-/// and try both ways.
+/// Outputs of at least this many bytes are streamed: more than the outer caches leave to one
+/// program. Tests have smaller tensors, and try both ways.
 pub(super) const LARGE_BYTES: usize = if cfg!(test) { 40_000 } else { 32 << 20 };
 
-/// Bytes that a kernel may write between two [`Stream::advance`]: few, so that loads and stores overlap.
+/// Bytes that a kernel may write between two [`Stream::advance`]: few, so that loads and stores
+/// overlap.
 pub(super) const ROOM: usize = 2048;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Whether the first operand, an output, is large and not an input too. (If it is one of the others, by the rule of overlap it
-/// is that very view.)
+/// Whether the first operand, an output, is large and not an input too. (If it is one of the
+/// others, by the rule of overlap it is that very view.)
 #[inline]
 pub(super) fn is_streamed(operands: &[Operand<'_>]) -> bool {
     let Some((out, inputs)) = operands.split_first() else { return false };
@@ -71,8 +73,9 @@ impl Stream {
             return;
         }
         let buffer = self.buffer.as_mut_ptr().cast::<u8>();
-        // SAFETY: the caller has written the buffer from `skip` to `end`, which is at most `ROOM + LINE`; `to + skip` on is the
-        // output's. What is left over is shorter than a line, and whole lines lie before it.
+        // SAFETY: the caller has written the buffer from `skip` to `end`, which is at most `ROOM +
+        // LINE`; `to + skip` on is the output's. What is left over is shorter than a line, and
+        // whole lines lie before it.
         unsafe {
             copy(self.to.wrapping_add(self.skip), buffer.add(self.skip), whole - self.skip);
             buffer.copy_from_nonoverlapping(buffer.add(whole), self.end - whole);
@@ -86,7 +89,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let (from, left) = (self.buffer.as_ptr().cast::<u8>(), self.end.saturating_sub(self.skip));
-        // SAFETY: the bytes from `skip` to `end` were written and belong to the output (`advance`'s contract).
+        // SAFETY: the bytes from `skip` to `end` were written and belong to the output (`advance`'s
+        // contract).
         unsafe {
             self.to
                 .wrapping_add(self.skip)
@@ -96,7 +100,8 @@ impl Drop for Stream {
     }
 }
 
-/// Copies `bytes` bytes, the whole lines of the target by streaming stores. [`fence`] before another thread may read them.
+/// Copies `bytes` bytes, the whole lines of the target by streaming stores. [`fence`] before
+/// another thread may read them.
 ///
 /// # Safety
 /// `from` must be readable and `to` writable for as many bytes; they may not overlap.
@@ -123,8 +128,9 @@ impl LevelKernel for Lines {
         use std::arch::x86_64::*;
         let Lines(to, from, lines) = self;
         for line in 0..lines {
-            // SAFETY: inside the lines that `copy`'s caller vouches for, `to` aligned; the level has the instructions. The
-            // stores are ordered before whatever follows `fence`, which the caller of `copy` owes.
+            // SAFETY: inside the lines that `copy`'s caller vouches for, `to` aligned; the level
+            // has the instructions. The stores are ordered before whatever follows `fence`, which
+            // the caller of `copy` owes.
             unsafe {
                 let (to, from) = (to.add(line * LINE), from.add(line * LINE));
                 // A line in one store: in quarters it gains nothing over an ordinary copy.
@@ -150,7 +156,8 @@ impl LevelKernel for Lines {
     }
 }
 
-/// Orders streamed stores before everything that this thread does later: without it not even a lock would.
+/// Orders streamed stores before everything that this thread does later: without it not even a lock
+/// would.
 pub(super) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: part of x86-64's baseline; it only orders stores.

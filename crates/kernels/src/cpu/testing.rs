@@ -1,5 +1,5 @@
-//! What the kernel tests share: random layouts over memory that the test owns, launches on every level and
-//! thread count, and naive access in f64.
+//! What the kernel tests share: random layouts over memory that the test owns, launches on every
+//! level and thread count, and naive access in f64.
 
 use plimsoll_core::{DType, Layout, Result, Scalar};
 
@@ -152,7 +152,8 @@ impl Held {
     }
 }
 
-/// Sizes, strides and an offset for `shape`: transposed, stepped, offset, and (for inputs) expanded.
+/// Sizes, strides and an offset for `shape`: transposed, stepped, offset, and (for inputs)
+/// expanded.
 pub(crate) fn random_layout(lot: &mut Lot, shape: &[usize], expand: bool) -> Layout {
     let mut order: Vec<usize> = (0..shape.len()).collect();
     for i in (1..order.len()).rev() {
@@ -199,8 +200,8 @@ pub(crate) fn shapes() -> Vec<Vec<usize>> {
     ]
 }
 
-/// Runs `kernel` on the inputs and outputs once for every level and for one and two threads, and hands the
-/// outputs of each run to `check`.
+/// Runs `kernel` on the inputs and outputs once for every level and for one and two threads, and
+/// hands the outputs of each run to `check`.
 pub(crate) fn launch_all(
     inputs: &[&Held],
     outputs: &mut [Held],
@@ -291,7 +292,8 @@ impl Scratch {
     }
 }
 
-/// Asserts values equal up to `relative` and `absolute`, with NaN, infinities and signs of zero alike.
+/// Asserts values equal up to `relative` and `absolute`, with NaN, infinities and signs of zero
+/// alike.
 pub(crate) fn assert_close(got: &[f64], want: &[f64], relative: f64, absolute: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}: as many values");
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
@@ -326,8 +328,8 @@ pub(crate) fn float(value: f64) -> Scalar {
     Scalar::Float(value)
 }
 
-/// Checks a kernel of one input against `truth` for every dtype, shape, level and thread count, and in
-/// place.
+/// Checks a kernel of one input against `truth` for every dtype, shape, level and thread count, and
+/// in place.
 pub(crate) fn check_unary(
     name: &str,
     dtypes: &[DType],

@@ -1,6 +1,7 @@
-//! Running over inputs that lie along another dimension than the output (a transposed matrix): square blocks of them are turned
-//! into a buffer that stays in the first-level cache, so that both sides move whole cache lines. Only moves bits; knows element
-//! widths, not types. `iterate.rs` decides when.
+//! Running over inputs that lie along another dimension than the output (a transposed matrix):
+//! square blocks of them are transposed into a buffer that stays in the first-level cache, so that
+//! both sides move whole cache lines. Only moves bits; knows element widths, not types.
+//! `iterate.rs` decides when.
 
 use std::mem::MaybeUninit;
 
@@ -12,8 +13,8 @@ use crate::parallel;
 /// Bytes of one block buffer.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Blocks side by side whose output is streamed together: each visit of an output's row costs the translation of its address,
-/// and pays for 1 KiB of it.
+/// Blocks side by side whose output is streamed together: each visit of an output's row costs the
+/// translation of its address, and pays for 1 KiB of it.
 const GROUP: usize = 4;
 
 /// The side of a square block whose widest element has `bytes` bytes.
@@ -26,8 +27,8 @@ const fn edge(bytes: usize) -> usize {
 struct Buffer([MaybeUninit<u8>; BUFFER_BYTES]);
 
 impl<const N: usize> Plan<N> {
-    /// Calls `body` on blocks of (dimension `across`, last dimension), with inputs that run along `across` turned first, and the
-    /// output streamed where `streamed` and its rows are dense.
+    /// Calls `body` on blocks of (dimension `across`, last dimension), with inputs that run along
+    /// `across` transposed first, and the output streamed where `streamed` and its rows are dense.
     pub(super) fn run_turned(
         &self,
         starts: Starts<N>,
@@ -54,7 +55,8 @@ impl<const N: usize> Plan<N> {
         parallel::split(batches * down * along, grain, |blocks| {
             let mut buffers = Buffers::new();
             for block in blocks {
-                // First along `across`: the next block reads on where this one stopped. The output's scattered rows do not mind.
+                // First along `across`: the next block reads on where this one stopped. The
+                // output's scattered rows do not mind.
                 let (row, column) = (block % down * turned.edge, block / down % along * width);
                 let offsets = rest.offsets(block / down / along, rest.sizes.len());
                 turned.block(
@@ -74,16 +76,16 @@ impl<const N: usize> Plan<N> {
 struct Turned<const N: usize> {
     /// Along the last dimension, in which the output lies.
     inner: [usize; N],
-    /// Along the dimension in which the turned inputs lie.
+    /// Along the dimension in which the transposed inputs lie.
     outer: [usize; N],
     element_bytes: [usize; N],
-    /// Which operands are turned.
+    /// Which operands are transposed.
     inputs: [bool; N],
     edge: usize,
     streamed: bool,
 }
 
-/// One thread's buffers: for each turned input, and for the output.
+/// One thread's buffers: for each transposed input, and for the output.
 struct Buffers<const N: usize> {
     inputs: [Buffer; N],
     output: [Buffer; GROUP],
@@ -97,7 +99,8 @@ impl<const N: usize> Buffers<N> {
 }
 
 impl<const N: usize> Turned<N> {
-    /// `rows` rows of `columns` elements from `pointers` on; at most `edge` rows, and as many columns as the buffers hold.
+    /// `rows` rows of `columns` elements from `pointers` on; at most `edge` rows, and as many
+    /// columns as the buffers hold.
     fn block(
         &self,
         pointers: [*mut u8; N],
@@ -120,8 +123,9 @@ impl<const N: usize> Turned<N> {
             for i in (1..N).filter(|&i| self.inputs[i]) {
                 let (to, bytes) =
                     (buffers.inputs[i].0.as_mut_ptr().cast::<u8>(), self.element_bytes[i]);
-                // SAFETY: the tile lies inside input `i` (the plan's dimensions are its layout's, which dispatch checked against
-                // the storage), elements along `across` are neighbours there, and a block fits its buffer.
+                // SAFETY: the tile lies inside input `i` (the plan's dimensions are its layout's,
+                // which dispatch checked against the storage), elements along `across` are
+                // neighbours there, and a block fits its buffer.
                 unsafe { turn(tile.pointers[i], inner[i], bytes, to, rows, tile.len) };
                 tile.pointers[i] = to;
                 tile.inner[i] = bytes;
@@ -143,11 +147,12 @@ impl<const N: usize> Turned<N> {
     }
 }
 
-/// Writes `rows` rows of `columns` elements of `bytes` bytes each to `to`. Element (r, c) comes from
-/// `source + r * bytes + c * stride`; `stride` is in bytes, a multiple of `bytes`.
+/// Writes `rows` rows of `columns` elements of `bytes` bytes each to `to`. Element (r, c) comes
+/// from `source + r * bytes + c * stride`; `stride` is in bytes, a multiple of `bytes`.
 ///
 /// # Safety
-/// Those addresses must be readable and aligned, and `to` aligned and writable for as many elements.
+/// Those addresses must be readable and aligned, and `to` aligned and writable for as many
+/// elements.
 unsafe fn turn(
     source: *const u8,
     stride: usize,
@@ -157,7 +162,8 @@ unsafe fn turn(
     columns: usize,
 ) {
     let step = (stride / bytes) as isize;
-    // SAFETY: handed on from the caller. Packing is turning, and of floats into their own sums moves bits.
+    // SAFETY: handed on from the caller. Packing is turning, and of floats into their own sums
+    // moves bits.
     unsafe {
         match bytes {
             1 => turn_as::<u8>(source, step, to, rows, columns),
@@ -186,7 +192,8 @@ unsafe fn turn_as<T: Copy>(
 ) {
     let whole = rows / STRIP * STRIP;
     for c in 0..columns {
-        // SAFETY: c < columns; every r below is under `rows`, and r * columns + c under their product.
+        // SAFETY: c < columns; every r below is under `rows`, and r * columns + c under their
+        // product.
         unsafe {
             let from = source.offset(c as isize * stride);
             for r in (0..whole).step_by(STRIP) {

@@ -58,7 +58,8 @@ float_unary!(
     log, Log, |L, R, x| x.ln::<L>()
 );
 float_unary!(
-    /// The natural logarithm of 1 + x, exact for small x: what rounding 1 + x loses is put back as a factor.
+    /// The natural logarithm of 1 + x, exact for small x: what rounding 1 + x loses is put back as
+    /// a factor.
     log1p, Log1p, |L, R, x| {
         let sum = R::ONE + x;
         if sum == R::ONE || sum == R::INFINITY { x } else { sum.ln::<L>() * (x / (sum - R::ONE)) }
@@ -133,7 +134,8 @@ impl<T: Number> Map1 for On<Relu, T> {
     type Out = T;
     #[inline(always)]
     fn call<L: Level>(self, a: T) -> T {
-        // A NaN is not below anything and stays; so does -0, which PyTorch's vector path also keeps.
+        // A NaN is not below anything and stays; so does -0, which PyTorch's vector path also
+        // keeps.
         if a.below(T::ZERO) { T::ZERO } else { a }
     }
 }
@@ -325,7 +327,8 @@ mod tests {
             g * y * (1.0 - y)
         });
         let exact = |launch: &CpuLaunch<'_>| gelu_backward(launch, false);
-        // Without specials: an infinite gradient times a derivative that underflows is NaN, not infinite.
+        // Without specials: an infinite gradient times a derivative that underflows is NaN, not
+        // infinite.
         check_binary_of(false, "gelu_backward", &FLOATS, 3e-5, same, exact, |g, x| {
             g * (cdf(x) + x * (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt())
         });

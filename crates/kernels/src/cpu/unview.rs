@@ -1,4 +1,5 @@
-//! The derivative of views that show a part of their input: zeros, with the gradient added where the view looks.
+//! The derivative of views that show a part of their input: zeros, with the gradient added where
+//! the view looks.
 
 use plimsoll_core::{Layout, Result, Scalar};
 
@@ -6,7 +7,7 @@ use super::{copy, fill};
 use crate::element::{Element, match_dtype};
 use crate::operand::{CpuLaunch, Meta, Operand};
 
-/// Inputs [grad]; output contiguous. `view` lies within the output and has the gradient's shape.
+/// Inputs `[grad]`; output contiguous. `view` lies within the output and has the gradient's shape.
 pub fn unview(launch: &CpuLaunch<'_>, view: Layout) -> Result<()> {
     fill::fill(launch, Scalar::Int(0))?;
     let output = &launch.outputs[0];
@@ -15,7 +16,8 @@ pub fn unview(launch: &CpuLaunch<'_>, view: Layout) -> Result<()> {
         match_dtype!(output.dtype(), T => add_each::<T>(&launch.inputs[0], output.first::<T>(), &meta.layout));
         return Ok(());
     }
-    // The output starts at its storage's start, so its first byte is where the view's offset counts from.
+    // The output starts at its storage's start, so its first byte is where the view's offset counts
+    // from.
     // SAFETY: the output is claimed for writing, and the view lies within it.
     let part = unsafe { Operand::new(output.first_byte(), &meta) };
     copy::copy(&CpuLaunch { outputs: &[part], ..*launch })
@@ -31,8 +33,8 @@ fn add_each<T: Element>(grad: &Operand<'_>, storage: *mut T, view: &Layout) {
             from += at * grad.layout().strides()[dim];
             to += at * view.strides()[dim];
         }
-        // SAFETY: `from` is an element of the gradient, which has the view's shape, and `to` one of the view, which lies within the
-        // output; the launch claims both.
+        // SAFETY: `from` is an element of the gradient, which has the view's shape, and `to` one of
+        // the view, which lies within the output; the launch claims both.
         unsafe {
             let target = storage.add(to);
             let sum = (*target).to_f64() + (*source.add(from)).to_f64();

@@ -1,5 +1,5 @@
-//! How many threads are worth having: one for each physical core that affinity and cgroups leave us.
-//! Two hyperthreads share one set of vector units, so kernels gain nothing from the second.
+//! How many threads are worth having: one for each physical core that affinity and cgroups leave
+//! us. Two hyperthreads share one set of vector units, so kernels gain nothing from the second.
 
 use std::fs;
 

@@ -1,12 +1,14 @@
-//! Sleeping until a word changes. Raw futexes rather than a condition variable, because their whole state
-//! is the word itself: after a fork the child can reset it, where a library lock might be left held.
+//! Sleeping until a word changes. Raw futexes rather than a condition variable, because their whole
+//! state is the word itself: after a fork the child can reset it, where a library lock might be
+//! left held.
 
 use std::sync::atomic::AtomicU32;
 
 /// Sleeps while `word` holds `expected`, or until [`wake`]; may return early.
 #[cfg(target_os = "linux")]
 pub(super) fn wait(word: &AtomicU32, expected: u32) {
-    // SAFETY: the kernel only compares the aligned, live word with `expected`; a null timeout means none.
+    // SAFETY: the kernel only compares the aligned, live word with `expected`; a null timeout means
+    // none.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

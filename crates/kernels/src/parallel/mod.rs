@@ -1,11 +1,13 @@
-//! Splitting one kernel's work over the cores: [`split`] (equal parts), [`split_dynamic`] (parts taken
-//! as threads come free), [`split_there_and_back`] (equal parts, with help for those who are late), [`fork`] (numbered parts).
+//! Splitting one kernel's work over the cores: [`split`] (equal parts), [`split_dynamic`] (parts
+//! taken as threads come free), [`split_there_and_back`] (equal parts, with help for those who are
+//! late), [`fork`] (numbered parts).
 //!
-//! This is a fork-join pool for kernels, not a task scheduler: a thread that waits here waits, and never
-//! picks up somebody else's work, so a kernel can be called under any lock and from inside any other
-//! pool. When the pool is busy with another caller's job, or the caller is itself one of its parts, the
-//! work runs inline, part after part, with the same partition: results do not depend on who was busy.
-//! No call allocates. `pool.rs` is the mechanism, `cores.rs` the default number of threads.
+//! This is a fork-join pool for kernels, not a task scheduler: a thread that waits here waits, and
+//! never picks up somebody else's work, so a kernel can be called under any lock and from inside
+//! any other pool. When the pool is busy with another caller's job, or the caller is itself one of
+//! its parts, the work runs inline, part after part, with the same partition: results do not depend
+//! on who was busy. No call allocates. `pool.rs` is the mechanism, `cores.rs` the default number of
+//! threads.
 
 mod cores;
 mod futex;
@@ -24,14 +26,15 @@ pub use pool::MOST_THREADS;
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// [`with_threads`]'s number on this thread, and on workers that of the job they run; 0 is none.
+    /// [`with_threads`]'s number on this thread, and on workers that of the job they run; 0 is
+    /// none.
     static THREADS_HERE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// How many threads a kernel called from here is split over.
 ///
-/// By default the configuration's `threads`, else the physical cores that affinity and cgroup limits
-/// leave to this process.
+/// By default the configuration's `threads`, else the physical cores that affinity and cgroup
+/// limits leave to this process.
 #[inline]
 pub fn threads() -> usize {
     match THREADS_HERE.get() {
@@ -54,8 +57,8 @@ fn first_threads() -> usize {
     }
 }
 
-/// Sets the process-wide number of threads (1 to [`MOST_THREADS`], others are brought into that range)
-/// and returns the previous one.
+/// Sets the process-wide number of threads (1 to [`MOST_THREADS`], others are brought into that
+/// range) and returns the previous one.
 ///
 /// ```
 /// use plimsoll_kernels::parallel;
@@ -84,7 +87,8 @@ pub fn with_threads<R>(threads: usize, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// How many parts [`split`] makes of `work` units when fewer than `grain` a part are not worth a wake-up.
+/// How many parts [`split`] makes of `work` units when fewer than `grain` a part are not worth a
+/// wake-up.
 #[inline]
 pub fn parts(work: usize, grain: usize) -> usize {
     if work <= grain { work.min(1) } else { threads().min(work.div_ceil(grain.max(1))) }
@@ -99,8 +103,8 @@ pub fn part_range(work: usize, parts: usize, part: usize) -> Range<usize> {
     start..start + each + usize::from(part < longer)
 }
 
-/// Calls `body` on nearly equal ranges that make up `0..work`, at most [`threads`] of them, each of at
-/// least about `grain` units; on the calling thread alone when `work <= grain`.
+/// Calls `body` on nearly equal ranges that make up `0..work`, at most [`threads`] of them, each of
+/// at least about `grain` units; on the calling thread alone when `work <= grain`.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -119,8 +123,8 @@ pub fn split(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     }
 }
 
-/// Calls `body` on ranges of `grain` units (the last may be shorter) that make up `0..work`; threads take
-/// the next range as they come free. For parts of uneven cost.
+/// Calls `body` on ranges of `grain` units (the last may be shorter) that make up `0..work`;
+/// threads take the next range as they come free. For parts of uneven cost.
 pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);
     let ranges = work.div_ceil(grain);
@@ -136,8 +140,9 @@ pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
     });
 }
 
-/// Calls `body(thread, chunk)` on chunks of `chunk` units (the last of a part may be shorter) that make up `0..work`. Each of `parts`
-/// threads goes through its own part, every other call from the end, and then takes chunks off the far ends of the parts of others:
+/// Calls `body(thread, chunk)` on chunks of `chunk` units (the last of a part may be shorter) that
+/// make up `0..work`. Each of `parts` threads goes through its own part, every other call from the
+/// end, and then takes chunks off the far ends of the parts of others:
 /// - what the call before touched last is touched first, while that core's caches still hold it;
 /// - a core that somebody else uses too does not make the others wait.
 ///
@@ -189,8 +194,8 @@ fn sweep<const N: usize>(
     });
 }
 
-/// How many chunks of a part are taken: from its near end in the lower half, from its far end in the upper. On a cache line of its
-/// own.
+/// How many chunks of a part are taken: from its near end in the lower half, from its far end in
+/// the upper. On a cache line of its own.
 #[repr(align(64))]
 struct Share(AtomicU64);
 
@@ -208,14 +213,15 @@ impl Share {
     }
 }
 
-/// Calls `body(0)`, ..., `body(parts - 1)`, each once, on up to [`threads`] threads, and returns when all
-/// have returned. Parts must not wait for each other: one thread may run several, one after another. A
-/// panic in a part reaches the caller once the others have finished.
+/// Calls `body(0)`, ..., `body(parts - 1)`, each once, on up to [`threads`] threads, and returns
+/// when all have returned. Parts must not wait for each other: one thread may run several, one
+/// after another. A panic in a part reaches the caller once the others have finished.
 pub fn fork(parts: usize, body: impl Fn(usize) + Sync) {
     fork_dyn(parts, &body);
 }
 
-/// [`fork`] with the closure's type forgotten: hundreds of kernels share this one copy of the pool's code.
+/// [`fork`] with the closure's type forgotten: hundreds of kernels share this one copy of the
+/// pool's code.
 fn fork_dyn(parts: usize, body: &(dyn Fn(usize) + Sync)) {
     if parts <= 1 || threads() <= 1 || !pool::try_fork(parts, body) {
         (0..parts).for_each(body);

@@ -1,22 +1,25 @@
-//! The pool itself: one job at a time, whose numbered parts the caller and the workers claim one by one.
+//! The pool itself: one job at a time, whose numbered parts the caller and the workers claim one by
+//! one.
 //!
 //! ```text
-//! caller  takes `busy` -> writes the job -> opens `ticket` -> wakes sleepers -> claims parts itself
+//! caller  takes `busy` -> writes the job -> opens `ticket` -> wakes sleepers -> claims parts
 //!         -> waits for `done == parts` -> gives `busy` back
 //! worker  sees an open ticket -> claims a part -> runs it -> `done += 1` -> ...
 //! ```
-//! `ticket` packs the job's number, the next unclaimed part and the number of parts into one word, so a
-//! part is claimed with one compare-exchange and a late worker can never claim from a job that it did
-//! not see published. The caller claims too: when the machine is loaded and workers come late, it simply
-//! does more of the parts itself, and nobody waits for a thread that has not started.
+//! `ticket` packs the job's number, the next unclaimed part and the number of parts into one word,
+//! so a part is claimed with one compare-exchange and a late worker can never claim from a job that
+//! it did not see published. The caller claims too: when the machine is loaded and workers come
+//! late, it simply does more of the parts itself, and nobody waits for a thread that has not
+//! started.
 //!
-//! Note [Who may read the job]: `job` is written only by the holder of `busy` while the ticket is closed,
-//! and read only by a thread that has claimed a part of it and not yet counted it in `done`. The holder
-//! gives `busy` back only after every part is counted.
+//! Note [Who may read the job]: `job` is written only by the holder of `busy` while the ticket is
+//! closed, and read only by a thread that has claimed a part of it and not yet counted it in
+//! `done`. The holder gives `busy` back only after every part is counted.
 //!
-//! Note [Where a part runs]: the first part of every job is its caller's, so with two threads each core has the same half of the same
-//! tensors call after call, and finds in its cache what it left there. When both raced for the first part, halves changed cores every
-//! few calls, and a product of 256 x 256 took 160 us instead of 140, fetching from the other core what that had written.
+//! Note [Where a part runs]: the first part of every job is its caller's, so with two threads each
+//! core has the same half of the same tensors call after call, and finds in its cache what it left
+//! there. When both raced for the first part, halves changed cores every few calls, and a product
+//! of 256 x 256 took 160 us instead of 140, fetching from the other core what that had written.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -31,10 +34,10 @@ use super::{THREADS_HERE, futex, threads};
 /// The most threads a job can use.
 pub const MOST_THREADS: usize = 256;
 
-/// How long a thread that ran out of work looks for more before it sleeps: long enough to catch the next
-/// operation of a running program, and the next phase of a product whose other threads are late, because
-/// waking up takes tens of microseconds (20 us here cost matrix products a tenth); short enough not to
-/// matter to anybody else.
+/// How long a thread that ran out of work looks for more before it sleeps: long enough to catch the
+/// next operation of a running program, and the next phase of a product whose other threads are
+/// late, because waking up takes tens of microseconds (20 us here cost matrix products a tenth);
+/// short enough not to matter to anybody else.
 const SPIN: Duration = Duration::from_millis(1);
 
 /// What a panic carries.
@@ -72,8 +75,8 @@ struct Pool {
     panic: AtomicPtr<Payload>,
 }
 
-// SAFETY: every field but `job` is atomic; `job` follows Note [Who may read the job], and the closure
-// behind it is `Sync` by the bound of `try_fork`.
+// SAFETY: every field but `job` is atomic; `job` follows Note [Who may read the job], and the
+// closure behind it is `Sync` by the bound of `try_fork`.
 unsafe impl Sync for Pool {}
 
 static POOL: Pool = Pool {
@@ -88,9 +91,9 @@ static POOL: Pool = Pool {
     panic: AtomicPtr::new(ptr::null_mut()),
 };
 
-/// Runs `body(0..parts)` on the pool and returns true, or returns false, having done nothing, where the
-/// caller should run inline: the pool is busy (perhaps with the job that this thread is part of), has no
-/// workers, or cannot number so many parts.
+/// Runs `body(0..parts)` on the pool and returns true, or returns false, having done nothing, where
+/// the caller should run inline: the pool is busy (perhaps with the job that this thread is part
+/// of), has no workers, or cannot number so many parts.
 pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
     if parts > MOST_PARTS
         || POOL.busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -105,7 +108,8 @@ pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
         POOL.busy.store(false, Ordering::Release);
         return false;
     }
-    // SAFETY: only forgets how long the closure lives. It is called until every part is counted, which this function waits for.
+    // SAFETY: only forgets how long the closure lives. It is called until every part is counted,
+    // which this function waits for.
     let body: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(body) };
     // SAFETY: this thread holds `busy` and the ticket is closed: see Note [Who may read the job].
     unsafe {
@@ -121,7 +125,8 @@ pub(super) fn try_fork(parts: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
     let panic = POOL.panic.swap(ptr::null_mut(), Ordering::Acquire);
     POOL.busy.store(false, Ordering::Release);
     if !panic.is_null() {
-        // SAFETY: `run_part` made it with `Box::into_raw`, and the swap handed it to this thread alone.
+        // SAFETY: `run_part` made it with `Box::into_raw`, and the swap handed it to this thread
+        // alone.
         resume_unwind(*unsafe { Box::from_raw(panic) });
     }
     true
@@ -131,8 +136,8 @@ fn publish(parts: usize) {
     POOL.done.store(0, Ordering::Relaxed);
     let job_number = POOL.published.load(Ordering::Relaxed).wrapping_add(1);
     POOL.ticket.store(u64::from(job_number) << 32 | 1 << 16 | parts as u64, Ordering::Release);
-    // Either a worker about to sleep sees the new count, or this thread sees the sleeper: both sides are
-    // SeqCst (see `work_for_ever`).
+    // Either a worker about to sleep sees the new count, or this thread sees the sleeper: both
+    // sides are SeqCst (see `work_for_ever`).
     POOL.published.store(job_number, Ordering::SeqCst);
     if POOL.sleepers.load(Ordering::SeqCst) > 0 {
         futex::wake(&POOL.published, parts as u32 - 1);
@@ -147,7 +152,8 @@ fn claim() -> Option<usize> {
         if next >= parts {
             return None;
         }
-        // Acquire pairs with the Release in `publish`: the job is visible to whoever claims from it.
+        // Acquire pairs with the Release in `publish`: the job is visible to whoever claims from
+        // it.
         match POOL.ticket.compare_exchange_weak(
             ticket,
             ticket + (1 << 16),
@@ -236,8 +242,8 @@ fn work_for_ever() {
     }
 }
 
-/// Brings the number of workers up to `wanted`; the caller holds `busy`, which serves as the lock. Where
-/// the system refuses a thread, fewer do.
+/// Brings the number of workers up to `wanted`; the caller holds `busy`, which serves as the lock.
+/// Where the system refuses a thread, fewer do.
 #[cold]
 fn start_workers(wanted: usize) {
     #[cfg(unix)]
@@ -257,8 +263,9 @@ fn start_workers(wanted: usize) {
     }
 }
 
-/// A forked child has none of the workers: it starts its own at its first job. (A fork from inside a part
-/// of a job is not supported, as everywhere: the child would wait for parts that nobody runs.)
+/// A forked child has none of the workers: it starts its own at its first job. (A fork from inside
+/// a part of a job is not supported, as everywhere: the child would wait for parts that nobody
+/// runs.)
 #[cfg(unix)]
 extern "C" fn reset_in_child() {
     POOL.ticket.store(0, Ordering::SeqCst);

@@ -131,7 +131,8 @@ fn writes_of_every_part_are_seen_after_the_join() {
 fn a_forked_child_computes_too() {
     with_threads(2, || {
         fork(2, |_| {});
-        // SAFETY: the child only runs the pool and leaves with `_exit`, without running destructors.
+        // SAFETY: the child only runs the pool and leaves with `_exit`, without running
+        // destructors.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let sum = AtomicUsize::new(0);

@@ -1,5 +1,5 @@
-//! Which path gets which value where. Scopes are read in an order in which what is read has mostly been seen: the module, then
-//! constructors, then everything else.
+//! Which path gets which value where. Scopes are read in an order in which what is read has mostly
+//! been seen: the module, then constructors, then everything else.
 
 use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
 
@@ -189,7 +189,8 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Statements that are calls and change what a name holds: `model.cuda()`, `x.requires_grad_()`, `x.add_(1)`.
+    /// Statements that are calls and change what a name holds: `model.cuda()`,
+    /// `x.requires_grad_()`, `x.add_(1)`.
     fn bind_call_effect(&mut self, scope: usize, item: usize, expr: &'a Expr) {
         let Expr::Call(call) = expr else { return };
         if let Some(target) = receiver(call, "requires_grad_") {
@@ -206,7 +207,8 @@ impl<'a> File<'a> {
         }
     }
 
-    /// What a path holds at an item: the bindings that may have made it, else what the class or the file knows, else its name.
+    /// What a path holds at an item: the bindings that may have made it, else what the class or the
+    /// file knows, else its name.
     pub(crate) fn value_at(&self, scope: &Scope<'a>, path: &str, item: usize) -> Value {
         let mut found: Option<Value> = None;
         let mut merged = 0;
@@ -258,7 +260,8 @@ impl<'a> File<'a> {
         }
     }
 
-    /// What the name alone suggests. A name that was bound to something unknown says less than one that comes from elsewhere.
+    /// What the name alone suggests. A name that was bound to something unknown says less than one
+    /// that comes from elsewhere.
     fn by_name(&self, path: &str, bound: bool) -> Value {
         let root = path.split('.').next().unwrap_or(path);
         if self.imports.names_a_module(root) {

@@ -1,4 +1,5 @@
-//! Classes of the file: what they derive from, their methods, and what their attributes hold across methods.
+//! Classes of the file: what they derive from, their methods, and what their attributes hold across
+//! methods.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! What constructors make: layers, losses, optimizers, loaders, scalers, devices and objects of the file's own classes. What
-//! functions of tensors yield is in `tensor_calls`.
+//! What constructors make: layers, losses, optimizers, loaders, scalers, devices and objects of the
+//! file's own classes. What functions of tensors yield is in `tensor_calls`.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;

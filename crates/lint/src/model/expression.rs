@@ -1,4 +1,5 @@
-//! Small questions about one expression, asked without any context: its dotted path, its arguments, its constants.
+//! Small questions about one expression, asked without any context: its dotted path, its arguments,
+//! its constants.
 
 use ruff_python_ast::visitor::source_order::{SourceOrderVisitor, walk_expr};
 use ruff_python_ast::{Expr, ExprCall, Number};
@@ -125,7 +126,8 @@ pub(crate) fn paths(expr: &Expr) -> Vec<String> {
     paths.0
 }
 
-/// Whether the path, or something that hangs on it (`x.shape` for `x`), is read inside the expression.
+/// Whether the path, or something that hangs on it (`x.shape` for `x`), is read inside the
+/// expression.
 pub(crate) fn mentions(expr: &Expr, wanted: &str) -> bool {
     paths(expr).iter().any(|path| is_or_under(path, wanted))
 }
@@ -168,7 +170,8 @@ pub(crate) fn any(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
     any.found
 }
 
-/// Names that an assignment target binds: `a`, `self.b`, the parts of tuples. Elements (`a[0]`) bind nothing.
+/// Names that an assignment target binds: `a`, `self.b`, the parts of tuples. Elements (`a[0]`)
+/// bind nothing.
 pub(crate) fn targets(expr: &Expr) -> Vec<String> {
     match expr {
         Expr::Tuple(tuple) => tuple.elts.iter().flat_map(targets).collect(),

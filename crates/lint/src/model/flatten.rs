@@ -1,5 +1,5 @@
-//! The syntax tree laid out flat: one pass that fills scopes, items, nodes, regions, loops and classes. It interprets nothing;
-//! `bindings` and `infer` do that afterwards.
+//! The syntax tree laid out flat: one pass that fills scopes, items, nodes, regions, loops and
+//! classes. It interprets nothing; `bindings` and `infer` do that afterwards.
 
 use ruff_python_ast::visitor::source_order::{SourceOrderVisitor, walk_expr};
 use ruff_python_ast::{ExceptHandler, Expr, Stmt, StmtClassDef, StmtFunctionDef, StmtTry};
@@ -187,7 +187,8 @@ impl<'a> Flattener<'a> {
     }
 }
 
-/// Tests of `elif` arms are read between the bodies; they count as part of the item before them, which keeps nodes sorted.
+/// Tests of `elif` arms are read between the bodies; they count as part of the item before them,
+/// which keeps nodes sorted.
 fn item_of_last(scope: &Scope<'_>, item: usize) -> usize {
     scope.items.len().saturating_sub(1).max(item)
 }

@@ -1,5 +1,5 @@
-//! Whether autograd records at a place: `no_grad` and its like around it, decorators, callers in the same file, and what a
-//! backward pass in the same function proves.
+//! Whether autograd records at a place: `no_grad` and its like around it, decorators, callers in
+//! the same file, and what a backward pass in the same function proves.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use super::region::{Meaning, Region};
 use super::scope::Scope;
 use super::{File, Imports};
 
-/// Up to two scopes that call a function, by the first scope of the function's name and how many calls away they may be.
+/// Up to two scopes that call a function, by the first scope of the function's name and how many
+/// calls away they may be.
 pub(super) type Callers = FxHashMap<(usize, u32), [Option<usize>; 2]>;
 
 /// Whether operations are recorded.
@@ -23,7 +24,8 @@ pub(crate) enum Grad {
     Unknown,
 }
 
-/// `loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`, `torch.autograd.backward(...)`.
+/// `loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`,
+/// `torch.autograd.backward(...)`.
 pub(crate) fn is_backward(call: &ExprCall) -> bool {
     match method(call) {
         Some((receiver, "backward")) => {
@@ -205,7 +207,8 @@ impl<'a> File<'a> {
         callers.iter().flatten().any(|caller| *caller != scope.number)
     }
 
-    /// Two scopes that call a function by this name while nothing is recorded; more make no difference.
+    /// Two scopes that call a function by this name while nothing is recorded; more make no
+    /// difference.
     fn callers_off(&self, name: &str, depth: u32) -> [Option<usize>; 2] {
         let mut found = [None; 2];
         for (caller, node, _) in self.calls_of(name) {

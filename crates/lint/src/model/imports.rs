@@ -1,5 +1,6 @@
-//! What imported names mean: `nn` is `torch.nn`, `F` is `torch.nn.functional`. Where a file does not import a name at all (a
-//! pasted block, a notebook's middle), the names that everybody uses for PyTorch are taken at their word.
+//! What imported names mean: `nn` is `torch.nn`, `F` is `torch.nn.functional`. Where a file does
+//! not import a name at all (a pasted block, a notebook's middle), the names that everybody uses
+//! for PyTorch are taken at their word.
 
 use ruff_python_ast::{Expr, Stmt};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,5 +1,6 @@
-//! What an expression yields, from what its parts hold. One pass, no fixed point: a value that comes around a loop is looked at
-//! by the rules that care. Calls into PyTorch are in `tensor_calls`.
+//! What an expression yields, from what its parts hold. One pass, no fixed point: a value that
+//! comes around a loop is looked at by the rules that care. Calls into PyTorch are in
+//! `tensor_calls`.
 
 use ruff_python_ast::{Expr, ExprCall, Operator};
 
@@ -199,7 +200,8 @@ impl<'a> File<'a> {
         Value::Tensor(Tensor { graph, place, scalar: true, ..Default::default() })
     }
 
-    /// A name for a model's output that nothing in the file binds, as in a block pasted from a document.
+    /// A name for a model's output that nothing in the file binds, as in a block pasted from a
+    /// document.
     fn is_free_output(&self, scope: &Scope<'a>, expr: &Expr, item: usize) -> bool {
         let Some(name) = expr.as_name_expr().map(|name| name.id.as_str()) else { return false };
         let named =
@@ -234,7 +236,8 @@ impl<'a> File<'a> {
             _ => match name {
                 "item" | "tolist" => Value::Plain,
                 "numpy" => Value::Array,
-                // Whatever it was, it is a tensor now, and these say where it lies or that it has no graph.
+                // Whatever it was, it is a tensor now, and these say where it lies or that it has
+                // no graph.
                 "detach" => Value::Tensor(Tensor { graph: Graph::No, ..Default::default() }),
                 "cuda" => Value::Tensor(Tensor { place: Place::Cuda, ..Default::default() }),
                 "to" => match self.moved_to(scope, call, item) {

@@ -1,5 +1,5 @@
-//! Loops and what they are for. A loop is described by what it runs over and by what happens in it, never by one name alone
-//! where something better is known.
+//! Loops and what they are for. A loop is described by what it runs over and by what happens in it,
+//! never by one name alone where something better is known.
 
 use ruff_python_ast::{Expr, Stmt};
 
@@ -54,7 +54,7 @@ impl<'a> Loop<'a> {
         self.body().contains(&item)
     }
 
-    /// Whether it counts epochs or other long turns, each of which holds a whole pass.
+    /// Whether it counts epochs or other long iterations, each of which holds a whole pass.
     pub(crate) fn is_outer_turn(&self) -> bool {
         let long = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -67,7 +67,8 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// What is really iterated: `loader` in `enumerate(tqdm(loader))`, `zip(loader, x)`, `iter(loader)`.
+/// What is really iterated: `loader` in `enumerate(tqdm(loader))`, `zip(loader, x)`,
+/// `iter(loader)`.
 fn unwrapped(expr: &Expr) -> &Expr {
     const WRAPPERS: &[&str] = &[
         "enumerate",

@@ -1,6 +1,7 @@
-//! What the rules know about a file: its scopes flattened into items and expressions (`scope`, `flatten`), the regions and
-//! loops around each item (`region`, `loops`), what imported names mean (`imports`), classes (`class`), and what names hold
-//! (`value`, `infer`, `bindings`). It records facts; judging them is the rules' work.
+//! What the rules know about a file: its scopes flattened into items and expressions (`scope`,
+//! `flatten`), the regions and loops around each item (`region`, `loops`), what imported names mean
+//! (`imports`), classes (`class`), and what names hold (`value`, `infer`, `bindings`). It records
+//! facts; judging them is the rules' work.
 
 mod bindings;
 mod class;
@@ -125,7 +126,8 @@ impl<'a> File<'a> {
         self.functions.get(&(outer.number, name)).map(|number| &self.scopes[*number])
     }
 
-    /// The function of this file that a call runs: one of the module by its name, or a method of the same object.
+    /// The function of this file that a call runs: one of the module by its name, or a method of
+    /// the same object.
     pub(crate) fn called(&self, scope: &Scope<'a>, call: &ExprCall) -> Option<&Scope<'a>> {
         match &*call.func {
             Expr::Name(name) => self.function_in(&self.scopes[0], &name.id),

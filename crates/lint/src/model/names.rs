@@ -1,5 +1,5 @@
-//! What people call things. Used only where nothing better is known about a name (a parameter, a value from elsewhere); a
-//! finding that rests on a name says so.
+//! What people call things. Used only where nothing better is known about a name (a parameter, a
+//! value from elsewhere); a finding that rests on a name says so.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! What surrounds an item inside its scope: a chain of regions from the inside out. A region is a loop body, a `with` block, an
-//! arm of an `if`, or a part of a `try`.
+//! What surrounds an item inside its scope: a chain of regions from the inside out. A region is a
+//! loop body, a `with` block, an arm of an `if`, or a part of a `try`.
 
 use ruff_python_ast::Expr;
 
@@ -15,7 +15,8 @@ pub(crate) enum Region<'a> {
         expr: &'a Expr,
         meaning: Meaning,
     },
-    /// An arm of the `if` (or `match`) whose header is the item `branch`; without a test it is an `else`.
+    /// An arm of the `if` (or `match`) whose header is the item `branch`; without a test it is an
+    /// `else`.
     Arm {
         branch: usize,
         test: Option<&'a Expr>,

@@ -1,6 +1,6 @@
-//! A scope (the module, a function, a class body) as flat lists in source order: items are statements (of compound ones the
-//! header), nodes are all expressions with their parents. Flat lists make "before", "inside this loop" and "the latest binding"
-//! into comparisons of numbers.
+//! A scope (the module, a function, a class body) as flat lists in source order: items are
+//! statements (of compound ones the header), nodes are all expressions with their parents. Flat
+//! lists make "before", "inside this loop" and "the latest binding" into comparisons of numbers.
 
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
 use rustc_hash::FxHashMap;
@@ -9,8 +9,9 @@ use super::loops::Loop;
 use super::region::{Meaning, Region};
 use super::value::Value;
 
-/// How many places in other arms of a branch are passed over in search of one that counts. No program that people write has
-/// more; without a bound a file of a hundred thousand arms would take the square of that.
+/// How many places in other arms of a branch are passed over in search of one that counts. No
+/// program that people write has more; without a bound a file of a hundred thousand arms would take
+/// the square of that.
 pub(super) const MOST_ARMS: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) has_backward: bool,
     /// The nodes that are backward passes, in order.
     pub(crate) backwards: Vec<usize>,
-    /// Statements that switch autograd for what follows: item and whether they switch it off, in order.
+    /// Statements that switch autograd for what follows: item and whether they switch it off, in
+    /// order.
     pub(super) switches: Vec<(usize, bool)>,
     /// Items that are `continue` statements, in order.
     pub(crate) continues: Vec<usize>,
@@ -159,12 +161,13 @@ impl<'a> Scope<'a> {
         self.regions_of(item).find_map(meaning).unwrap_or(false)
     }
 
-    /// Whether two items lie in different arms of one branch, so that not both run in one pass: just below the innermost
-    /// region that holds both, they are in two of its arms.
+    /// Whether two items lie in different arms of one branch, so that not both run in one pass:
+    /// just below the innermost region that holds both, they are in two of its arms.
     pub(crate) fn exclusive(&self, one: usize, other: usize) -> bool {
         let (mut a, mut b) = (self.items[one].region, self.items[other].region);
         let mut below = (Region::Root, Region::Root);
-        // A region is numbered after the one around it, so the larger number is never the outer of the two.
+        // A region is numbered after the one around it, so the larger number is never the outer of
+        // the two.
         while a != b {
             if a > b {
                 (below.0, a) = self.regions[a];
@@ -178,7 +181,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether `first` has run whenever `second` runs, as far as branches go: every arm around the first is around the second.
+    /// Whether `first` has run whenever `second` runs, as far as branches go: every arm around the
+    /// first is around the second.
     pub(crate) fn dominates(&self, first: usize, second: usize) -> bool {
         let (mut a, mut b) = (self.items[first].region, self.items[second].region);
         while a != b {
@@ -195,7 +199,8 @@ impl<'a> Scope<'a> {
         true
     }
 
-    /// The tests of `if` arms between an item and the loop, innermost first. `None` stands for an `else`.
+    /// The tests of `if` arms between an item and the loop, innermost first. `None` stands for an
+    /// `else`.
     pub(crate) fn tests_within(&self, item: usize, of: &Loop<'a>) -> Vec<Option<&'a Expr>> {
         self.regions_of(item)
             .take_while(|region| !matches!(region, Region::Loop(number) if *number == of.number))
@@ -267,7 +272,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// The first backward pass after an item that can follow it in one turn, by its item and call.
+    /// The first backward pass after an item that can follow it in one iteration, by its item and
+    /// call.
     pub(crate) fn backward_after(&self, item: usize) -> Option<(usize, &'a ExprCall)> {
         let start = self.backwards.partition_point(|number| self.nodes[*number].item <= item);
         self.backwards[start..].iter().take(MOST_ARMS).find_map(|number| {

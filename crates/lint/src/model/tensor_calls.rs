@@ -1,5 +1,5 @@
-//! What PyTorch's functions and methods do to the facts that rules follow: graph, place, number of dimensions, contiguity. Only
-//! what is certain; a function that is not listed keeps nothing.
+//! What PyTorch's functions and methods do to the facts that rules follow: graph, place, number of
+//! dimensions, contiguity. Only what is certain; a function that is not listed keeps nothing.
 
 use ruff_python_ast::{Expr, ExprCall};
 
@@ -291,7 +291,8 @@ impl<'a> File<'a> {
             place => return place,
         }
         match self.infer(scope, device, item) {
-            // `torch.device("cuda" if available else "cpu")` and parameters: not the host, most likely.
+            // `torch.device("cuda" if available else "cpu")` and parameters: not the host, most
+            // likely.
             Value::Device(Place::Unknown) => Place::Chosen,
             Value::Device(place) => place,
             Value::Plain if path(device).is_some_and(|path| names::is_device(&path)) => {
@@ -319,7 +320,8 @@ fn transpose(call: &ExprCall, name: &str, tensor: &Tensor, result: &mut Tensor) 
     }
 }
 
-/// The number of runs of dimensions that stay neighbours in memory after a transposition of a contiguous tensor.
+/// The number of runs of dimensions that stay neighbours in memory after a transposition of a
+/// contiguous tensor.
 fn runs(call: &ExprCall, name: &str, dims: Option<usize>) -> Option<usize> {
     let numbers: Vec<i64> = match &*call.arguments.args {
         [Expr::Tuple(tuple)] => tuple.elts.iter().map(integer).collect::<Option<_>>()?,

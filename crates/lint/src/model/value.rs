@@ -1,5 +1,5 @@
-//! What a name can hold, as far as rules care. `Unknown` is always allowed; everything else is a claim that some line of the
-//! file supports.
+//! What a name can hold, as far as rules care. `Unknown` is always allowed; everything else is a
+//! claim that some line of the file supports.
 
 use ruff_text_size::TextRange;
 
@@ -56,8 +56,8 @@ pub(crate) struct Tensor {
     pub(crate) dims: Option<usize>,
     /// Known not to be contiguous (transposed or permuted).
     pub(crate) strided: bool,
-    /// Of a strided tensor the least number of dimensions that `view` can reach: dimensions that still follow one another in
-    /// memory can be merged, others cannot.
+    /// Of a strided tensor the least number of dimensions that `view` can reach: dimensions that
+    /// still follow one another in memory can be merged, others cannot.
     pub(crate) runs: Option<usize>,
     /// The output of calling a module.
     pub(crate) output: bool,

@@ -1,4 +1,5 @@
-//! Findings as text, JSON, GitHub annotations or SARIF, and their counts. Pure functions from findings to strings.
+//! Findings as text, JSON, GitHub annotations or SARIF, and their counts. Pure functions from
+//! findings to strings.
 
 mod github;
 mod json;

@@ -1,5 +1,5 @@
-//! SARIF 2.1.0: one run, the rules that fired with their pages, results with regions, and what could not be checked as
-//! notifications.
+//! SARIF 2.1.0: one run, the rules that fired with their pages, results with regions, and what
+//! could not be checked as notifications.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! For people: place and rule, the source line with a marker, the reason and the remedy, within 80 columns.
+//! For people: place and rule, the source line with a marker, the reason and the remedy, within 80
+//! columns.
 
 use std::fmt::Write as _;
 
@@ -37,7 +38,8 @@ fn one(text: &mut String, source: &Source, finding: &Finding) {
     text.push('\n');
 }
 
-/// The line and the marker below it, both moved left where the finding would lie past the last column.
+/// The line and the marker below it, both moved left where the finding would lie past the last
+/// column.
 fn excerpt(line: &str, finding: &Finding) -> (String, String) {
     let room = WIDTH - 4 - finding.line.to_string().len();
     let chars: Vec<char> =

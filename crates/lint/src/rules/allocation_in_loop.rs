@@ -1,5 +1,6 @@
-//! `allocation-in-loop`: a tensor of constant size and content is made in device memory in every iteration. Silent for random
-//! content, for sizes that the loop computes, for small tensors, and where the tensor is kept, changed or rebound.
+//! `allocation-in-loop`: a tensor of constant size and content is made in device memory in every
+//! iteration. Silent for random content, for sizes that the loop computes, for small tensors, and
+//! where the tensor is kept, changed or rebound.
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
@@ -16,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM013",
     summary: "Device memory of constant size is allocated in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/allocation-in-loop.md"),
+    page: include_str!("../../pages/allocation-in-loop.md"),
     check,
 };
 
@@ -80,7 +81,8 @@ fn is_constant(scope: &Scope<'_>, around: &Loop<'_>, creation: &ExprCall) -> boo
     arguments(creation).all(|argument| {
         paths(argument).iter().all(|path| !bound_in(scope, around, path))
             && !crate::model::expression::any(argument, &mut |expr| match expr {
-                // A size that a call computes may change; `len` and `size` of something constant do not.
+                // A size that a call computes may change; `len` and `size` of something constant do
+                // not.
                 Expr::Call(call) => !matches!(
                     crate::model::expression::last_name(&call.func),
                     Some("len" | "size" | "int")

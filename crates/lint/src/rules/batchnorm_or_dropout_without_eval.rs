@@ -1,6 +1,6 @@
-//! `batchnorm-or-dropout-without-eval`: a model with batch normalisation or dropout, known from this file, runs inference under
-//! `no_grad` and is nowhere set to evaluation. Silent if anything in the file calls `eval()` or `train(False)`, and inside
-//! training loops.
+//! `batchnorm-or-dropout-without-eval`: a model with batch normalisation or dropout, known from
+//! this file, runs inference under `no_grad` and is nowhere set to evaluation. Silent if anything
+//! in the file calls `eval()` or `train(False)`, and inside training loops.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM026",
     summary: "Inference runs with layers in training mode",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/batchnorm-or-dropout-without-eval.md"),
+    page: include_str!("../../pages/batchnorm-or-dropout-without-eval.md"),
     check,
 };
 
@@ -39,8 +39,9 @@ fn check(check: &mut Check<'_, '_>) {
             }
             let Value::Module(module) = file.infer(scope, &call.func, item) else { continue };
             let Some(layer) = module.mode_layer.filter(|_| module.certain) else { continue };
-            // One call somewhere may be a check of the model; a loop, or a script, is inference. Between training steps a
-            // generator draws samples, and a teacher or target answers, in whatever mode the training wants.
+            // One call somewhere may be a check of the model; a loop, or a script, is inference.
+            // Between training steps a generator draws samples, and a teacher or target answers, in
+            // whatever mode the training wants.
             match scope.innermost_loop(item) {
                 None if !scope.is_module() => continue,
                 Some(around) if around.has_backward => continue,

@@ -1,5 +1,5 @@
-//! `blocking-copy-from-pinned`: batches of a loader that pins memory are copied without `non_blocking=True`, so the host waits
-//! for each copy and pinning gains less than it could.
+//! `blocking-copy-from-pinned`: batches of a loader that pins memory are copied without
+//! `non_blocking=True`, so the host waits for each copy and pinning gains less than it could.
 
 use ruff_text_size::Ranged;
 
@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM031",
     summary: "A copy from pinned memory waits although it need not",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/blocking-copy-from-pinned.md"),
+    page: include_str!("../../pages/blocking-copy-from-pinned.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `cache-on-method`: `lru_cache` or `cache` on a method of a module or dataset, or on a function of tensors. The cache holds
-//! `self` and every argument until the process ends or the entry is pushed out.
+//! `cache-on-method`: `lru_cache` or `cache` on a method of a module or dataset, or on a function
+//! of tensors. The cache holds `self` and every argument until the process ends or the entry is
+//! pushed out.
 
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
@@ -12,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM024",
     summary: "A memoised method keeps tensors or its object alive",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/cache-on-method.md"),
+    page: include_str!("../../pages/cache-on-method.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `checkpoint-use-reentrant`: a call of PyTorch's `checkpoint` without `use_reentrant`. The two implementations differ in what
-//! they support; leaving the choice open is a warning today and an error to come.
+//! `checkpoint-use-reentrant`: a call of PyTorch's `checkpoint` without `use_reentrant`. The two
+//! implementations differ in what they support; leaving the choice open is a warning today and an
+//! error to come.
 
 use ruff_text_size::Ranged;
 
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM020",
     summary: "A checkpoint does not say which of the two implementations it means",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/checkpoint-use-reentrant.md"),
+    page: include_str!("../../pages/checkpoint-use-reentrant.md"),
     check,
 };
 

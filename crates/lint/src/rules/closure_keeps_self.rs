@@ -1,5 +1,6 @@
-//! `closure-keeps-self`: an object stores a lambda or inner function that captures it. The cycle keeps the object and its model
-//! alive until Python's collector runs. Only where the closure reaches a model or the class is a module.
+//! `closure-keeps-self`: an object stores a lambda or inner function that captures it. The cycle
+//! keeps the object and its model alive until Python's collector runs. Only where the closure
+//! reaches a model or the class is a module.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM008",
     summary: "An object stores a closure that captures it, a cycle that is freed late",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/closure-keeps-self.md"),
+    page: include_str!("../../pages/closure-keeps-self.md"),
     check,
 };
 
@@ -56,7 +57,8 @@ fn stored<'a>(scope: &Scope<'a>, item: usize) -> Option<(String, &'a Expr)> {
     }
 }
 
-/// The closure's range and the memory that it reaches through `self`: a lambda, or a function defined here.
+/// The closure's range and the memory that it reaches through `self`: a lambda, or a function
+/// defined here.
 fn capturing(
     check: &Check<'_, '_>,
     scope: &Scope<'_>,

@@ -1,5 +1,6 @@
-//! `create-then-move`: a tensor is made in host memory only to be copied to a device in the same expression. Silent for data that
-//! lies on the host anyway, for pinned tensors, and with an explicit generator.
+//! `create-then-move`: a tensor is made in host memory only to be copied to a device in the same
+//! expression. Silent for data that lies on the host anyway, for pinned tensors, and with an
+//! explicit generator.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM014",
     summary: "A tensor is made on the host only to be copied to a device",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/create-then-move.md"),
+    page: include_str!("../../pages/create-then-move.md"),
     check,
 };
 
@@ -33,7 +34,8 @@ fn check(check: &mut Check<'_, '_>) {
             if !random && !CONSTANT_CREATORS.contains(&kind) {
                 continue;
             }
-            // Outside of loops random numbers are often made on the host on purpose, to be the same on every device.
+            // Outside of loops random numbers are often made on the host on purpose, to be the same
+            // on every device.
             if random
                 && !scope
                     .loops_of(item)

@@ -1,5 +1,5 @@
-//! `data-parallel-device`: the output of `DataParallel` lies on its first device, and a target that was never moved meets it in
-//! the loss. Only where wrapping, call and loss are in one function.
+//! `data-parallel-device`: the output of `DataParallel` lies on its first device, and a target that
+//! was never moved meets it in the loss. Only where wrapping, call and loss are in one function.
 
 use ruff_text_size::Ranged;
 
@@ -12,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM018",
     summary: "The output of DataParallel meets tensors that were never moved to its device",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/data-parallel-device.md"),
+    page: include_str!("../../pages/data-parallel-device.md"),
     check,
 };
 
@@ -36,7 +36,8 @@ fn check(check: &mut Check<'_, '_>) {
                 continue;
             };
             let Value::Module(module) = file.value_at(scope, &model, made.item) else { continue };
-            // Moved after wrapping, as the usual right code does, says that the author minds devices.
+            // Moved after wrapping, as the usual right code does, says that the author minds
+            // devices.
             if !module.data_parallel || scope.latest(&model, made.item).is_none() {
                 continue;
             }

@@ -1,5 +1,6 @@
-//! `delete-before-backward`: a tensor that went into the loss is deleted before the backward pass. It is no mistake: the graph
-//! keeps what backward needs. The finding says what is really freed, because the gain depends on the operation.
+//! `delete-before-backward`: a tensor that went into the loss is deleted before the backward pass.
+//! It is no mistake: the graph keeps what backward needs. The finding says what is really freed,
+//! because the gain depends on the operation.
 
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM027",
     summary: "Deleting a tensor before backward frees only what the graph does not need",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/delete-before-backward.md"),
+    page: include_str!("../../pages/delete-before-backward.md"),
     check,
 };
 

@@ -1,5 +1,5 @@
-//! `deprecated-amp`: `torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates in favour of `torch.amp` with the device as
-//! an argument.
+//! `deprecated-amp`: `torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates in favour of
+//! `torch.amp` with the device as an argument.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::Ranged;
@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM032",
     summary: "`torch.cuda.amp` is deprecated",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/deprecated-amp.md"),
+    page: include_str!("../../pages/deprecated-amp.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `device-mismatch`: two tensors, or a module and its input, whose places are both written in this function and differ. Silent
-//! as soon as one of them is a variable, a number in a tensor, or decided by a default.
+//! `device-mismatch`: two tensors, or a module and its input, whose places are both written in this
+//! function and differ. Silent as soon as one of them is a variable, a number in a tensor, or
+//! decided by a default.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::{Ranged, TextRange};
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM019",
     summary: "Tensors on different devices meet in one operation",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/device-mismatch.md"),
+    page: include_str!("../../pages/device-mismatch.md"),
     check,
 };
 

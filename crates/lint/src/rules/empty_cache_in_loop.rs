@@ -1,5 +1,6 @@
-//! `empty-cache-in-loop`: the device cache is given back in every iteration of a loop that works on batches. Silent behind a
-//! modulus or any other condition that changes, in handlers, and in loops over epochs or models.
+//! `empty-cache-in-loop`: the device cache is given back in every iteration of a loop that works on
+//! batches. Silent behind a modulus or any other condition that changes, in handlers, and in loops
+//! over epochs or models.
 
 use ruff_text_size::Ranged;
 
@@ -12,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM011",
     summary: "The cache of device memory is emptied in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/empty-cache-in-loop.md"),
+    page: include_str!("../../pages/empty-cache-in-loop.md"),
     check,
 };
 

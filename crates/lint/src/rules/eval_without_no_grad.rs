@@ -1,5 +1,6 @@
-//! `eval-without-no-grad`: after `model.eval()` the model is called in a loop while autograd records. `eval()` changes layers, not
-//! autograd. Silent if gradients are used, if parameters are frozen, or if a caller in this file switches autograd off.
+//! `eval-without-no-grad`: after `model.eval()` the model is called in a loop while autograd
+//! records. `eval()` changes layers, not autograd. Silent if gradients are used, if parameters are
+//! frozen, or if a caller in this file switches autograd off.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM004",
     summary: "An evaluation loop records graphs that nobody uses",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/eval-without-no-grad.md"),
+    page: include_str!("../../pages/eval-without-no-grad.md"),
     check,
 };
 
@@ -108,7 +109,8 @@ fn modes(scope: &Scope<'_>) -> Modes {
     modes
 }
 
-/// The `eval()` in force at an item: the latest call of `eval` or `train` on the module is an `eval`.
+/// The `eval()` in force at an item: the latest call of `eval` or `train` on the module is an
+/// `eval`.
 fn mode_before(scope: &Scope<'_>, modes: &Modes, module: &str, item: usize) -> Option<usize> {
     let calls = modes.get(module)?;
     let before = calls.partition_point(|(at, _, _)| *at <= item);

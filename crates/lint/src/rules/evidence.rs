@@ -1,5 +1,5 @@
-//! Questions that several rules ask of a scope: what flows into a backward pass, what runs in every iteration, what an in-place
-//! call looks like.
+//! Questions that several rules ask of a scope: what flows into a backward pass, what runs in every
+//! iteration, what an in-place call looks like.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,7 +16,8 @@ pub(super) fn into_backward(scope: &Scope<'_>, items: Range<usize>) -> HashSet<S
     closure(scope, items, paths)
 }
 
-/// Of these only what flows in through arithmetic and reductions: terms of the loss, not its inputs.
+/// Of these only what flows in through arithmetic and reductions: terms of the loss, not its
+/// inputs.
 pub(super) fn terms_of_backward(scope: &Scope<'_>, items: Range<usize>) -> HashSet<String> {
     closure(scope, items, terms)
 }
@@ -121,7 +122,8 @@ pub(super) fn in_every_iteration<'a>(scope: &Scope<'a>, item: usize, around: &Lo
         && !skipped(scope, item, around)
 }
 
-/// A `continue`, `break` or `return` earlier in the loop's body under a modulus leaves the item to some iterations only.
+/// A `continue`, `break` or `return` earlier in the loop's body under a modulus leaves the item to
+/// some iterations only.
 fn skipped<'a>(scope: &Scope<'a>, item: usize, around: &Loop<'a>) -> bool {
     let first = scope.continues.partition_point(|earlier| *earlier <= around.item);
     scope.continues[first..].iter().take_while(|earlier| **earlier < item).any(|earlier| {
@@ -130,7 +132,8 @@ fn skipped<'a>(scope: &Scope<'a>, item: usize, around: &Loop<'a>) -> bool {
     })
 }
 
-/// A loop in which a model works on one batch at a time, and not one over epochs, models or configurations.
+/// A loop in which a model works on one batch at a time, and not one over epochs, models or
+/// configurations.
 pub(super) fn is_hot<'a>(file: &File<'a>, scope: &Scope<'a>, around: &Loop<'a>) -> bool {
     if around.is_outer_turn() {
         return false;
@@ -208,7 +211,8 @@ pub(super) fn appended(text: &str, call: &ExprCall, argument: &str) -> Vec<Edit>
         let open = call.arguments.range.start().to_usize() + 1;
         return vec![Edit::insert(open, argument)];
     };
-    // A generator that is the only argument stands without brackets, which it would need beside another.
+    // A generator that is the only argument stands without brackets, which it would need beside
+    // another.
     if call.arguments.args.iter().any(Expr::is_generator_expr) {
         return Vec::new();
     }

@@ -1,5 +1,6 @@
-//! `features-on-device`: outputs of a model are collected in a list over a whole loader while nothing is recorded, and stay in
-//! device memory. Only where the file shows that they lie on a device, and nothing moves or reduces them.
+//! `features-on-device`: outputs of a model are collected in a list over a whole loader while
+//! nothing is recorded, and stay in device memory. Only where the file shows that they lie on a
+//! device, and nothing moves or reduces them.
 
 use std::collections::HashSet;
 
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM022",
     summary: "Outputs are collected in device memory over a whole pass",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/features-on-device.md"),
+    page: include_str!("../../pages/features-on-device.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `gc-collect-in-loop`: Python's collector is run in every iteration of a loop that works on batches. Silent behind a condition
-//! that changes, in handlers, and in loops over epochs or models.
+//! `gc-collect-in-loop`: Python's collector is run in every iteration of a loop that works on
+//! batches. Silent behind a condition that changes, in handlers, and in loops over epochs or
+//! models.
 
 use ruff_text_size::Ranged;
 
@@ -11,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM012",
     summary: "Python's collector runs in every iteration",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/gc-collect-in-loop.md"),
+    page: include_str!("../../pages/gc-collect-in-loop.md"),
     check,
 };
 

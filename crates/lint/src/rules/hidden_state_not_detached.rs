@@ -1,6 +1,7 @@
-//! `hidden-state-not-detached`: a state that a recurrent module returns goes back into it in the next iteration with its graph.
-//! With a backward pass in the loop PyTorch raises in the second iteration; without one the graph grows. Silent for loops over
-//! time steps inside one pass, and wherever the state is bound to anything else in the loop.
+//! `hidden-state-not-detached`: a state that a recurrent module returns goes back into it in the
+//! next iteration with its graph. With a backward pass in the loop PyTorch raises in the second
+//! iteration; without one the graph grows. Silent for loops over time steps inside one pass, and
+//! wherever the state is bound to anything else in the loop.
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM003",
     summary: "A hidden state carries its graph from one batch into the next",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/hidden-state-not-detached.md"),
+    page: include_str!("../../pages/hidden-state-not-detached.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `hooks-in-loop`: a hook is registered on the same module in every iteration and none is removed. Silent for loops over modules,
-//! for hooks on tensors made in the loop, and where the handle is removed.
+//! `hooks-in-loop`: a hook is registered on the same module in every iteration and none is removed.
+//! Silent for loops over modules, for hooks on tensors made in the loop, and where the handle is
+//! removed.
 
 use ruff_python_ast::Stmt;
 use ruff_text_size::Ranged;
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM023",
     summary: "A hook is registered in every iteration and never removed",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/hooks-in-loop.md"),
+    page: include_str!("../../pages/hooks-in-loop.md"),
     check,
 };
 
@@ -67,7 +68,8 @@ fn removes(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
             .any(|item| matches!(scope.items[item].stmt, Stmt::Break(_) | Stmt::Return(_)))
 }
 
-/// A loop over layers, modules or names of them registers on different things, however it spells them.
+/// A loop over layers, modules or names of them registers on different things, however it spells
+/// them.
 fn over_parts(around: &Loop<'_>) -> bool {
     let words = ["module", "layer", "child", "param", "block", "name", "hook"];
     let text = |text: &str| words.iter().any(|word| text.to_ascii_lowercase().contains(word));

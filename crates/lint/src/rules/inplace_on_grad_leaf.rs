@@ -1,5 +1,6 @@
-//! `inplace-on-grad-leaf`: a leaf that requires gradients, made in this function, is changed in place while autograd records.
-//! PyTorch raises. Silent under `no_grad`, through `.data`, and inside a `try` that catches the error.
+//! `inplace-on-grad-leaf`: a leaf that requires gradients, made in this function, is changed in
+//! place while autograd records. PyTorch raises. Silent under `no_grad`, through `.data`, and
+//! inside a `try` that catches the error.
 
 use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM005",
     summary: "A leaf that requires gradients is changed in place",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/inplace-on-grad-leaf.md"),
+    page: include_str!("../../pages/inplace-on-grad-leaf.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `inplace-on-saved`: an operation saved a value for backward, the value is then changed in place, and a backward pass follows.
-//! PyTorch raises in backward. Only operations that are known to save what they are given or what they return count.
+//! `inplace-on-saved`: an operation saved a value for backward, the value is then changed in place,
+//! and a backward pass follows. PyTorch raises in backward. Only operations that are known to save
+//! what they are given or what they return count.
 
 use ruff_python_ast::{Expr, Operator, Stmt};
 use ruff_text_size::{Ranged, TextRange};
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM006",
     summary: "A value that backward needs is overwritten before backward runs",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/inplace-on-saved.md"),
+    page: include_str!("../../pages/inplace-on-saved.md"),
     check,
 };
 

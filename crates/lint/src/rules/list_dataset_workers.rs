@@ -1,5 +1,6 @@
-//! `list-dataset-workers`: a dataset of this file builds a list of many Python objects and is loaded by worker processes. Reading
-//! an object writes its reference count, so every worker copies the pages: host memory grows with each epoch.
+//! `list-dataset-workers`: a dataset of this file builds a list of many Python objects and is
+//! loaded by worker processes. Reading an object writes its reference count, so every worker copies
+//! the pages: host memory grows with each epoch.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM025",
     summary: "A dataset keeps many Python objects that worker processes will copy",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/list-dataset-workers.md"),
+    page: include_str!("../../pages/list-dataset-workers.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `loss-outside-autocast`: an output made under autocast goes into a loss outside of it. Autocast would compute the loss in
-//! float32; outside it runs in the half precision of the output. Silent if the output is cast first, and without gradients.
+//! `loss-outside-autocast`: an output made under autocast goes into a loss outside of it. Autocast
+//! would compute the loss in float32; outside it runs in the half precision of the output. Silent
+//! if the output is cast first, and without gradients.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM009",
     summary: "A loss is computed outside autocast from half-precision outputs",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/loss-outside-autocast.md"),
+    page: include_str!("../../pages/loss-outside-autocast.md"),
     check,
 };
 

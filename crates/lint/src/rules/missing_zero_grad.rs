@@ -1,5 +1,6 @@
-//! `missing-zero-grad`: a loop that runs backward and steps, and in which nothing clears gradients. The gradients add up in the
-//! same buffers: a wrong result, not a leak. Silent if anything in the loop looks like clearing, or reads gradients itself.
+//! `missing-zero-grad`: a loop that runs backward and steps, and in which nothing clears gradients.
+//! The gradients add up in the same buffers: a wrong result, not a leak. Silent if anything in the
+//! loop looks like clearing, or reads gradients itself.
 
 use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM002",
     summary: "Gradients are never cleared, so they add up across steps",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/missing-zero-grad.md"),
+    page: include_str!("../../pages/missing-zero-grad.md"),
     check,
 };
 
@@ -27,7 +28,8 @@ fn check(check: &mut Check<'_, '_>) {
             if !around.has_step && around.loader.is_none() {
                 continue;
             }
-            // The innermost loop with the backward pass decides; the ones around it would repeat the finding.
+            // The innermost loop with the backward pass decides; the ones around it would repeat
+            // the finding.
             let Some((node, call)) = scope.calls_in(around.body()).find(|(node, call)| {
                 is_backward(call)
                     && scope
@@ -77,7 +79,8 @@ fn check(check: &mut Check<'_, '_>) {
     }
 }
 
-/// `engine.backward(loss)` belongs to a library that steps and clears by itself, unless it is one that is known not to.
+/// `engine.backward(loss)` belongs to a library that steps and clears by itself, unless it is one
+/// that is known not to.
 fn is_engine(call: &ExprCall) -> bool {
     let Some((receiver, "backward")) = method(call) else { return false };
     let name = last_name(receiver).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! The rules: one file each, listed once here. A rule reads the model of a file and reports through `Check`; it fires only on
-//! evidence that a reader would accept, and its message says what it relied on.
+//! The rules: one file each, listed once here. A rule reads the model of a file and reports through
+//! `Check`; it fires only on evidence that a reader would accept, and its message says what it
+//! relied on.
 
 mod allocation_in_loop;
 mod batchnorm_or_dropout_without_eval;

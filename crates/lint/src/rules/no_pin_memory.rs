@@ -1,5 +1,6 @@
-//! `no-pin-memory`: batches of a loader that does not pin memory are copied with `non_blocking=True`. The copy cannot overlap:
-//! pageable memory is staged by the host. Only if the loader is made in this file and shows its arguments.
+//! `no-pin-memory`: batches of a loader that does not pin memory are copied with
+//! `non_blocking=True`. The copy cannot overlap: pageable memory is staged by the host. Only if the
+//! loader is made in this file and shows its arguments.
 
 use ruff_text_size::Ranged;
 
@@ -12,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM017",
     summary: "Non-blocking copies from memory that is not pinned",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/no-pin-memory.md"),
+    page: include_str!("../../pages/no-pin-memory.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `non-contiguous-in-loop`: a transposed tensor from outside a loop is copied into order by `contiguous`, `reshape` or `flatten` in
-//! every iteration. Element-wise work on strided tensors is not reported: it is no slower.
+//! `non-contiguous-in-loop`: a transposed tensor from outside a loop is copied into order by
+//! `contiguous`, `reshape` or `flatten` in every iteration. Element-wise work on strided tensors is
+//! not reported: it is no slower.
 
 use ruff_text_size::Ranged;
 
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM030",
     summary: "A strided tensor is copied into order in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/non-contiguous-in-loop.md"),
+    page: include_str!("../../pages/non-contiguous-in-loop.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `reentrant-checkpoint`: `use_reentrant=True` asks for the old implementation of checkpoints. It holds the same bytes, and
-//! lacks keyword arguments, `no_grad` inside, and inputs that need no gradient.
+//! `reentrant-checkpoint`: `use_reentrant=True` asks for the old implementation of checkpoints. It
+//! holds the same bytes, and lacks keyword arguments, `no_grad` inside, and inputs that need no
+//! gradient.
 
 use ruff_text_size::Ranged;
 
@@ -12,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM033",
     summary: "The reentrant checkpoint is the old implementation",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/reentrant-checkpoint.md"),
+    page: include_str!("../../pages/reentrant-checkpoint.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `retain-graph-in-loop`: the last backward pass of an iteration retains the graph although the optimizer then steps. Nothing
-//! can use the graph again; it stays until the next iteration replaces it. Silent if another backward pass follows.
+//! `retain-graph-in-loop`: the last backward pass of an iteration retains the graph although the
+//! optimizer then steps. Nothing can use the graph again; it stays until the next iteration
+//! replaces it. Silent if another backward pass follows.
 
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM021",
     summary: "The graph is retained in every step although nothing uses it again",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/retain-graph-in-loop.md"),
+    page: include_str!("../../pages/retain-graph-in-loop.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `round-trip-to-host`: a tensor leaves the device and what becomes of it goes back, in one expression or under one name in a
-//! loop. Silent if the work in between is done by a library that knows only the host.
+//! `round-trip-to-host`: a tensor leaves the device and what becomes of it goes back, in one
+//! expression or under one name in a loop. Silent if the work in between is done by a library that
+//! knows only the host.
 
 use std::collections::HashSet;
 
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM015",
     summary: "A tensor goes to the host and comes back",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/round-trip-to-host.md"),
+    page: include_str!("../../pages/round-trip-to-host.md"),
     check,
 };
 
@@ -103,7 +104,8 @@ fn through_names(
             return;
         }
         if let Some(leaving) = leaves(expr) {
-            // What left must have been on the device: the same value, not something computed for the host.
+            // What left must have been on the device: the same value, not something computed for
+            // the host.
             if !is_chosen_for_host(expr) {
                 report(check, leaving, call.range());
             }

@@ -1,5 +1,6 @@
-//! `scaler-misuse`: a gradient scaler whose calls do not fit together: a scaled backward pass followed by a plain step, a step
-//! without `update`, clipping of scaled gradients. Only where the scaler is known and the file holds no counterpart.
+//! `scaler-misuse`: a gradient scaler whose calls do not fit together: a scaled backward pass
+//! followed by a plain step, a step without `update`, clipping of scaled gradients. Only where the
+//! scaler is known and the file holds no counterpart.
 
 use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
@@ -13,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM010",
     summary: "A gradient scaler's calls are incomplete or out of order",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/scaler-misuse.md"),
+    page: include_str!("../../pages/scaler-misuse.md"),
     check,
 };
 
@@ -56,7 +57,8 @@ fn check(check: &mut Check<'_, '_>) {
 
 fn is_on_scaler(check: &Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, item: usize) -> bool {
     let Some((receiver, _)) = method(call) else { return false };
-    // The name alone would include every other thing that scales; the file must make or import a gradient scaler.
+    // The name alone would include every other thing that scales; the file must make or import a
+    // gradient scaler.
     matches!(check.file.infer(scope, receiver, item), Value::Scaler)
         && (check.file.calls_any("GradScaler") || check.file.imports.names_a_module("GradScaler"))
 }

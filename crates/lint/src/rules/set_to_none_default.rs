@@ -1,4 +1,5 @@
-//! `set-to-none-default`: `zero_grad(set_to_none=True)` says what has been the default since PyTorch 2.0.
+//! `set-to-none-default`: `zero_grad(set_to_none=True)` says what has been the default since
+//! PyTorch 2.0.
 
 use ruff_text_size::{Ranged, TextRange};
 
@@ -11,7 +12,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM034",
     summary: "`set_to_none=True` is the default",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/set-to-none-default.md"),
+    page: include_str!("../../pages/set-to-none-default.md"),
     check,
 };
 

@@ -1,5 +1,6 @@
-//! `slice-keeps-storage`: a slice shares the storage of its tensor, so keeping the slice keeps all of it. Reported where the
-//! program shows that it wants to keep only the slice: it deletes the tensor, collects one slice of each output, or saves it.
+//! `slice-keeps-storage`: a slice shares the storage of its tensor, so keeping the slice keeps all
+//! of it. Reported where the program shows that it wants to keep only the slice: it deletes the
+//! tensor, collects one slice of each output, or saves it.
 
 use ruff_python_ast::{Expr, ExprSubscript, Stmt};
 use ruff_text_size::Ranged;
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM007",
     summary: "A small slice keeps the whole storage of its tensor alive",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/slice-keeps-storage.md"),
+    page: include_str!("../../pages/slice-keeps-storage.md"),
     check,
 };
 

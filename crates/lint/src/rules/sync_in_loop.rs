@@ -1,5 +1,6 @@
-//! `sync-in-loop`: something in every iteration of a training loop makes the host wait for the device: `.item()`, `.cpu()`,
-//! printing a tensor, an explicit synchronization. Silent behind a condition.
+//! `sync-in-loop`: something in every iteration of a training loop makes the host wait for the
+//! device: `.item()`, `.cpu()`, printing a tensor, an explicit synchronization. Silent behind a
+//! condition.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
@@ -14,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM028",
     summary: "The host waits for the device in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/sync-in-loop.md"),
+    page: include_str!("../../pages/sync-in-loop.md"),
     check,
 };
 

@@ -1,5 +1,5 @@
-//! `transfer-in-loop`: the same tensor is copied to a device in every iteration. Batches must be copied; what does not change in
-//! the loop can be copied before it.
+//! `transfer-in-loop`: the same tensor is copied to a device in every iteration. Batches must be
+//! copied; what does not change in the loop can be copied before it.
 
 use ruff_text_size::Ranged;
 
@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM029",
     summary: "The same tensor is copied to the device in every iteration",
     pedantic: true,
-    page: include_str!("../../../../docs/lint/transfer-in-loop.md"),
+    page: include_str!("../../pages/transfer-in-loop.md"),
     check,
 };
 

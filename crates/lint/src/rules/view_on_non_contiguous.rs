@@ -1,5 +1,6 @@
-//! `view-on-non-contiguous`: `view` on a transposed or permuted tensor where the number of dimensions shows that it must merge
-//! some. PyTorch raises. Silent where the number is not known: `view` that only splits dimensions works.
+//! `view-on-non-contiguous`: `view` on a transposed or permuted tensor where the number of
+//! dimensions shows that it must merge some. PyTorch raises. Silent where the number is not known:
+//! `view` that only splits dimensions works.
 
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM016",
     summary: "`view` on a transposed tensor whose dimensions it merges",
     pedantic: false,
-    page: include_str!("../../../../docs/lint/view-on-non-contiguous.md"),
+    page: include_str!("../../pages/view-on-non-contiguous.md"),
     check,
 };
 

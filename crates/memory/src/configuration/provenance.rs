@@ -11,7 +11,7 @@ pub enum GivenBy {
     /// Nobody set it.
     #[default]
     Default,
-    /// A call on [`ConfigurationBuilder`].
+    /// A call on [`ConfigurationBuilder`](crate::ConfigurationBuilder).
     Builder,
     /// The environment variable `PLIMSOLL_CONF`, or text in its form.
     Text,

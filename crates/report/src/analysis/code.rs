@@ -1,4 +1,5 @@
-//! Whose code a file is: the user's, a library's, or none in Python at all. Told from its name, once for each name.
+//! Whose code a file is: the user's, a library's, or none in Python at all. Told from its name,
+//! once for each name.
 
 use crate::snapshot::Snapshot;
 use crate::strings::TextId;

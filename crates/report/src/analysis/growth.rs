@@ -1,5 +1,6 @@
-//! Growth: stacks whose allocations of each step are still there when later steps end. A step makes and drops much; what it
-//! leaves behind at every repetition is growth, told from the lives alone and without guessing at causes.
+//! Growth: stacks whose allocations of each step are still there when later steps end. A step makes
+//! and drops much; what it leaves behind at every repetition is growth, told from the lives alone
+//! and without guessing at causes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -50,7 +51,8 @@ impl Growth {
         all / self.bytes_by_step.len().max(1) as u64
     }
 
-    /// Whether many steps leave nothing: what grows comes with every epoch, say, or with steps that fail.
+    /// Whether many steps leave nothing: what grows comes with every epoch, say, or with steps that
+    /// fail.
     pub fn is_rare(&self) -> bool {
         let some = self.bytes_by_step.iter().filter(|bytes| **bytes > 0).count();
         (some as f64) < EVERY * self.bytes_by_step.len() as f64
@@ -131,8 +133,9 @@ pub fn growth(lives: &Lives, steps: &Steps) -> Option<Growth> {
     Some(Growth { only_keeps, ..collect(lives, steps, stacks, judged, end) })
 }
 
-/// What each stack held over a whole step before the one numbered `step` and has let go since, and what it holds since. A buffer
-/// that is full lets an old entry go for each new one: every step leaves something, and nothing grows.
+/// What each stack held over a whole step before the one numbered `step` and has let go since, and
+/// what it holds since. A buffer that is full lets an old entry go for each new one: every step
+/// leaves something, and nothing grows.
 fn exchanged(lives: &Lives, steps: &Steps, step: usize) -> HashMap<StackId, (u64, u64)> {
     let (before, after) = (steps.bounds[step], steps.bounds[steps.count()]);
     let mut held: HashMap<StackId, (u64, u64)> = HashMap::new();
@@ -148,8 +151,8 @@ fn exchanged(lives: &Lives, steps: &Steps, step: usize) -> HashMap<StackId, (u64
     held
 }
 
-/// The lives of the stacks that grow, and what each step left of them. What the first step alone asks for (a library's
-/// workspace) is not growth, even if it comes from the same stack.
+/// The lives of the stacks that grow, and what each step left of them. What the first step alone
+/// asks for (a library's workspace) is not growth, even if it comes from the same stack.
 fn collect(lives: &Lives, steps: &Steps, stacks: Vec<Grown>, judged: usize, end: u32) -> Growth {
     let growing: HashSet<StackId> = stacks.iter().map(|g| g.stack).collect();
     let mut again: HashSet<(StackId, u64)> = HashSet::new();

@@ -1,5 +1,5 @@
-//! Kinds where the file has none: inferred from who asked and how long it lived. PyTorch's snapshots have no kinds; what is
-//! inferred here is said to be inferred wherever it is shown.
+//! Kinds where the file has none: inferred from who asked and how long it lived. PyTorch's
+//! snapshots have no kinds; what is inferred here is said to be inferred wherever it is shown.
 //!
 //! ```text
 //! asked by            lived                                          kind
@@ -23,8 +23,8 @@ use crate::kind::Kind;
 use crate::snapshot::Snapshot;
 use crate::stacks::StackId;
 
-/// What PyTorch gives its matrix library to work in, by default and on newer devices. Where no steps tell a workspace from an
-/// activation, its size does.
+/// What PyTorch gives its matrix library to work in, by default and on newer devices. Where no
+/// steps tell a workspace from an activation, its size does.
 const WORKSPACE_BYTES: [u64; 2] = [8_519_680, 33_554_432];
 
 /// Fills in the kinds that the file does not say. Returns whether any was inferred.
@@ -88,7 +88,8 @@ fn in_the_trace(
         Phase::Program if once.is_workspace_of_a_line(lives, life) => Kind::Workspace,
         Phase::Backward => stays(Kind::Gradient, Moments::after(&moments.backward_ends, born)),
         Phase::Model | Phase::Program => {
-            // What forward held when memory ran out it held for backward, even if the failure then freed it.
+            // What forward held when memory ran out it held for backward, even if the failure then
+            // freed it.
             let next = Moments::after(&moments.forward_ends, born);
             let kind = match phases.get(stack) {
                 Phase::Program if moments.no_model_yet(steps, born) => Kind::Input,
@@ -109,8 +110,8 @@ fn in_the_trace(
     }
 }
 
-/// What is asked for once, in the first step, and stays: a library's workspace, unless it is as large as a parameter (then it
-/// is a gradient that is kept and filled with zeros).
+/// What is asked for once, in the first step, and stays: a library's workspace, unless it is as
+/// large as a parameter (then it is a gradient that is kept and filled with zeros).
 struct Once {
     counts: HashMap<(StackId, u64), u32>,
     parameter_bytes: HashSet<u64>,
@@ -146,8 +147,8 @@ impl Once {
         early && self.stays_alone(lives, life)
     }
 
-    /// Of a program's own line only the size tells, and that the same line asked for its result just before or after: a tensor
-    /// that was made once to stay has a line for itself.
+    /// Of a program's own line only the size tells, and that the same line asked for its result
+    /// just before or after: a tensor that was made once to stay has a line for itself.
     fn is_workspace_of_a_line(&self, lives: &Lives, life: usize) -> bool {
         let beside = [life.checked_sub(1), Some(life + 1)].into_iter().flatten();
         WORKSPACE_BYTES.contains(&lives.bytes[life])

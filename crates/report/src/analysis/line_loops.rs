@@ -1,6 +1,7 @@
-//! Loops told from lines. Stacks are read from the outside in: as long as all allocations go through one line of a function,
-//! the loop is further in. In the first function in which several lines take turns, lines of a loop run again and again, and
-//! the first of those that run most often begins a step. Inside a model it ends: loops there go over layers, not over steps.
+//! Loops told from lines. Stacks are read from the outside in: as long as all allocations go
+//! through one line of a function, the loop is further in. In the first function in which several
+//! lines take turns, lines of a loop run again and again, and the first of those that run most
+//! often begins a step. Inside a model it ends: loops there go over layers, not over steps.
 
 use std::collections::HashMap;
 
@@ -27,10 +28,12 @@ pub(super) fn line_loop(snapshot: &Snapshot, lives: &Lives) -> Option<Vec<u32>> 
     let outside = |frame: FrameId| {
         !matches!(code.of(snapshot.stacks.frame(frame).file), Code::Module | Code::Optimizer)
     };
-    // Stacks that go through the lines chosen so far; those of threads without Python frames say nothing.
+    // Stacks that go through the lines chosen so far; those of threads without Python frames say
+    // nothing.
     let mut inside: Vec<bool> = (0..snapshot.stacks.len()).map(|at| at != 0).collect();
     for depth in 0..DEEPEST {
-        // The work is done once a stack, not once an allocation: traces have thousands of times more of those.
+        // The work is done once a stack, not once an allocation: traces have thousands of times
+        // more of those.
         let mut line_of_stack: Vec<Option<u32>> = vec![None; inside.len()];
         let mut lines: Vec<(FrameId, Runs)> = Vec::new();
         let mut ids: HashMap<FrameId, u32> = HashMap::new();
@@ -74,7 +77,7 @@ fn turns(lines: &[(FrameId, Runs)]) -> Option<Vec<u32>> {
     if most < FEWEST_RUNS {
         return None;
     }
-    // The last turn may be cut off by the end of the trace, the first by its beginning.
+    // The last iteration may be cut off by the end of the trace, the first by its beginning.
     let in_loop = || lines.iter().filter(|(_, runs)| runs.starts.len() + 1 >= most);
     if in_loop().count() < 2 {
         return None;

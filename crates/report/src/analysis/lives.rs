@@ -1,8 +1,9 @@
-//! The lives of allocations: each from its birth to its death, found by pairing the events of one device. What the trace frees
-//! but never allocated, and what the final segments hold but the trace does not explain, was there before the trace began.
+//! The lives of allocations: each from its birth to its death, found by pairing the events of one
+//! device. What the trace frees but never allocated, and what the final segments hold but the trace
+//! does not explain, was there before the trace began.
 //!
-//! Moments are positions: position `p` is the state after `p` events of the device's trace. A life is alive at `p` if
-//! `born <= p < died`.
+//! Moments are positions: position `p` is the state after `p` events of the device's trace. A life
+//! is alive at `p` if `born <= p < died`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,7 +17,8 @@ use crate::stacks::StackId;
 /// A death that the trace does not show: alive when the snapshot was taken.
 pub const ALIVE: u32 = u32::MAX;
 
-/// The allocations of one device as columns: first those of the trace in order of birth, then those from before it.
+/// The allocations of one device as columns: first those of the trace in order of birth, then those
+/// from before it.
 #[derive(Clone, Debug, Default)]
 pub struct Lives {
     /// The rows of [`Snapshot::events`] that were paired.
@@ -99,7 +101,8 @@ impl Lives {
         }
         lives.in_trace = lives.addr.len();
         for (row, position) in before {
-            // What a free site says about the allocation is only its size; its stack is that of the free.
+            // What a free site says about the allocation is only its size; its stack is that of the
+            // free.
             lives.push(events.addr[row], events.size[row], 0, position);
             lives.stack.push(StackId::EMPTY);
             lives.kind.push(events.kind[row]);
@@ -190,8 +193,9 @@ impl Lives {
     }
 }
 
-/// Which life is at which address. Addresses are multiples of 512, so they are spread by multiplying; the factor is drawn
-/// anew each run, so that no file can be made to collide. Nothing depends on the order inside.
+/// Which life is at which address. Addresses are multiples of 512, so they are spread by
+/// multiplying; the factor is drawn anew each run, so that no file can be made to collide. Nothing
+/// depends on the order inside.
 struct Addresses(HashMap<u64, u32, Spread>);
 
 impl Addresses {

@@ -1,5 +1,5 @@
-//! What can be asked of a snapshot, one question a file. `DeviceAnalysis` answers the ones that every report needs; findings are
-//! in `findings/`.
+//! What can be asked of a snapshot, one question a file. `DeviceAnalysis` answers the ones that
+//! every report needs; findings are in `findings/`.
 
 pub(crate) mod code;
 mod growth;

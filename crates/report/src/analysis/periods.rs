@@ -1,5 +1,5 @@
-//! Loops told from the sequence of allocations alone: sizes and stacks that come again in the same order. This finds loops whose
-//! body is a single line, and loops in traces without stacks.
+//! Loops told from the sequence of allocations alone: sizes and stacks that come again in the same
+//! order. This finds loops whose body is a single line, and loops in traces without stacks.
 
 use std::collections::HashMap;
 
@@ -42,8 +42,8 @@ pub(super) fn period(lives: &Lives) -> Option<Vec<u32>> {
 fn repeats(marks: &[u64], distance: usize) -> Option<Vec<usize>> {
     let agree = |at: usize| marks[at] == marks[at + distance];
     let last = marks.len() - distance;
-    // The beginning of a program (building the model, the first step) does not repeat: skip to the first whole
-    // pattern that comes again.
+    // The beginning of a program (building the model, the first step) does not repeat: skip to the
+    // first whole pattern that comes again.
     let mut run = 0;
     let mut first = None;
     for at in 0..last {

@@ -1,5 +1,6 @@
-//! Phases of a step, told from stacks: building the model, forward, backward, the optimizer. PyTorch runs backward on threads
-//! of its own, which have no Python frames, so an empty stack in a trace that otherwise has stacks is backward.
+//! Phases of a step, told from stacks: building the model, forward, backward, the optimizer.
+//! PyTorch runs backward on threads of its own, which have no Python frames, so an empty stack in a
+//! trace that otherwise has stacks is backward.
 
 use super::code::{Code, CodeOf};
 use crate::snapshot::Snapshot;

@@ -1,5 +1,6 @@
-//! Where everything lies at one position: the segments of then, the blocks in use inside them, and the holes between. The final
-//! segments are walked back along the trace. Sizes of blocks are rounded as the allocator rounds them, to 512 bytes.
+//! Where everything lies at one position: the segments of then, the blocks in use inside them, and
+//! the holes between. The final segments are walked back along the trace. Sizes of blocks are
+//! rounded as the allocator rounds them, to 512 bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -142,7 +143,8 @@ fn remove(segments: &mut BTreeMap<u64, u64>, range: Range<u64>) {
     }
 }
 
-/// Puts pages back, joined with their neighbours: mapped runs of an expandable segment are one segment.
+/// Puts pages back, joined with their neighbours: mapped runs of an expandable segment are one
+/// segment.
 fn add_pages(segments: &mut BTreeMap<u64, u64>, mut range: Range<u64>) {
     if let Some((start, end)) = segments.range(..range.start).next_back().map(|(s, e)| (*s, *e))
         && end == range.start

@@ -1,5 +1,5 @@
-//! Bytes from the driver over time. The end is known (the final segments); the trace is walked back from it, so that
-//! expandable segments, of which only pages come and go, need no special case.
+//! Bytes from the driver over time. The end is known (the final segments); the trace is walked back
+//! from it, so that expandable segments, of which only pages come and go, need no special case.
 
 use super::lives::Peak;
 use crate::events::Action;
@@ -26,7 +26,8 @@ impl Reserved {
             .fold(0u64, |sum, segment| sum.saturating_add(segment.total_bytes));
         let changes = || changes(snapshot, device);
         let total = changes().fold(0i128, |sum, (_, change)| sum + change);
-        // A trace that frees more than it shows would start below nothing; such a trace started at nothing.
+        // A trace that frees more than it shows would start below nothing; such a trace started at
+        // nothing.
         let start = (i128::from(end_bytes) - total).max(0);
         let (mut now, mut highest) = (start, (start, 0));
         for (position, change) in changes() {

@@ -1,5 +1,5 @@
-//! Sites: the line of the program that a stack belongs to. The user's own line comes first; frames of PyTorch, of installed
-//! packages, of Python itself and of C++ are folded away.
+//! Sites: the line of the program that a stack belongs to. The user's own line comes first; frames
+//! of PyTorch, of installed packages, of Python itself and of C++ are folded away.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,8 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The site without a line: nothing was recorded, or the thread had no Python frames, as PyTorch's backward threads.
+    /// The site without a line: nothing was recorded, or the thread had no Python frames, as
+    /// PyTorch's backward threads.
     pub const NOWHERE: SiteId = SiteId(0);
 
     /// Finds the site of every stack.
@@ -54,8 +55,8 @@ impl Sites {
         self.of_stack.get(stack.0 as usize).copied().unwrap_or(Sites::NOWHERE)
     }
 
-    /// The user's own line from which the model was entered: the one that a loop over steps contains. Where no model is
-    /// entered, the innermost line.
+    /// The user's own line from which the model was entered: the one that a loop over steps
+    /// contains. Where no model is entered, the innermost line.
     pub fn caller_of_stack(&self, stack: StackId) -> SiteId {
         self.caller_of_stack.get(stack.0 as usize).copied().unwrap_or(Sites::NOWHERE)
     }

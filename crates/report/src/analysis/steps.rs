@@ -1,6 +1,7 @@
-//! Steps: where the program's pattern repeats. They are found from spans that the program or its optimizer marked, from the
-//! optimizer's own stacks, from the lines of the innermost loop (`line_loops.rs`), or from the sequence of sizes and stacks alone
-//! (`periods.rs`), whichever the trace offers first.
+//! Steps: where the program's pattern repeats. They are found from spans that the program or its
+//! optimizer marked, from the optimizer's own stacks, from the lines of the innermost loop
+//! (`line_loops.rs`), or from the sequence of sizes and stacks alone (`periods.rs`), whichever the
+//! trace offers first.
 
 use super::line_loops::line_loop;
 use super::lives::Lives;
@@ -67,8 +68,8 @@ pub(super) fn find(snapshot: &Snapshot, device: i32, lives: &Lives, phases: &Pha
     found
 }
 
-/// Whether a pattern is that of a model's layers and not of steps: all of it is asked for inside the model, and then backward
-/// comes, or memory runs out on the way.
+/// Whether a pattern is that of a model's layers and not of steps: all of it is asked for inside
+/// the model, and then backward comes, or memory runs out on the way.
 fn is_layers(snapshot: &Snapshot, lives: &Lives, phases: &Phases, bounds: &[u32]) -> bool {
     let (first, last) = (bounds[0], bounds[bounds.len() - 1]);
     let mut inside = (0..lives.in_trace).filter(|l| (first + 1..=last).contains(&lives.born[*l]));
@@ -102,7 +103,8 @@ fn is_step(name: &str) -> bool {
     numbered && ["step", "profilerstep", "iteration", "iter", "batch"].contains(&word.as_str())
 }
 
-/// Each run of allocations in an optimizer ends a step. Frees do not count: `zero_grad` is the optimizer's too.
+/// Each run of allocations in an optimizer ends a step. Frees do not count: `zero_grad` is the
+/// optimizer's too.
 fn by_optimizer_stacks(snapshot: &Snapshot, lives: &Lives, phases: &Phases) -> Option<Steps> {
     let mut bounds = Vec::new();
     let mut inside = false;

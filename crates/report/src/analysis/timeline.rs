@@ -1,4 +1,5 @@
-//! Live bytes over time: every change in order, and the highest value in each of a number of equal parts of the trace.
+//! Live bytes over time: every change in order, and the highest value in each of a number of equal
+//! parts of the trace.
 
 use super::lives::{ALIVE, Lives};
 
@@ -15,7 +16,8 @@ pub struct Change {
 
 /// Births and deaths in order of position. What was there before the trace has no birth here.
 pub fn changes(lives: &Lives) -> Vec<Change> {
-    // One event begins at most one life and ends at most one. Where a free was not recorded it does both, the death first.
+    // One event begins at most one life and ends at most one. Where a free was not recorded it does
+    // both, the death first.
     let none = u32::MAX;
     let mut births = vec![none; lives.rows.len() + 1];
     let mut deaths = vec![none; lives.rows.len() + 1];

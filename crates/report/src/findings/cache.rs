@@ -1,5 +1,6 @@
-//! Oversized cache: far more is reserved than anything lately has used. Either an early peak left it, or the sizes that are
-//! asked for change, so that what earlier ones left serves none of the later ones.
+//! Oversized cache: far more is reserved than anything lately has used. Either an early peak left
+//! it, or the sizes that are asked for change, so that what earlier ones left serves none of the
+//! later ones.
 
 use super::idle::{highest_since, lately};
 use super::words::{counted, percent, size, total};
@@ -23,7 +24,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     // What is free beside live blocks is no cache; `fragmentation.rs` looks at that.
     let beside = total(placed.iter().filter(|s| !s.is_empty()).map(PlacedSegment::free_bytes));
     let cold = (reserved - needed).saturating_sub(beside).min(idle);
-    // Without an end that is quieter than what came before, an idle cache is just the end of a program.
+    // Without an end that is quieter than what came before, an idle cache is just the end of a
+    // program.
     let quiet = !lives.rows.is_empty() && !case.device.steps.is_empty();
     if !quiet || cold < TOLERATED_BYTES || percent(cold, reserved) < TOLERATED_PERCENT {
         return None;

@@ -1,5 +1,5 @@
-//! Churn: the same memory given back and asked for again at once. Blocks from the cache cost little, so they count only in long
-//! runs; segments from the driver cost a synchronisation each.
+//! Churn: the same memory given back and asked for again at once. Blocks from the cache cost
+//! little, so they count only in long runs; segments from the driver cost a synchronisation each.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

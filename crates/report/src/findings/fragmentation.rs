@@ -1,6 +1,6 @@
-//! Fragmentation: memory that is free but in pieces, at the moment when the most was reserved; and segments that live blocks keep
-//! although a good part of them lies idle, at the end. A wholly free segment is cache (`cache.rs`), and holes that each step
-//! fills again are no loss.
+//! Fragmentation: memory that is free but in pieces, at the moment when the most was reserved; and
+//! segments that live blocks keep although a good part of them lies idle, at the end. A wholly free
+//! segment is cache (`cache.rs`), and holes that each step fills again are no loss.
 
 use super::idle::{Touched, lately};
 use super::words::{counted, percent, size, total};
@@ -73,7 +73,8 @@ fn in_pieces(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// How often, up to a position, a segment was made although more than its bytes were free inside others.
+/// How often, up to a position, a segment was made although more than its bytes were free inside
+/// others.
 fn forced_segments(case: &Case<'_>, until: u32) -> u64 {
     let lives = &case.device.lives;
     let events = &case.snapshot.events;
@@ -96,7 +97,8 @@ fn forced_segments(case: &Case<'_>, until: u32) -> u64 {
     forced
 }
 
-/// Segments in use of which a good part lies idle at the end: nothing lately fitted into what the live blocks leave.
+/// Segments in use of which a good part lies idle at the end: nothing lately fitted into what the
+/// live blocks leave.
 fn kept_idle(case: &Case<'_>) -> Option<Finding> {
     let (device, lives) = (case.device.device, &case.device.lives);
     let last = lives.last_position();

@@ -1,5 +1,5 @@
-//! Gradients that stay: told by the tensors they belong to, which were kept while they required gradients, or by the line that
-//! ran before backward.
+//! Gradients that stay: told by the tensors they belong to, which were kept while they required
+//! gradients, or by the line that ran before backward.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use super::leak::Cause;
 use crate::analysis::{Growth, Phase, Sites};
 use crate::stacks::StackId;
 
-/// Gradients that stay: their tensors were kept while they required gradients, or they were taken from them and kept.
+/// Gradients that stay: their tensors were kept while they required gradients, or they were taken
+/// from them and kept.
 pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) -> Cause {
     let lives = &case.device.lives;
     let Some(stack) = kept.or_else(|| owners(case, growth)) else {
@@ -44,7 +45,8 @@ pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) 
     }
 }
 
-/// Who made the tensors that gradients belong to, if they were made before the steps: as many and as large as the gradients.
+/// Who made the tensors that gradients belong to, if they were made before the steps: as many and
+/// as large as the gradients.
 fn owners(case: &Case<'_>, growth: &Growth) -> Option<StackId> {
     let lives = &case.device.lives;
     let mut sizes: HashMap<u64, u64> = HashMap::new();

@@ -1,6 +1,6 @@
-//! Graphs kept alive: when several different results of forward stay together at each step, something holds the graph that
-//! saved them for backward. What was made last in a step is what is being held: a loss, an output, or a state that the next
-//! step starts from.
+//! Graphs kept alive: when several different results of forward stay together at each step,
+//! something holds the graph that saved them for backward. What was made last in a step is what is
+//! being held: a loss, an output, or a state that the next step starts from.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,9 +13,9 @@ use crate::analysis::{ALIVE, Growth, Phase, SiteId, Steps};
 use crate::kind::Kind;
 use crate::stacks::StackId;
 
-/// Lines that are named beside the first.
+/// Lines that are named besides the first.
 const MOST_LINES: usize = 3;
-/// What holds less than this part of all is small beside the rest.
+/// What holds less than this part of all is small against the rest.
 const SMALL_SHARE: u64 = 64;
 /// A loss is a number or two.
 const SCALAR_BYTES: u64 = 16;
@@ -39,14 +39,15 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     let in_model = stacks.clone().any(|g| case.lines.phases.get(g.stack) == Phase::Model);
     let different = stacks.clone().count();
     let steps = growth.stacks.iter().map(|g| g.steps).max().unwrap_or(1).max(1);
-    // Small ones beside large ones, unless they are losses, are what comes with a batch that is kept: its labels, say.
+    // Small ones beside large ones, unless they are losses, are what comes with a batch that is
+    // kept: its labels, say.
     let held = total(stacks.clone().map(|g| g.bytes));
     let counted = stacks.filter(|g| {
         g.bytes >= held / SMALL_SHARE || g.bytes <= SCALAR_BYTES.saturating_mul(g.count.into())
     });
     let per_step = counted.map(|g| g.count).sum::<u32>().div_ceil(steps);
-    // Results that a program keeps on purpose look like a small graph; results from inside a model do not, nor many in a
-    // program that learns.
+    // Results that a program keeps on purpose look like a small graph; results from inside a model
+    // do not, nor many in a program that learns.
     let (head, bytes) = head(case, growth);
     let is_graph = different >= 2
         && match in_model {
@@ -65,8 +66,9 @@ pub(super) fn holder(case: &Case<'_>, growth: &Growth) -> Holder {
     }
 }
 
-/// Whether backward lets go of more results of the same call of the model than stay: then the graph is gone, and what stays was
-/// kept for itself, by a cache or a hook. Another call has a graph of its own.
+/// Whether backward lets go of more results of the same call of the model than stay: then the graph
+/// is gone, and what stays was kept for itself, by a cache or a hook. Another call has a graph of
+/// its own.
 fn backward_frees_the_rest(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let in_model = |stack: &StackId| case.lines.phases.get(*stack) == Phase::Model;
@@ -123,7 +125,8 @@ fn head(case: &Case<'_>, growth: &Growth) -> (StackId, u64) {
     most.map_or((StackId::EMPTY, 0), |(key, _)| key)
 }
 
-/// Whether each step's backward asks for more than the one before: it goes through all earlier steps.
+/// Whether each step's backward asks for more than the one before: it goes through all earlier
+/// steps.
 fn backward_lengthens(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let Some(steps) = steps_of(case, growth) else { return false };
@@ -139,15 +142,17 @@ fn backward_lengthens(case: &Case<'_>, growth: &Growth) -> bool {
     asked.len() >= 4 && longer * 4 >= (asked.len() - 1) * 3
 }
 
-/// Whether the last result of forward in most steps is a number: a loss, kept or added to a sum. Either way it outlives its
-/// step; a number that does not is part of some operation's work. If its line lets go of what it saved for backward, the number's
-/// graph is gone, and something else holds what stays.
+/// Whether the last result of forward in most steps is a number: a loss, kept or added to a sum.
+/// Either way it outlives its step; a number that does not is part of some operation's work. If its
+/// line lets go of what it saved for backward, the number's graph is gone, and something else holds
+/// what stays.
 fn ends_in_scalar(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let Some(steps) = steps_of(case, growth) else { return false };
     let kept: HashSet<u32> = growth.lives.iter().copied().collect();
     let line = |life: usize| case.lines.sites.caller_of_stack(lives.stack[life]);
-    // By step: the last result that outlives it, and the line of the last large one that is let go later.
+    // By step: the last result that outlives it, and the line of the last large one that is let go
+    // later.
     let mut last: Vec<Option<usize>> = vec![None; steps.count()];
     let mut let_go: Vec<Option<SiteId>> = vec![None; steps.count()];
     for life in 0..lives.in_trace {
@@ -178,7 +183,8 @@ fn is_recurrent(case: &Case<'_>, stack: StackId) -> bool {
     case.snapshot.frames_of(stack).any(|(_, file, _)| file.ends_with("torch/nn/modules/rnn.py"))
 }
 
-/// Whether the user's own function in a stack was called by a module and is not its `forward`: a hook.
+/// Whether the user's own function in a stack was called by a module and is not its `forward`: a
+/// hook.
 pub(super) fn is_hook(case: &Case<'_>, stack: StackId) -> bool {
     let code = CodeOf::new(case.snapshot);
     let frames: Vec<_> = case.snapshot.stacks.frames(stack).collect();
@@ -189,7 +195,8 @@ pub(super) fn is_hook(case: &Case<'_>, stack: StackId) -> bool {
     })
 }
 
-/// The other lines whose results stay, those that hold the most first: ` and at lines 14, 7 and 10`.
+/// The other lines whose results stay, those that hold the most first: ` and at lines 14, 7 and
+/// 10`.
 pub(super) fn other_lines(case: &Case<'_>, growth: &Growth, site: SiteId) -> String {
     let mut bytes: BTreeMap<SiteId, u64> = BTreeMap::new();
     for grown in &growth.stacks {

@@ -1,11 +1,12 @@
-//! What nothing has used lately: from which moment on a use counts, how much was needed since, and which bytes of a segment no
-//! allocation has covered since.
+//! What nothing has used lately: from which moment on a use counts, how much was needed since, and
+//! which bytes of a segment no allocation has covered since.
 
 use super::Case;
 use crate::analysis::{ALIVE, Lives, PlacedSegment};
 
-/// From which position on needs count. Where the program repeats itself, from the start of a step in the last third, so that
-/// whole steps are seen. Once its loop is over, what the loop needed is over too: then only what was asked for since counts.
+/// From which position on needs count. Where the program repeats itself, from the start of a step
+/// in the last third, so that whole steps are seen. Once its loop is over, what the loop needed is
+/// over too: then only what was asked for since counts.
 pub(super) fn lately(case: &Case<'_>) -> u32 {
     let lives = &case.device.lives;
     let last = lives.last_position();
@@ -15,7 +16,8 @@ pub(super) fn lately(case: &Case<'_>) -> u32 {
     let born = &lives.born[..lives.in_trace];
     let bounds = &steps.bounds;
     let (start, end) = (lives.made_by(bounds[0]), lives.made_by(bounds[steps.count()]));
-    // A last step that the loop did not close lies after the last bound; what goes well beyond it is no step any more.
+    // A last step that the loop did not close lies after the last bound; what goes well beyond it
+    // is no step any more.
     let step = (end - start).div_ceil(steps.count());
     match born.get(end + 2 * step) {
         Some(_) => born[end + step] - 1,
@@ -23,7 +25,8 @@ pub(super) fn lately(case: &Case<'_>) -> u32 {
     }
 }
 
-/// The most bytes alive at once when something was asked for after a position. What is only let go there needs nothing.
+/// The most bytes alive at once when something was asked for after a position. What is only let go
+/// there needs nothing.
 pub(super) fn highest_since(lives: &Lives, from: u32) -> u64 {
     let mut changes: Vec<(u32, i128)> = Vec::new();
     for life in 0..lives.len() {
@@ -50,7 +53,8 @@ pub(super) fn highest_since(lives: &Lives, from: u32) -> u64 {
     u64::try_from(wide.max(0)).unwrap_or(u64::MAX)
 }
 
-/// The addresses that something has covered since a position: ranges in order, none touching the next.
+/// The addresses that something has covered since a position: ranges in order, none touching the
+/// next.
 pub(super) struct Touched(Vec<(u64, u64)>);
 
 impl Touched {

@@ -1,5 +1,6 @@
-//! Leaks: growth with a cause. What a step leaves behind tells what holds it: gradients, an optimizer's state, a whole graph of
-//! results (several different ones of each step, held together), or single values.
+//! Leaks: growth with a cause. What a step leaves behind tells what holds it: gradients, an
+//! optimizer's state, a whole graph of results (several different ones of each step, held
+//! together), or single values.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +19,8 @@ const TOLERATED_PER_STEP: u64 = 1024;
 /// Growth below this share of the peak is not worth a line.
 const TOLERATED_SHARE: u64 = 1000;
 
-/// Tensors that an optimizer keeps for each parameter, at most: Adam's two averages, and its maximum with `amsgrad`.
+/// Tensors that an optimizer keeps for each parameter, at most: Adam's two averages, and its
+/// maximum with `amsgrad`.
 const STATES_PER_PARAMETER: u32 = 3;
 
 /// What the steps of a device leave behind, if it is enough to matter.
@@ -37,14 +39,15 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .filter_map(|steps| growth(lives, steps).map(|growth| (growth, steps)))
         .filter(|(growth, steps)| matters(growth, steps))
         .collect();
-    // Steps that each leave something are the leak's own; epochs show as steps of which few do. Least telling is a loop that
-    // does nothing else.
+    // Steps that each leave something are the leak's own; epochs show as steps of which few do.
+    // Least telling is a loop that does nothing else.
     let best = grown.iter().min_by_key(|(growth, _)| (growth.only_keeps, growth.is_rare()));
     best.map(|(growth, steps)| explain(case, growth, steps.count())).into_iter().collect()
 }
 
-/// Whether what grows is the state that an optimizer makes when it first meets a parameter: no more tensors of any size than
-/// its parameters account for. Layers that are unfrozen one after the other bring their state late.
+/// Whether what grows is the state that an optimizer makes when it first meets a parameter: no more
+/// tensors of any size than its parameters account for. Layers that are unfrozen one after the
+/// other bring their state late.
 fn is_first_state(case: &Case<'_>, growth: &Growth) -> bool {
     let lives = &case.device.lives;
     let is_state = |stack: StackId| case.lines.phases.get(stack) == Phase::Optimizer;
@@ -112,8 +115,8 @@ fn explain(case: &Case<'_>, growth: &Growth, steps: usize) -> Finding {
     }
 }
 
-/// The call that reaches a line, where the line alone does not tell which: it is reached by other calls too, of which nothing
-/// stays.
+/// The call that reaches a line, where the line alone does not tell which: it is reached by other
+/// calls too, of which nothing stays.
 fn call_that_keeps(case: &Case<'_>, growth: &Growth, site: SiteId) -> Option<Frame> {
     let code = CodeOf::new(case.snapshot);
     let line = case.lines.sites.frame(site);
@@ -191,8 +194,8 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     }
 }
 
-/// Values of several of the program's own lines stay together at each step. Without a model that tells, they may be kept each
-/// for itself, or all by a graph.
+/// Values of several of the program's own lines stay together at each step. Without a model that
+/// tells, they may be kept each for itself, or all by a graph.
 fn perhaps_a_graph(case: &Case<'_>, growth: &Growth, values: Cause) -> Cause {
     let others = graph::other_lines(case, growth, values.site);
     Cause {
@@ -225,7 +228,8 @@ fn is_on_the_way(case: &Case<'_>, stack: StackId) -> bool {
     made.clone().filter(goes_on).count() * 2 > made.count()
 }
 
-/// One result of each step is kept, without what led to it; `only_keeps` if the steps do nothing else.
+/// One result of each step is kept, without what led to it; `only_keeps` if the steps do nothing
+/// else.
 fn values(case: &Case<'_>, stack: StackId, only_keeps: bool) -> Cause {
     let sites = &case.lines.sites;
     if graph::is_hook(case, stack) {

@@ -1,5 +1,5 @@
-//! Findings: what is wrong, in plain words, each with its cause, the evidence, the line and the remedy. One question a file; this
-//! one holds what they share and asks them all.
+//! Findings: what is wrong, in plain words, each with its cause, the evidence, the line and the
+//! remedy. One question a file; this one holds what they share and asks them all.
 
 mod cache;
 mod churn;

@@ -1,4 +1,5 @@
-//! Out of memory: what filled the device when an allocation failed, and what would have made it fit.
+//! Out of memory: what filled the device when an allocation failed, and what would have made it
+//! fit.
 
 use super::words::{counted, percent, size, total};
 use super::{Case, Finding, FindingKind};
@@ -27,7 +28,8 @@ pub(super) fn find(case: &Case<'_>, leaks: &[Finding]) -> Vec<Finding> {
             (&other.cause, other.site) == (&finding.cause, finding.site)
         };
         match found.iter_mut().find(|other| same(other)) {
-            // A program that goes on, or a library that does with less, fails again: the last failure tells the most.
+            // A program that goes on, or a library that does with less, fails again: the last
+            // failure tells the most.
             Some((other, before)) => {
                 *other = finding;
                 *before += 1;
@@ -49,8 +51,8 @@ impl Finding {
     }
 }
 
-/// Where allocations failed. A library that is refused may ask again, for less: of failures between which nothing
-/// was made or let go, which are one, the last counts.
+/// Where allocations failed. A library that is refused may ask again, for less: of failures between
+/// which nothing was made or let go, which are one, the last counts.
 fn failures(actions: &[Action]) -> Vec<usize> {
     let mut failed: Vec<usize> = Vec::new();
     let mut same = false;
@@ -105,13 +107,14 @@ impl Failure {
         self.free_in_pieces >= self.asked && self.largest_hole < self.asked
     }
 
-    /// Whether that is why it failed: a device that is full to the last pieces would have failed soon after.
+    /// Whether that is why it failed: a device that is full to the last pieces would have failed
+    /// soon after.
     fn is_fragmented(&self) -> bool {
         self.is_in_pieces() && percent(self.free_in_pieces, self.reserved) >= FRAGMENTED_PERCENT
     }
 
-    /// Whether much of what is reserved is free in pieces. Where the limit lies is not in a snapshot, so whether these would have
-    /// made it fit is not known.
+    /// Whether much of what is reserved is free in pieces. Where the limit lies is not in a
+    /// snapshot, so whether these would have made it fit is not known.
     fn has_many_pieces(&self) -> bool {
         percent(self.free_in_pieces, self.reserved) >= MANY_PIECES_PERCENT
     }
@@ -128,7 +131,8 @@ impl Failure {
         self.asked > self.live.total.bytes
     }
 
-    /// The kind that does not fit. What a phase that keeps what it makes asks for is that, even if another kind holds more.
+    /// The kind that does not fit. What a phase that keeps what it makes asks for is that, even if
+    /// another kind holds more.
     fn kind_at_fault(&self, case: &Case<'_>) -> (Kind, Amount) {
         let kind = match case.lines.phases.get(self.asked_by) {
             Phase::Optimizer => Kind::OptimizerState,
@@ -143,7 +147,8 @@ impl Failure {
 fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
     let failure = Failure::at(case, position);
     let leak = leaks.iter().find(|leak| leak.bytes > failure.live.total.bytes / 4);
-    // Where more is left behind than lies in pieces, whole pieces would only have put the failure off.
+    // Where more is left behind than lies in pieces, whole pieces would only have put the failure
+    // off.
     let pieces =
         failure.is_fragmented() && leak.is_none_or(|leak| leak.bytes < failure.free_in_pieces);
     let alone = !pieces && failure.is_too_large_alone();

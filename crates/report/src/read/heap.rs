@@ -1,9 +1,10 @@
-//! Where values live while a file is read: a stack of small values, and a table of the containers that they refer to. Both
-//! the pickle machine and the JSON reader fill it.
+//! Where values live while a file is read: a stack of small values, and a table of the containers
+//! that they refer to. Both the pickle machine and the JSON reader fill it.
 //!
-//! A container is settled as soon as its keys tell what it is: an event goes into the columns, a frame and a list of frames
-//! become numbers, a block a row. So a trace of ten million events never exists as ten million dictionaries, and nothing here
-//! is recursive: containers refer to each other by number.
+//! A container is settled as soon as its keys tell what it is: an event goes into the columns, a
+//! frame and a list of frames become numbers, a block a row. So a trace of ten million events never
+//! exists as ten million dictionaries, and nothing here is recursive: containers refer to each
+//! other by number.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,7 +34,8 @@ pub(super) enum Value {
     Object(u32),
 }
 
-/// A container, or what it was settled into. Boxes keep it at 16 bytes: there is one for every event of a file.
+/// A container, or what it was settled into. Boxes keep it at 16 bytes: there is one for every
+/// event of a file.
 #[derive(Debug)]
 #[expect(
     clippy::box_collection,
@@ -160,7 +162,8 @@ impl Heap {
         Ok(Value::Text(id))
     }
 
-    /// A tuple of the stack from `start` on. Pairs of integers are common (pools); other tuples are lists.
+    /// A tuple of the stack from `start` on. Pairs of integers are common (pools); other tuples are
+    /// lists.
     pub(super) fn tuple(&mut self, start: usize) -> Result<Value, Fault> {
         if let [Value::Int(a), Value::Int(b)] = self.stack[start..] {
             self.stack.truncate(start);
@@ -280,8 +283,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Puts keys and values, the stack from `start` on, into a dictionary. `whole` says that these are all its items, so that
-    /// it can be settled at once.
+    /// Puts keys and values, the stack from `start` on, into a dictionary. `whole` says that these
+    /// are all its items, so that it can be settled at once.
     pub(super) fn set_items(
         &mut self,
         dict: Value,

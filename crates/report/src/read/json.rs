@@ -1,5 +1,6 @@
-//! The JSON reader: the same layout, tuples as arrays. It goes through the text once and fills the heap as the pickle machine
-//! does, so no tree of values is built; nesting is kept on the heap, not on the program's stack.
+//! The JSON reader: the same layout, tuples as arrays. It goes through the text once and fills the
+//! heap as the pickle machine does, so no tree of values is built; nesting is kept on the heap, not
+//! on the program's stack.
 
 use plimsoll_core::Result;
 
@@ -118,7 +119,8 @@ impl Reader<'_> {
         self.heap.set_items(dict, start, whole)
     }
 
-    /// Moves the waiting items into their list, so that a long list never lies on the stack as a whole.
+    /// Moves the waiting items into their list, so that a long list never lies on the stack as a
+    /// whole.
     fn append_batch(&mut self) -> Result<(), Fault> {
         let start = self.heap.marks.last().copied().unwrap_or(0);
         if self.heap.stack.len() - start < BATCH {
@@ -241,7 +243,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `XXXX` after `\u`, and the second half if it is the first of a pair; a lone half is shown as a replacement.
+    /// `XXXX` after `\u`, and the second half if it is the first of a pair; a lone half is shown as
+    /// a replacement.
     fn unicode(&mut self) -> Result<char, Fault> {
         let first = self.hex()?;
         if (0xd800..0xdc00).contains(&first) && self.bytes[self.at..].starts_with(b"\\u") {

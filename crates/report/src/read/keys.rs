@@ -1,5 +1,5 @@
-//! The dictionary keys of the layout. They are interned first, in this order, so that a key's text number is its place here
-//! and telling an event from a frame costs a few bit tests.
+//! The dictionary keys of the layout. They are interned first, in this order, so that a key's text
+//! number is its place here and telling an event from a frame costs a few bit tests.
 
 use crate::events::Action;
 use crate::strings::{Strings, TextId};

@@ -1,5 +1,6 @@
-//! From the one value of a file to a snapshot: finds the parts of the layout by their keys, checks that segments and blocks
-//! lie where they say, and hands the columns over. What each key means is in `docs/snapshot-format.md`.
+//! From the one value of a file to a snapshot: finds the parts of the layout by their keys, checks
+//! that segments and blocks lie where they say, and hands the columns over. What each key means is
+//! in `docs/snapshot-format.md`.
 
 use std::ops::Range;
 
@@ -265,7 +266,8 @@ fn check_segments(segments: &[Segment], blocks: &[Block]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Brings the rows of each trace together. Files keep them so already, except forged or edited ones.
+/// Brings the rows of each trace together. Files keep them so already, except forged or edited
+/// ones.
 fn gather(
     events: Events,
     traces: Vec<(i32, Vec<Range<u32>>)>,

@@ -1,4 +1,5 @@
-//! What a reader accepts before it gives up. A hostile file can claim anything; these bound what claims may cost.
+//! What a reader accepts before it gives up. A hostile file can claim anything; these bound what
+//! claims may cost.
 
 /// Bounds on what reading a file may use.
 ///

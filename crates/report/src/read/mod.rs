@@ -1,5 +1,6 @@
-//! Reading snapshot files: which format it is, then the reader of that format. All of them fill one heap (`heap.rs`), whose
-//! parts `layout.rs` turns into a snapshot. No file can make a reader run code, recurse, or take memory without bound.
+//! Reading snapshot files: which format it is, then the reader of that format. All of them fill one
+//! heap (`heap.rs`), whose parts `layout.rs` turns into a snapshot. No file can make a reader run
+//! code, recurse, or take memory without bound.
 
 mod heap;
 mod json;

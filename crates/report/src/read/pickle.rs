@@ -1,6 +1,7 @@
-//! The pickle machine: runs the data opcodes of protocols 0 to 5 over a byte slice and fills the heap. It makes numbers,
-//! texts, lists, tuples and dictionaries, and nothing else: an opcode that would import, call or build is an error with its
-//! name and place. There is no recursion; text forms of numbers (protocol 0) are in `text_form.rs`.
+//! The pickle machine: runs the data opcodes of protocols 0 to 5 over a byte slice and fills the
+//! heap. It makes numbers, texts, lists, tuples and dictionaries, and nothing else: an opcode that
+//! would import, call or build is an error with its name and place. There is no recursion; text
+//! forms of numbers (protocol 0) are in `text_form.rs`.
 
 use plimsoll_core::{Error, Result};
 
@@ -49,7 +50,8 @@ impl Machine<'_> {
         bad_file(at, &format!("opcode {}: {fault}", op::name(opcode)))
     }
 
-    /// Runs one opcode: what a snapshot is made of first, containers and rarer values in their own functions.
+    /// Runs one opcode: what a snapshot is made of first, containers and rarer values in their own
+    /// functions.
     fn step(&mut self, opcode: u8) -> Result<(), Fault> {
         match opcode {
             op::BINGET => {
@@ -240,7 +242,8 @@ impl Machine<'_> {
         self.heap.push(value)
     }
 
-    /// The height of the stack below the top `count` values, which must not reach past an open container.
+    /// The height of the stack below the top `count` values, which must not reach past an open
+    /// container.
     fn top(&self, count: usize) -> Result<usize, Fault> {
         let floor = self.heap.marks.last().copied().unwrap_or(0);
         match self.heap.stack.len().checked_sub(count) {
@@ -305,7 +308,8 @@ impl Machine<'_> {
     fn text(&mut self, len: usize) -> Result<(), Fault> {
         let start = self.at;
         self.take(len)?;
-        // Python writes lone surrogates as they are, which is no UTF-8; they are shown as replacement characters.
+        // Python writes lone surrogates as they are, which is no UTF-8; they are shown as
+        // replacement characters.
         match std::str::from_utf8(&self.bytes[start..start + len]) {
             Ok(text) => self.push_text(text),
             Err(_) => {

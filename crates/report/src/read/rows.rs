@@ -1,5 +1,5 @@
-//! Dictionaries into rows: an event, a frame and a block, from keys and values on the heap's stack. Keys that are not named
-//! here are skipped, so that files of later versions open.
+//! Dictionaries into rows: an event, a frame and a block, from keys and values on the heap's stack.
+//! Keys that are not named here are skipped, so that files of later versions open.
 
 use super::heap::{Fault, Heap, Object, Value};
 use super::keys;
@@ -162,7 +162,8 @@ impl Heap {
         Ok(row)
     }
 
-    /// Files before 2.1 keep a block's stack and its requested size in the first entry of its history.
+    /// Files before 2.1 keep a block's stack and its requested size in the first entry of its
+    /// history.
     fn read_history(&mut self, history: Value, block: &mut Block) -> Result<(), Fault> {
         let Some(&Value::Object(first)) = self.list(history).and_then(|list| list.first()) else {
             return Ok(());
@@ -186,7 +187,8 @@ impl Heap {
         })
     }
 
-    /// The stack of a `frames` value: a list of frames, a list of texts (as `forward_frames` has), or nothing.
+    /// The stack of a `frames` value: a list of frames, a list of texts (as `forward_frames` has),
+    /// or nothing.
     pub(super) fn stack_of(&mut self, value: Value) -> Result<StackId, Fault> {
         let Value::Object(at) = value else {
             return match value {

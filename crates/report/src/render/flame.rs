@@ -1,5 +1,6 @@
-//! A flame graph as one SVG: each box is a frame, as wide as the bytes that were asked for below it and are alive at one
-//! position. A click zooms, a search marks; the script is inside the file, which needs nothing else.
+//! A flame graph as one SVG: each box is a frame, as wide as the bytes that were asked for below it
+//! and are alive at one position. A click zooms, a search marks; the script is inside the file,
+//! which needs nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! The report as one self-contained page: the same facts as the text, for mail and for archives. No script and no network; the
-//! interactive page is `plimsoll view`.
+//! The report as one self-contained page: the same facts as the text, for mail and for archives. No
+//! script and no network; the interactive page is `plimsoll view`.
 
 use std::fmt::Write as _;
 

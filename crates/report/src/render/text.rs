@@ -1,5 +1,5 @@
-//! The report for people at a terminal: 80 columns, bars, colours as ANSI codes (whoever prints strips them where there is no
-//! terminal).
+//! The report for people at a terminal: 80 columns, bars, colours as ANSI codes (whoever prints
+//! strips them where there is no terminal).
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
-//! A trace for Perfetto and chrome://tracing: live bytes by kind and reserved bytes as counters, named spans, steps and
-//! failures, a process for each device. Times are microseconds from the snapshot's first event.
+//! A trace for Perfetto and chrome://tracing: live bytes by kind and reserved bytes as counters,
+//! named spans, steps and failures, a process for each device. Times are microseconds from the
+//! snapshot's first event.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -13,7 +14,8 @@ use crate::kind::Kind;
 use crate::report::Report;
 use crate::strings::TextId;
 
-/// Counter values of one device. Larger traces keep the highest of each stretch, so that peaks stay.
+/// Counter values of one device. Larger traces keep the highest of each stretch, so that peaks
+/// stay.
 const MOST_SAMPLES: usize = 100_000;
 
 /// Writes the trace as JSON.
@@ -172,7 +174,8 @@ impl Process<'_> {
     }
 }
 
-/// Named spans. They may overlap, which is why they are asynchronous: a start and an end with one number.
+/// Named spans. They may overlap, which is why they are asynchronous: a start and an end with one
+/// number.
 fn spans<W: Write>(report: &Report, start: u64, events: &mut Events<W>) -> io::Result<()> {
     let mut open: HashMap<(TextId, i32), Vec<usize>> = HashMap::new();
     for (number, annotation) in report.snapshot.annotations.iter().enumerate() {

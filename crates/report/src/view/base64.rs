@@ -1,4 +1,5 @@
-//! Base64 with padding, for the columns inside the page. Only writing: the page reads it with the browser's own `atob`.
+//! Base64 with padding, for the columns inside the page. Only writing: the page reads it with the
+//! browser's own `atob`.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -1,7 +1,8 @@
-//! Finds allocations by time without looking at all of them. Each belongs to a class: the power of two of its bytes and of its
-//! life in positions. Within a class allocations lie by birth, and as their lives are about equally long, those that touch a span
-//! of time are one contiguous run of at most twice as many. An interval tree was refused: it needs pointers or two more columns
-//! and cannot leave out what is too small to see.
+//! Finds allocations by time without looking at all of them. Each belongs to a class: the power of
+//! two of its bytes and of its life in positions. Within a class allocations lie by birth, and as
+//! their lives are about equally long, those that touch a span of time are one contiguous run of at
+//! most twice as many. An interval tree was refused: it needs pointers or two more columns and
+//! cannot leave out what is too small to see.
 
 use std::ops::Range;
 
@@ -77,8 +78,8 @@ impl Classes {
         self.classes.iter()
     }
 
-    /// The members of a class that may be alive between the positions `from` and `to`, both included: everything that is, and
-    /// at most about as many that died just before.
+    /// The members of a class that may be alive between the positions `from` and `to`, both
+    /// included: everything that is, and at most about as many that died just before.
     pub(crate) fn near(&self, class: &Class, born: &[u32], from: u32, to: u32) -> &[u32] {
         let members = &self.order[class.range.clone()];
         let longest = 1u64 << (class.life + 1);

@@ -1,5 +1,6 @@
-//! The HTML document: template, style and scripts of `page/` in one text, which needs no network and may not use it. Scripts
-//! are separate files that share one scope, in the order below; there is no build step.
+//! The HTML document: template, style and scripts of `page/` in one text, which needs no network
+//! and may not use it. Scripts are separate files that share one scope, in the order below; there
+//! is no build step.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -12,7 +13,8 @@ use super::base64;
 use super::payload;
 use super::scene::Scene;
 
-/// Events that a page can hold. The browser looks at every allocation for each drawing, which takes it some 20 ms for so many.
+/// Events that a page can hold. The browser looks at every allocation for each drawing, which takes
+/// it some 20 ms for so many.
 pub const MOST_PAGE_EVENTS: usize = 2_000_000;
 
 const TEMPLATE: &str = include_str!("page/index.html");
@@ -63,7 +65,8 @@ pub(crate) fn served(scene: &Scene<'_>, title: &str) -> String {
     document(&payload::meta(scene, title, true).to_string(), title, "", "'self'")
 }
 
-/// Gzip without a time stamp, so that a page is the same from run to run. Browsers unpack it themselves.
+/// Gzip without a time stamp, so that a page is the same from run to run. Browsers unpack it
+/// themselves.
 fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
     let failed = |cause: std::io::Error| {
         Error::new(ErrorKind::Io, "cannot compress the page").because(cause)
@@ -74,7 +77,8 @@ fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn document(meta: &str, title: &str, columns: &str, connect: &str) -> String {
-    // Data of a page is never run, whatever it says: only what carries the nonce is, and nothing can be loaded from anywhere.
+    // Data of a page is never run, whatever it says: only what carries the nonce is, and nothing
+    // can be loaded from anywhere.
     let mut hasher = DefaultHasher::new();
     (meta, columns.len()).hash(&mut hasher);
     let nonce = format!("{:016x}", hasher.finish());

@@ -1,4 +1,5 @@
-//! Marks: what is said beside the picture and where in it. A finding becomes a mark with a line and a span of time.
+//! Marks: what is said beside the picture and where in it. A finding becomes a mark with a line and
+//! a span of time.
 
 use serde::Serialize;
 
@@ -46,7 +47,8 @@ impl Mark {
     }
 }
 
-/// What grows or comes again is about all the time that its line was at it; the rest is about what led to its position.
+/// What grows or comes again is about all the time that its line was at it; the rest is about what
+/// led to its position.
 fn span(finding: &Finding, device: &DeviceAnalysis, lines: &Lines) -> (u32, u32) {
     let (lives, last) = (&device.lives, device.lives.last_position());
     let position = finding.position.min(last);

@@ -1,5 +1,5 @@
-//! What is there at one position: segments with their blocks, and what is alive by stack. Blocks too small to see are joined with
-//! their neighbours, so that the answer is bounded by the screen.
+//! What is there at one position: segments with their blocks, and what is alive by stack. Blocks
+//! too small to see are joined with their neighbours, so that the answer is bounded by the screen.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,6 @@
-//! What the page is given: a small JSON object that describes the snapshot, and columns. The page of a small file gets every
-//! allocation; a page that talks to a server gets only the tables (texts, frames, stacks, sites, times) and asks for the rest.
+//! What the page is given: a small JSON object that describes the snapshot, and columns. The page
+//! of a small file gets every allocation; a page that talks to a server gets only the tables
+//! (texts, frames, stacks, sites, times) and asks for the rest.
 
 use serde_json::{Value, json};
 
@@ -125,7 +126,8 @@ fn site_columns(device: &DeviceScene<'_>, index: usize, columns: &mut Container)
     columns.f64(&format!("d{index}.site_peak"), bytes.into_iter().map(|bytes| bytes as f64));
 }
 
-/// Bytes from the driver after each change. Of too many changes neighbours are joined; the highest of them is kept.
+/// Bytes from the driver after each change. Of too many changes neighbours are joined; the highest
+/// of them is kept.
 fn reserved_columns(device: &DeviceScene<'_>, index: usize, columns: &mut Container) {
     let mut now = i128::from(device.analysis.reserved.start_bytes);
     let mut points = vec![(0, now.max(0) as f64)];

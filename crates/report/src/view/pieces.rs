@@ -1,6 +1,6 @@
-//! When each range of memory was held from the driver. The end is known (the final segments); the trace is walked back from it,
-//! so that expandable segments, of which only pages come and go, need no special case. `analysis::Reserved` has the totals; here
-//! are the places.
+//! When each range of memory was held from the driver. The end is known (the final segments); the
+//! trace is walked back from it, so that expandable segments, of which only pages come and go, need
+//! no special case. `analysis::Reserved` has the totals; here are the places.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! Everything about a snapshot that the picture needs, made once when it is opened: places for allocations, orders to find them
-//! by, pyramids. It borrows the snapshot and its lives and copies neither.
+//! Everything about a snapshot that the picture needs, made once when it is opened: places for
+//! allocations, orders to find them by, pyramids. It borrows the snapshot and its lives and copies
+//! neither.
 
 use std::iter::Peekable;
 
@@ -19,7 +20,8 @@ use crate::snapshot::Snapshot;
 /// No allocation.
 const NONE: u32 = u32::MAX;
 
-/// Lines that have a part of their own when the picture is stacked by line; all others share one more.
+/// Lines that have a part of their own when the picture is stacked by line; all others share one
+/// more.
 const MOST_SITE_SERIES: usize = 11;
 
 /// A snapshot, ready to be drawn.

@@ -1,6 +1,7 @@
-//! Single allocations in a window: those that are large enough on the screen as rectangles, at most [`MOST_SHAPES`], and how
-//! densely the rest fills the picture. Rectangles never overlap, so only so many can be large at once; classes that cannot be are
-//! never looked at. The work is bounded by the screen and not by the number of events.
+//! Single allocations in a window: those that are large enough on the screen as rectangles, at most
+//! [`MOST_SHAPES`], and how densely the rest fills the picture. Rectangles never overlap, so only
+//! so many can be large at once; classes that cannot be are never looked at. The work is bounded by
+//! the screen and not by the number of events.
 
 use serde::Serialize;
 
@@ -11,7 +12,8 @@ use super::scene::DeviceScene;
 const MOST_SHAPES: usize = 3000;
 /// Rectangles that are compared before the largest are taken.
 const MOST_COMPARED: usize = 60_000;
-/// Allocations that are looked at for the density of the rest; with more, every n-th counts n times.
+/// Allocations that are looked at for the density of the rest; with more, every n-th counts n
+/// times.
 const MOST_SAMPLES: usize = 150_000;
 /// A rectangle is drawn as such from this many pixels each way.
 const LEAST_PIXELS: f64 = 0.75;

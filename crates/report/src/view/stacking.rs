@@ -1,6 +1,7 @@
-//! Where each allocation stands in the picture: one offset for its whole life, so that it is one rectangle that never moves.
-//! PyTorch's viewer lets everything above a freed block sink, which costs shapes by events times live blocks; here a freed
-//! place stays free until something fits. Offsets have nothing to do with addresses.
+//! Where each allocation stands in the picture: one offset for its whole life, so that it is one
+//! rectangle that never moves. PyTorch's viewer lets everything above a freed block sink, which
+//! costs shapes by events times live blocks; here a freed place stays free until something fits.
+//! Offsets have nothing to do with addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,13 +1,14 @@
-//! Bytes over time, stacked by kind or by line, in columns of a power of two of positions. A column shows the state at its highest
-//! position, so that its parts add up to a real total and no peak is lost at any zoom, and the lowest total beside it. Wide columns
-//! come from a pyramid made once; narrow ones are counted again from the nearest checkpoint.
+//! Bytes over time, stacked by kind or by line, in columns of a power of two of positions. A column
+//! shows the state at its highest position, so that its parts add up to a real total and no peak is
+//! lost at any zoom, and the lowest total beside it. Wide columns come from a pyramid made once;
+//! narrow ones are counted again from the nearest checkpoint.
 
 use serde::Serialize;
 
 use super::scene::DeviceScene;
 
-/// Positions of the pyramid's narrowest column. A window with narrower columns has at most this times its columns of events to
-/// count again, which takes about a millisecond.
+/// Positions of the pyramid's narrowest column. A window with narrower columns has at most this
+/// times its columns of events to count again, which takes about a millisecond.
 const BASE: u32 = 256;
 
 /// What the parts of the stack are.
@@ -53,7 +54,8 @@ impl TimelineAnswer {
     }
 }
 
-/// Sizes in a hostile file may add up to more than there are numbers; then the picture is wrong, and nothing else.
+/// Sizes in a hostile file may add up to more than there are numbers; then the picture is wrong,
+/// and nothing else.
 fn sum(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |sum, part| sum.wrapping_add(*part))
 }
@@ -76,7 +78,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Counts everything once. `series_of` says which part each allocation belongs to, below `series`.
+    /// Counts everything once. `series_of` says which part each allocation belongs to, below
+    /// `series`.
     pub(crate) fn new(scene: &DeviceScene<'_>, series: usize, series_of: Vec<u8>) -> Timeline {
         let mut timeline = Timeline { series, series_of, levels: vec![], checkpoints: vec![] };
         let mut now = vec![0u64; series];
@@ -100,7 +103,8 @@ impl Timeline {
         timeline
     }
 
-    /// Columns of `step` positions from `from` to `to`, both included; `now` is the state before `from` and becomes that at `to`.
+    /// Columns of `step` positions from `from` to `to`, both included; `now` is the state before
+    /// `from` and becomes that at `to`.
     fn count(
         &self,
         scene: &DeviceScene<'_>,

@@ -1,5 +1,5 @@
-//! Which keys a snapshot has, in which order, with which values: the layout of PyTorch 2.15, plus `category` and `step` where they
-//! are known.
+//! Which keys a snapshot has, in which order, with which values: the layout of PyTorch 2.15, plus
+//! `category` and `step` where they are known.
 
 use std::io;
 

@@ -1,6 +1,7 @@
-//! Writing snapshots in PyTorch's layout, as a pickle or as JSON: for tests, for cutting and converting files, and for whoever
-//! makes traces by other means. The memory crate keeps a writer of its own, because it must not depend on this crate; both
-//! follow `docs/snapshot-format.md`, and the tests read each with the other's reader.
+//! Writing snapshots in PyTorch's layout, as a pickle or as JSON: for tests, for cutting and
+//! converting files, and for whoever makes traces by other means. The memory crate keeps a writer
+//! of its own, because it must not depend on this crate; both follow `docs/snapshot-format.md`, and
+//! the tests read each with the other's reader.
 
 mod json;
 mod layout;
@@ -36,7 +37,8 @@ pub fn write_json(snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
     sink.finish()
 }
 
-/// One output format. After `begin_dict` come keys and values in turn until `end_dict`; after `begin_list` values until `end_list`.
+/// One output format. After `begin_dict` come keys and values in turn until `end_dict`; after
+/// `begin_list` values until `end_list`.
 trait Sink {
     fn begin_dict(&mut self) -> io::Result<()>;
     fn end_dict(&mut self) -> io::Result<()>;

@@ -1,5 +1,6 @@
-//! Pickle, protocol 4, in the opcodes that PyTorch's web viewer reads. Items go in batches of at most 1000, because the viewer
-//! cannot take more at once; texts and stacks are written once and referred to.
+//! Pickle, protocol 4, in the opcodes that PyTorch's web viewer reads. Items go in batches of at
+//! most 1000, because the viewer cannot take more at once; texts and stacks are written once and
+//! referred to.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

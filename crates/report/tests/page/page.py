@@ -8,9 +8,8 @@ DATA = pathlib.Path(__file__).parent.parent / "data"
 
 
 def sample(name):
-    """The file of a sample, packed or not."""
-    plain = DATA / f"{name}.pickle"
-    return plain if plain.exists() else DATA / f"{name}.pickle.gz"
+    """The file of a sample, in the sample's own folder."""
+    return DATA / name / f"{name}.pickle.gz"
 
 
 class Page:

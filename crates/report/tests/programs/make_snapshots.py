@@ -5,6 +5,7 @@
 A program is a file with `main()`, which returns whatever must stay alive until the snapshot is taken. Two things may be set at
 its top: ENVIRONMENT (variables of its process) and RECORD (arguments of `_record_memory_history`). File names in the snapshots
 are shortened to `programs/NAME.py` and `site-packages/...`, so that they do not depend on the machine.
+The samples of the tests are such files packed by gzip, as ../data/NAME/NAME.pickle.gz.
 """
 
 import os

@@ -3,16 +3,16 @@
 //! ```text
 //! for each panel of C's columns:
 //!     pack B[all k, panel] into strips of 32 columns                     shared by all threads
-//!     threads take blocks of rows; each packs its rows of A for itself, then for each group of strips:
+//!     threads take blocks of rows; each packs its rows of A, then for each group of strips:
 //!         for each slice of k, for each strip, for each 32 rows: add to the block's f32 sums
 //!         round the group's sums into C, once
 //! ```
-//! A slice of a strip stays in the first-level cache; a thread's A, its sums and a group's slice of B in
-//! the second.
+//! A slice of a strip stays in the first-level cache; a thread's A, its sums and a group's slice of
+//! B in the second.
 //!
-//! Packed, k goes in pairs: the unit multiplies two neighbours of k at a time. A square of 16 lanes (rows of
-//! A, or columns of B) x 16 pairs is 16 registers; A stores it lane by lane, B pair by pair, and whichever
-//! way the source lies is a load or a load and a transposition.
+//! Packed, k goes in pairs: the unit multiplies two neighbours of k at a time. A square of 16 lanes
+//! (rows of A, or columns of B) x 16 pairs is 16 registers; A stores it lane by lane, B pair by
+//! pair, and whichever way the source lies is a load or a load and a transposition.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::arch::x86_64::*;
@@ -90,8 +90,8 @@ impl AmxBlocking {
 /// Multiplies.
 ///
 /// # Safety
-/// `product` keeps `gemm`'s contract; `workspace` is 64-byte aligned and holds `workspace_bytes`; `blocking`
-/// was made for this geometry; [`available`] said yes.
+/// `product` keeps `gemm`'s contract; `workspace` is 64-byte aligned and holds `workspace_bytes`;
+/// `blocking` was made for this geometry; [`available`] said yes.
 pub(super) unsafe fn run(product: Product<bf16>, blocking: &AmxBlocking, workspace: *mut u8) {
     let Geometry { m, n, k, a, b, .. } = product.geometry;
     let workspace = Shared(workspace);
@@ -132,7 +132,8 @@ pub(super) unsafe fn run(product: Product<bf16>, blocking: &AmxBlocking, workspa
                 let block_tiles = parallel::part_range(m.div_ceil(BLOCK), row_blocks, block);
                 for (index, tile) in block_tiles.clone().enumerate() {
                     let lanes = BLOCK.min(m - tile * BLOCK);
-                    // SAFETY: the rows are inside A, and the tile has its own place in the part's rows.
+                    // SAFETY: the rows are inside A, and the tile has its own place in the part's
+                    // rows.
                     unsafe {
                         let source = product.a_at(tile * BLOCK, 0);
                         let to = rows.add(index * strip_bytes);
@@ -144,7 +145,8 @@ pub(super) unsafe fn run(product: Product<bf16>, blocking: &AmxBlocking, workspa
                 for group in (0..strips).step_by(GROUP_STRIPS) {
                     let group = group..strips.min(group + GROUP_STRIPS);
                     let task = Task { blocking, block_tiles: block_tiles.clone(), rows, sums };
-                    // SAFETY: the panel is packed and the block's rows too; this task owns its part of C.
+                    // SAFETY: the panel is packed and the block's rows too; this task owns its part
+                    // of C.
                     unsafe {
                         task.multiply(&tiles, m, workspace.0, group.clone());
                         task.round(&product, panel, group);
@@ -175,7 +177,8 @@ impl Task<'_> {
             for (column, strip) in group.clone().enumerate() {
                 for (index, tile) in self.block_tiles.clone().enumerate() {
                     let half = m - tile * BLOCK <= BLOCK / 2;
-                    // SAFETY: the slice lies inside the packed strips, and the block inside the sums.
+                    // SAFETY: the slice lies inside the packed strips, and the block inside the
+                    // sums.
                     unsafe {
                         let a = self.rows.add(index * strip_bytes + slice * STEP_BYTES);
                         let b = panel.add(strip * strip_bytes + slice * STEP_BYTES);
@@ -217,8 +220,8 @@ impl LevelKernel for PackPairs {
         assert!(matches!(L::ISA, Isa::Avx512), "only called at this level");
         for step in 0..self.k.div_ceil(STEP) {
             for tile in 0..2 {
-                // SAFETY: the squares lie inside the source, masked at its ends, and `to` has two tiles a
-                // step; `available` vouches for the instructions.
+                // SAFETY: the squares lie inside the source, masked at its ends, and `to` has two
+                // tiles a step; `available` vouches for the instructions.
                 unsafe {
                     let (square, is_by_pair) = self.square(tile * 16, step * STEP);
                     let turned =

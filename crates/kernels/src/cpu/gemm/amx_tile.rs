@@ -1,8 +1,10 @@
-//! The matrix unit of recent x86 servers (AMX): whether this process may use it, and its inner kernel.
+//! The matrix unit of recent x86 servers (AMX): whether this process may use it, and its inner
+//! kernel.
 //!
-//! Eight tile registers of 16 rows x 64 bytes. `tdpbf16ps` multiplies a tile of A (16 rows x 32 `bf16`) by
-//! a tile of B (16 pairs of k x 16 columns) and adds to a tile of sums (16 x 16 `f32`). Four tiles of
-//! sums, two of A and two of B make a 32 x 32 block with four products for four loads.
+//! Eight tile registers of 16 rows x 64 bytes. `tdpbf16ps` multiplies a tile of A (16 rows x 32
+//! `bf16`) by a tile of B (16 pairs of k x 16 columns) and adds to a tile of sums (16 x 16 `f32`).
+//! Four tiles of sums, two of A and two of B make a 32 x 32 block with four products for four
+//! loads.
 //!
 //! `asm!` rather than intrinsics, which are not stable. Packing and blocking are in `amx.rs`.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -18,8 +20,8 @@ pub(super) const STEP: usize = 32;
 /// Bytes of A, and of B, that one step reads: two tiles.
 pub(super) const STEP_BYTES: usize = 2048;
 
-/// Whether the CPU has AMX for `bf16` and the kernel lets this process use it. Asked once; children of a
-/// fork inherit the permission.
+/// Whether the CPU has AMX for `bf16` and the kernel lets this process use it. Asked once; children
+/// of a fork inherit the permission.
 pub(super) fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| cpu_has_amx_bf16() && ask_kernel())
@@ -39,7 +41,8 @@ fn cpu_has_amx_bf16() -> bool {
 fn ask_kernel() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XFEATURE_XTILEDATA: libc::c_long = 18;
-    // SAFETY: this call reads its two numbers only; a kernel that does not know it returns an error.
+    // SAFETY: this call reads its two numbers only; a kernel that does not know it returns an
+    // error.
     let refused =
         unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) };
     refused == 0
@@ -64,7 +67,8 @@ const ALL_FULL: TileConfiguration = TileConfiguration {
 };
 const _: () = assert!(size_of::<TileConfiguration>() == 64);
 
-/// The tiles of this thread, configured; released on drop, so that the thread's context is small again.
+/// The tiles of this thread, configured; released on drop, so that the thread's context is small
+/// again.
 pub(super) struct Tiles(());
 
 impl Tiles {
@@ -79,12 +83,12 @@ impl Tiles {
         Tiles(())
     }
 
-    /// Adds `steps` steps of packed A and B to a 32 x 32 block of sums, or sets it where `first`. With
-    /// `half` only the upper 16 rows are computed.
+    /// Adds `steps` steps of packed A and B to a 32 x 32 block of sums, or sets it where `first`.
+    /// With `half` only the upper 16 rows are computed.
     ///
     /// # Safety
-    /// `a` and `b` hold `steps * STEP_BYTES` bytes; `sums` is writable (and unless `first`, readable) for
-    /// 32 rows (16 with `half`) of 32 `f32`, `row_bytes` apart.
+    /// `a` and `b` hold `steps * STEP_BYTES` bytes; `sums` is writable (and unless `first`,
+    /// readable) for 32 rows (16 with `half`) of 32 `f32`, `row_bytes` apart.
     #[inline]
     pub(super) unsafe fn multiply(
         &self,

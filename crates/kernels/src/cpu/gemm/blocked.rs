@@ -6,14 +6,14 @@
 //!     for each row block, for each group of the panel's columns: pack the row block of A, then
 //!     for each tile of rows, for each strip: the inner kernel
 //! ```
-//! Where there are columns enough, threads take whole panels and never wait for each other. Otherwise they
-//! pack each panel together and share out its row blocks and column groups.
+//! Where there are columns enough, threads take whole panels and never wait for each other.
+//! Otherwise they pack each panel together and share out its row blocks and column groups.
 //!
-//! The packed panel of B stays in the second-level cache and a tile's rows of A in the first; C passes
-//! through once per slice, along its rows. (Strips outside and tiles inside, with A in the second level,
-//! is the textbook's order: 10 % slower here, because it walks down C across pages.)
-//! `blocking.rs` chooses the sizes. The sum of each element of C is always made in the same order: results do
-//! not depend on timing.
+//! The packed panel of B stays in the second-level cache and a tile's rows of A in the first; C
+//! passes through once per slice, along its rows. (Strips outside and tiles inside, with A in the
+//! second level, is the textbook's order: 10 % slower here, because it walks down C across pages.)
+//! `blocking.rs` chooses the sizes. The sum of each element of C is always made in the same order:
+//! results do not depend on timing.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -80,8 +80,8 @@ where
                 return;
             }
             run.each_slice(panel, |place| {
-                // SAFETY: the place is inside the geometry, and its columns and the part's regions of the
-                // workspace are this thread's alone.
+                // SAFETY: the place is inside the geometry, and its columns and the part's regions
+                // of the workspace are this thread's alone.
                 unsafe {
                     run.pack_strips(&place, 0..run.strips(&place), part);
                     (0..blocking.row_blocks)
@@ -95,8 +95,8 @@ where
     }
     for panel in 0..blocking.panels {
         run.each_slice(panel, |place| {
-            // SAFETY: the place is inside the geometry; the join between the two calls orders the packed
-            // panel before its readers.
+            // SAFETY: the place is inside the geometry; the join between the two calls orders the
+            // packed panel before its readers.
             unsafe {
                 run.pack_together(&place);
                 run.multiply_together(&place);
@@ -134,12 +134,13 @@ where
         unsafe { self.panel.add(own * self.blocking.panel_len()) }
     }
 
-    /// Packs some strips of B. Where B is not packed, only the last, if it is not whole, to the panel's start.
+    /// Packs some strips of B. Where B is not packed, only the last, if it is not whole, to the
+    /// panel's start.
     unsafe fn pack_strips(&self, place: &Place, strips: Range<usize>, part: usize) {
         let Blocking { columns, isa, pack_b, .. } = self.blocking;
         let (b, depth) = (self.product.geometry.b, place.slice.len());
-        // Where B's rows are contiguous, a few rows for all strips, then the next few: strip by strip each
-        // visit of a row would read only two lines of it.
+        // Where B's rows are contiguous, a few rows for all strips, then the next few: strip by
+        // strip each visit of a row would read only two lines of it.
         let band = if b.column == 1 { BAND_ROWS } else { depth };
         for start in (0..depth).step_by(band) {
             for strip in strips.clone() {
@@ -149,7 +150,8 @@ where
                     continue;
                 }
                 let to = start * columns + if pack_b { strip * columns * depth } else { 0 };
-                // SAFETY: the strip is inside B, and its place inside the panel belongs to it alone.
+                // SAFETY: the strip is inside B, and its place inside the panel belongs to it
+                // alone.
                 unsafe {
                     Pack {
                         source: self.product.b_at(place.slice.start + start, first),
@@ -255,8 +257,8 @@ where
         let tile_rows = parallel::part_range(rows.len(), self.tiles(rows), tile);
         let (row, height) = (rows.start + tile_rows.start, tile_rows.len());
         let kernel = self.micro.tile(height, pack_a);
-        // SAFETY: packed tiles are where `pack_rows` put them; unpacked A (only where `E` is its own sum) is
-        // inside the operand.
+        // SAFETY: packed tiles are where `pack_rows` put them; unpacked A (only where `E` is its
+        // own sum) is inside the operand.
         let (a, a_row, a_step) = unsafe {
             if pack_a {
                 let block = part * self.blocking.block_len() + tile_rows.start * depth;
@@ -267,7 +269,8 @@ where
             }
         };
         if a_step == 1 && !pack_a {
-            // The rows of the next tile, or of the next product of a batch, while these are multiplied.
+            // The rows of the next tile, or of the next product of a batch, while these are
+            // multiplied.
             for next in height..2 * height {
                 prefetch_strip(a.wrapping_offset(next as isize * a_row), depth);
             }
@@ -275,8 +278,8 @@ where
         for strip in strips {
             let column = place.columns.start + strip * columns;
             let whole = column + columns <= place.columns.end;
-            // SAFETY: a packed strip is in the panel, the unpacked one has all its columns inside B; the
-            // tile's rows and columns are inside C and belong to this task.
+            // SAFETY: a packed strip is in the panel, the unpacked one has all its columns inside
+            // B; the tile's rows and columns are inside C and belong to this task.
             unsafe {
                 let (b, b_step) = if pack_b {
                     (self.panel(part).add(strip * columns * depth).cast_const(), columns as isize)
@@ -295,7 +298,8 @@ where
         }
     }
 
-    /// Runs the inner kernel into C itself, into the kept sums, or into a scratch tile, and from there into C.
+    /// Runs the inner kernel into C itself, into the kept sums, or into a scratch tile, and from
+    /// there into C.
     unsafe fn finish_tile(
         &self,
         place: &Place,
@@ -308,8 +312,9 @@ where
         let width = columns.min(place.columns.end - column);
         let (one, zero) = (E::Sum::ONE, E::Sum::ZERO);
         let c = self.product.geometry.c;
-        // SAFETY: C is written directly only where the tile is whole, its columns contiguous and its elements
-        // sums; kept sums have whole strips; the scratch tile has room for the largest tile.
+        // SAFETY: C is written directly only where the tile is whole, its columns contiguous and
+        // its elements sums; kept sums have whole strips; the scratch tile has room for the largest
+        // tile.
         unsafe {
             if is_own_sum::<E>() && width == columns && c.column == 1 {
                 operands.c = self.product.c_at(row, column).cast();

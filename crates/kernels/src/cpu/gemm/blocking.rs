@@ -1,5 +1,5 @@
-//! How a general product is cut into blocks that fit the caches: chosen from the shape and the number of threads alone, so that
-//! its workspace is known without running. `blocked.rs` runs it.
+//! How a general product is cut into blocks that fit the caches: chosen from the shape and the
+//! number of threads alone, so that its workspace is known without running. `blocked.rs` runs it.
 
 use std::any::TypeId;
 
@@ -41,14 +41,15 @@ pub(super) struct Blocking {
     pub(super) keeps_sums: bool,
 }
 
-/// Bytes of a slice of k, at most: deep enough that C is seldom revisited. Tuned on Sapphire Rapids, as are
-/// the next two.
+/// Bytes of a slice of k, at most: deep enough that C is seldom revisited. Tuned on Sapphire
+/// Rapids, as are the next two.
 const SLICE_BYTES: usize = 512 * 4;
 /// Bytes of a panel of B, at most: it stays in a second-level cache of 2 MiB.
 const PANEL_BYTES: usize = 1 << 20;
 /// Rows of a block, at most.
 const BLOCK_ROWS: usize = 84;
-/// Strips that a thread's panel must have, so that packing A once for each panel is cheap beside them.
+/// Strips that a thread's panel must have, so that packing A once for each panel is cheap against
+/// them.
 const OWN_STRIPS: usize = 4;
 /// Where sums wait in the workspace, panels are this narrow, so that they take little of it.
 const NARROW_PANEL: usize = 512;
@@ -71,10 +72,12 @@ impl Blocking {
         let panels = if own_panels { panels.next_multiple_of(parts) } else { panels };
         let nc = g.n.div_ceil(panels).next_multiple_of(columns);
         let panels = g.n.div_ceil(nc);
-        // An unpacked operand must be used few times, and be small enough that its rows share no cache sets or pages.
+        // An unpacked operand must be used few times, and be small enough that its rows share no
+        // cache sets or pages.
         let (short, panel) = (plain && g.k <= 256, nc.min(g.n));
         let pack_a = !(short && g.m * g.k <= 256 * 256 && panel <= 4 * columns);
-        // Rows of B that are close together stay in the second-level cache as well as a packed panel does.
+        // Rows of B that are close together stay in the second-level cache as well as a packed
+        // panel does.
         let tiles = if g.b.row.unsigned_abs() <= 128 { 10 } else { 4 };
         let small = short && g.m <= tiles * rows && g.m * g.k <= 128 * 256;
         let pack_b = !(small && g.b.column == 1);
@@ -111,8 +114,8 @@ impl Blocking {
         }
     }
 
-    /// Sums in a packed panel of B. Where B is not packed, one strip: the last one, which a kernel that
-    /// reads whole vectors would run over.
+    /// Sums in a packed panel of B. Where B is not packed, one strip: the last one, which a kernel
+    /// that reads whole vectors would run over.
     pub(super) fn panel_len(&self) -> usize {
         self.kc * if self.pack_b { self.nc } else { self.columns }
     }

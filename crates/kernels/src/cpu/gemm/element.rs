@@ -1,5 +1,6 @@
-//! What a matrix product needs from an element type: the type it is summed in, and the way there and back.
-//! Half types are summed in `f32` and rounded once at the end; integers wrap, as PyTorch's do.
+//! What a matrix product needs from an element type: the type it is summed in, and the way there
+//! and back. Half types are summed in `f32` and rounded once at the end; integers wrap, as
+//! PyTorch's do.
 
 use half::{bf16, f16};
 use plimsoll_core::DType;
@@ -90,7 +91,8 @@ pub(in crate::cpu) trait Element: Copy + Send + Sync + 'static {
     /// Sixteen consecutive elements widened to `f32`, for the types that are summed in `f32`.
     ///
     /// # Safety
-    /// Elements `from..from + 16` are readable where bit `i` of `mask` is set, and the machine has AVX-512.
+    /// Elements `from..from + 16` are readable where bit `i` of `mask` is set, and the machine has
+    /// AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn load_16_as_f32(_from: *const Self, _mask: u16) -> std::arch::x86_64::__m512 {
@@ -179,14 +181,14 @@ impl Element for bf16 {
 impl Element for f16 {
     type Sum = f32;
     const DTYPE: DType = DType::F16;
-    /// By integer arithmetic without branches, so that loops of it vectorise at every level: the library's
-    /// conversion asks for the CPU's features at each call.
+    /// By integer arithmetic without branches, so that loops of it vectorise at every level: the
+    /// library's conversion asks for the CPU's features at each call.
     #[inline(always)]
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let (sign, magnitude) = (bits >> 15 << 31, (bits & 0x7fff) << 13);
-        // The exponent is moved by 112 with a multiplication, which also brings subnormals right; infinity
-        // and NaN need the exponent that no multiplication gives.
+        // The exponent is moved by 112 with a multiplication, which also brings subnormals right;
+        // infinity and NaN need the exponent that no multiplication gives.
         let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
         let special = f32::from_bits(magnitude | 0x7f80_0000);
         let value = if bits & 0x7c00 == 0x7c00 { special } else { scaled };

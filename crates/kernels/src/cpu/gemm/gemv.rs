@@ -1,5 +1,5 @@
-//! One row times a matrix: `c[n] = a[k] * B[k, n]`. Every element of B is used once, so the pace is set by
-//! memory, and what matters is to read B in the order in which it lies.
+//! One row times a matrix: `c[n] = a[k] * B[k, n]`. Every element of B is used once, so the pace is
+//! set by memory, and what matters is to read B in the order in which it lies.
 
 use super::element::{Accumulator, Element};
 use super::product::Product;

@@ -2,7 +2,8 @@
 
 use plimsoll_core::DType;
 
-/// Element strides of a matrix. Any value is legal for the factors: 0 for expanded, transposed, negative.
+/// Element strides of a matrix. Any value is legal for the factors: 0 for expanded, transposed,
+/// negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strides {
     /// From one row to the next, in elements.
@@ -81,7 +82,7 @@ impl GemmShape<'_> {
     }
 }
 
-/// One product of the batch, turned so that C's columns are contiguous where it can be.
+/// One product of the batch, transposed so that C's columns are contiguous where it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
     pub(super) m: usize,

@@ -1,11 +1,12 @@
-//! The inner kernel: one tile of the product, kept in registers while `k` goes by. All the time of a large
-//! product is spent in the loop of [`tile`].
+//! The inner kernel: one tile of the product, kept in registers while `k` goes by. All the time of
+//! a large product is spent in the loop of [`tile`].
 //!
-//! A tile is up to `rows` x (2 vectors) sums. Per step of `k` it loads two vectors of B and broadcasts one
-//! element of A per row: with 14 rows of AVX-512 that is 16 loads for 28 multiply-adds, so the
-//! multipliers, not the loads, set the pace. The sizes are chosen to fill the register file: 28 sums of
-//! 32 registers (AVX-512), 12 of 16 (AVX2). What is left to save are instructions ([`Vector::twin`], [`odd_rows`]): alone
-//! on a core they wait for the multipliers anyway, but a neighbour on the same core takes half of their turns.
+//! A tile is up to `rows` x (2 vectors) sums. Per step of `k` it loads two vectors of B and
+//! broadcasts one element of A per row: with 14 rows of AVX-512 that is 16 loads for 28
+//! multiply-adds, so the multipliers, not the loads, set the pace. The sizes are chosen to fill the
+//! register file: 28 sums of 32 registers (AVX-512), 12 of 16 (AVX2). What is left to save are
+//! instructions ([`Vector::twin`], [`odd_rows`]): alone on a core they wait for the multipliers
+//! anyway, but a neighbour on the same core takes half of their turns.
 //!
 //! It knows nothing of blocking or packing (`blocked.rs`, `pack.rs`).
 
@@ -38,8 +39,8 @@ pub(super) struct Tile<T> {
 /// Computes one tile.
 ///
 /// # Safety
-/// The pointers of the [`Tile`] cover what its fields say, for the rows that the function was chosen for,
-/// and the machine has the level that it was chosen for.
+/// The pointers of the [`Tile`] cover what its fields say, for the rows that the function was
+/// chosen for, and the machine has the level that it was chosen for.
 pub(super) type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// One level's inner kernel for one accumulator.
@@ -71,8 +72,8 @@ pub(super) const MOST_COLUMNS: usize = 32;
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::Sum>) {
     let Tile { k, mut a, a_row, a_step, mut b, b_step, c, c_row, alpha, beta } = *tile;
-    // SAFETY: for the whole body, `TileFn`'s contract, kept by `blocked.rs`: A is read at
-    // rows < ROWS and steps < k, B and C at two vectors a row, all inside their operands or the workspace.
+    // SAFETY: for the whole body, `TileFn`'s contract, kept by `blocked.rs`: A is read at rows <
+    // ROWS and steps < k, B and C at two vectors a row, all inside their operands or the workspace.
     unsafe {
         for row in 0..ROWS {
             prefetch(c.offset(row as isize * c_row));
@@ -108,9 +109,10 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PACKED: bool>(tile: &Tile<V::
     }
 }
 
-/// How many bytes the rows 1, 3, 5, ... are from row 0. An address may add twice, four or eight times a register, so with these every
-/// row is one load. The compiler is kept from seeing what they are: it would go from row to row by 13 additions, each waiting for the
-/// one before, which takes as long as the multiply-adds do.
+/// How many bytes the rows 1, 3, 5, ... are from row 0. An address may add twice, four or eight
+/// times a register, so with these every row is one load. The compiler is kept from seeing what
+/// they are: it would go from row to row by 13 additions, each waiting for the one before, which
+/// takes as long as the multiply-adds do.
 #[inline(always)]
 fn odd_rows<T>(a_row: isize) -> [isize; MOST_ROWS / 2] {
     let bytes = a_row * size_of::<T>() as isize;

@@ -1,10 +1,11 @@
-//! Matrix products on the CPU: `C = alpha * A * B + beta * C`, for every float type, `i32`, `i64` and `u8`,
-//! with any strides, once or in batches.
+//! Matrix products on the CPU: `C = alpha * A * B + beta * C`, for every float type, `i32`, `i64`
+//! and `u8`, with any strides, once or in batches.
 //!
-//! Nothing here allocates. [`Plan::new`] looks at sizes, strides, dtype and the number of threads and says
-//! how many workspace bytes the product needs, so a dry run knows them without running; the caller brings
-//! them. In the order to read: [`GemmShape`] (geometry), [`Plan`] (which method), `blocked` (the general
-//! one), `micro` (its inner loop), `pack`; `gemv` for a single row; `amx` for `bf16` on the matrix unit.
+//! Nothing here allocates. [`Plan::new`] looks at sizes, strides, dtype and the number of threads
+//! and says how many workspace bytes the product needs, so a dry run knows them without running;
+//! the caller brings them. In the order to read: [`GemmShape`] (geometry), [`Plan`] (which method),
+//! `blocked` (the general one), `micro` (its inner loop), `pack`; `gemv` for a single row; `amx`
+//! for `bf16` on the matrix unit.
 
 mod amx;
 mod amx_tile;
@@ -34,14 +35,14 @@ pub fn workspace_bytes(shape: &GemmShape) -> usize {
     Plan::new(shape).workspace_bytes()
 }
 
-/// Computes `C = alpha * A * B + beta * C`; where `beta` is 0, C is not read. A dtype without products
-/// (`bool`) is refused by dispatch and does nothing here.
+/// Computes `C = alpha * A * B + beta * C`; where `beta` is 0, C is not read. A dtype without
+/// products (`bool`) is refused by dispatch and does nothing here.
 ///
 /// # Safety
-/// - A and B are readable and C is writable at every position of the shape, and C overlaps neither them nor
-///   itself;
-/// - `workspace` is 64-byte aligned and holds [`workspace_bytes`] of the same shape, asked under the same
-///   thread count and instruction set (or make a [`Plan`], which remembers them).
+/// - A and B are readable and C is writable at every position of the shape, and C overlaps neither
+///   them nor itself;
+/// - `workspace` is 64-byte aligned and holds [`workspace_bytes`] of the same shape, asked under
+///   the same thread count and instruction set (or make a [`Plan`], which remembers them).
 pub unsafe fn gemm(problem: &Gemm, workspace: *mut u8) {
     // SAFETY: the caller's contract is the same.
     unsafe { Plan::new(&problem.shape).run(problem, workspace) }

@@ -1,11 +1,11 @@
-//! Packing: copying a block of an operand into the order in which the inner kernel reads it, widening on
-//! the way. One routine serves both operands: `lanes` are rows of A, or columns of B.
+//! Packing: copying a block of an operand into the order in which the inner kernel reads it,
+//! widening on the way. One routine serves both operands: `lanes` are rows of A, or columns of B.
 //!
 //! ```text
 //! packed[step * width + lane] = widen(source[lane * lane_stride + step * step_stride])
 //! ```
-//! with zeros in `lanes..width`. Where steps are contiguous this is a transposition; AVX-512 does it in
-//! registers, 16 x 16 (`f32` and the half types) or 8 x 8 (`f64`).
+//! with zeros in `lanes..width`. Where steps are contiguous this is a transposition; AVX-512 does
+//! it in registers, 16 x 16 (`f32` and the half types) or 8 x 8 (`f64`).
 
 use super::element::{Accumulator, Element};
 use crate::cpu::simd::{self, Isa, Level, LevelKernel};
@@ -13,7 +13,8 @@ use crate::cpu::simd::{self, Isa, Level, LevelKernel};
 /// Lanes that are copied at once: one AVX-512 register of `f64`.
 const CHUNK: usize = 8;
 
-/// Rows of B that are asked for ahead of the copy: rows lie too far apart for the hardware to foresee.
+/// Rows of B that are asked for ahead of the copy: rows lie too far apart for the hardware to
+/// foresee.
 const AHEAD: isize = 12;
 
 /// Asks for `width` neighbouring elements ahead of their use; they need not exist.
@@ -42,8 +43,8 @@ pub(in crate::cpu) struct Pack<E: Element> {
 }
 
 impl<E: Element> Pack<E> {
-    /// A plain transposition: row r of `to`, of `columns` elements, is the r-th of each of `columns` runs that
-    /// lie `stride` apart.
+    /// A plain transposition: row r of `to`, of `columns` elements, is the r-th of each of
+    /// `columns` runs that lie `stride` apart.
     pub(in crate::cpu) fn turning(
         source: *const E,
         stride: isize,
@@ -105,8 +106,8 @@ impl<E: Element> Pack<E> {
         }
     }
 
-    /// Contiguous steps, without a transposition in registers: eight steps at a time, so that each line of
-    /// the source is read once.
+    /// Contiguous steps, without a transposition in registers: eight steps at a time, so that each
+    /// line of the source is read once.
     #[inline(always)]
     unsafe fn by_steps(&self, first_step: usize) {
         for start in (first_step..self.steps).step_by(8) {
@@ -135,8 +136,9 @@ impl<E: Element> Pack<E> {
             let store: u16 = low_bits(self.width - lane);
             for step in (0..self.steps).step_by(16) {
                 let steps = (self.steps - step).min(16);
-                // SAFETY: masks keep loads inside the source's steps and stores inside the packed width;
-                // `dispatch_on` vouches for AVX-512, and `E::Sum` is f32 where this is called.
+                // SAFETY: masks keep loads inside the source's steps and stores inside the packed
+                // width; `dispatch_on` vouches for AVX-512, and `E::Sum` is f32 where this is
+                // called.
                 unsafe {
                     let mut rows = [std::arch::x86_64::_mm512_setzero_ps(); 16];
                     // Conditions inside loops of known length, so that the rows stay in registers.

@@ -1,4 +1,5 @@
-//! Which method a product takes, and what it needs: decided from sizes alone, before any byte is touched.
+//! Which method a product takes, and what it needs: decided from sizes alone, before any byte is
+//! touched.
 
 use half::{bf16, f16};
 use plimsoll_core::DType;
@@ -32,8 +33,8 @@ pub struct Gemm<'a> {
     pub beta: f64,
 }
 
-/// The decided way to a product. It holds for one shape (at any addresses), and remembers the thread count
-/// and instruction set that it was made under.
+/// The decided way to a product. It holds for one shape (at any addresses), and remembers the
+/// thread count and instruction set that it was made under.
 ///
 /// ```
 /// use plimsoll_core::DType;
@@ -50,7 +51,7 @@ pub struct Gemm<'a> {
 /// };
 /// let plan = Plan::new(&shape);
 /// let mut workspace = vec![0u8; plan.workspace_bytes() + 64];
-/// // SAFETY: an aligned place is less than 64 bytes from the start, and there are 64 more than needed.
+/// // SAFETY: an aligned place is less than 64 bytes from the start, and there are 64 to spare.
 /// let aligned = unsafe { workspace.as_mut_ptr().add(workspace.as_ptr().align_offset(64)) };
 /// let (a, b, mut c) = ([1.0f32, 2.0], [3.0f32, 4.0, 5.0, 6.0], [f32::NAN; 2]);
 /// let problem = Gemm {
@@ -107,7 +108,8 @@ impl Plan {
         Plan::with_units(shape, isa, true)
     }
 
-    /// As [`Plan::with_isa`], with or without the matrix unit where there is one: tests take both ways.
+    /// As [`Plan::with_isa`], with or without the matrix unit where there is one: tests take both
+    /// ways.
     pub(super) fn with_units(shape: &GemmShape, isa: Isa, allow_amx: bool) -> Plan {
         let isa = isa.min(Isa::detected());
         match shape.dtype {

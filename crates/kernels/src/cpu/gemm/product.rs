@@ -15,15 +15,15 @@ pub(super) struct Product<E: Element> {
     pub(super) beta: E::Sum,
 }
 
-// SAFETY: the threads of one call share the pointers; they read A and B and write disjoint parts of C, which
-// each method's partition sees to.
+// SAFETY: the threads of one call share the pointers; they read A and B and write disjoint parts of
+// C, which each method's partition sees to.
 unsafe impl<E: Element> Send for Product<E> {}
 // SAFETY: as above.
 unsafe impl<E: Element> Sync for Product<E> {}
 
 impl<E: Element> Product<E> {
-    /// The product of another element of the batch: A, B and C moved by element offsets, then A and B
-    /// exchanged if `transposed` (the geometry is turned already).
+    /// The product of another element of the batch: A, B and C moved by element offsets, then A and
+    /// B exchanged if `transposed` (the geometry is transposed already).
     ///
     /// # Safety
     /// The offsets are those of the batch.
@@ -78,7 +78,8 @@ impl<E: Element> Product<E> {
         unsafe { self.c.offset(row as isize * c.row + column as isize * c.column) }
     }
 
-    /// `c[row, column] = alpha * sum + beta * c[row, column]`, rounded once; reads C only if `beta` is not 0.
+    /// `c[row, column] = alpha * sum + beta * c[row, column]`, rounded once; reads C only if `beta`
+    /// is not 0.
     ///
     /// # Safety
     /// `row < m`, `column < n`, and no other thread has that element.
@@ -99,8 +100,8 @@ impl<E: Element> Product<E> {
     /// Writes a tile of sums that lies in the workspace, as [`Product::write`] does.
     ///
     /// # Safety
-    /// The tile at `(row, column)` of `(height, width)` is inside C and no other thread has it; `sums` is
-    /// readable for its rows, `sums_row` apart.
+    /// The tile at `(row, column)` of `(height, width)` is inside C and no other thread has it;
+    /// `sums` is readable for its rows, `sums_row` apart.
     pub(super) unsafe fn write_tile(
         &self,
         isa: Isa,
@@ -165,7 +166,8 @@ impl<E: Element> LevelKernel for WriteTile<E> {
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Shared<T>(pub(in crate::cpu) *mut T);
 
-// SAFETY: the methods hand each part of a job its own region, or a region that nobody writes meanwhile.
+// SAFETY: the methods hand each part of a job its own region, or a region that nobody writes
+// meanwhile.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}

@@ -163,7 +163,8 @@ fn check<T: Value>(case: &Case) {
             alpha,
             beta,
         };
-        // SAFETY: the vectors cover the shape by construction, and the workspace what the plan asks for.
+        // SAFETY: the vectors cover the shape by construction, and the workspace what the plan asks
+        // for.
         unsafe { plan.run(&problem, workspace.as_mut_ptr().add(skip)) };
         assert!(
             workspace[skip + bytes..].iter().all(|&byte| byte == 0xff),

@@ -1,5 +1,5 @@
-//! Transposing a square of registers with AVX-512: 16 x 16 `f32` and 8 x 8 `f64`, in log2(n) rounds of
-//! exchanging halves between pairs of rows, smallest pieces first. Used by `pack.rs`.
+//! Transposing a square of registers with AVX-512: 16 x 16 `f32` and 8 x 8 `f64`, in log2(n) rounds
+//! of exchanging halves between pairs of rows, smallest pieces first. Used by `pack.rs`.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::*;
@@ -15,7 +15,8 @@ pub(super) unsafe fn transpose_f32(rows: [__m512; 16]) -> [__m512; 16] {
             pairs[2 * i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
             pairs[2 * i + 1] = _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
         }
-        // quads[4 * g + c] holds, in each 128-bit lane l, column 4 * l + c of rows 4 * g ..= 4 * g + 3.
+        // quads[4 * g + c] holds, in each 128-bit lane l, column 4 * l + c of the four rows from
+        // 4 * g on.
         let mut quads = pairs;
         for g in 0..4 {
             for half in 0..2 {
@@ -48,7 +49,8 @@ pub(super) unsafe fn transpose_f32(rows: [__m512; 16]) -> [__m512; 16] {
 pub(super) unsafe fn transpose_f64(rows: [__m512d; 8]) -> [__m512d; 8] {
     // SAFETY: register arithmetic only; the caller vouches for AVX-512.
     unsafe {
-        // pairs[2 * g + c] holds, in each 128-bit lane l, column 2 * l + c of rows 2 * g and 2 * g + 1.
+        // pairs[2 * g + c] holds, in each 128-bit lane l, column 2 * l + c of the two rows from
+        // 2 * g on.
         let mut pairs = rows;
         for g in 0..4 {
             pairs[2 * g] = _mm512_unpacklo_pd(rows[2 * g], rows[2 * g + 1]);

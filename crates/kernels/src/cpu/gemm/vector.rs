@@ -1,8 +1,9 @@
-//! The registers that the inner kernel is written in: one trait, and its types for AVX-512, AVX2 and for
-//! any level by plain arrays (which the compiler vectorises; integers use those everywhere).
+//! The registers that the inner kernel is written in: one trait, and its types for AVX-512, AVX2
+//! and for any level by plain arrays (which the compiler vectorises; integers use those
+//! everywhere).
 //!
-//! Every method is `#[inline(always)]`: it takes on the instruction set of the `#[target_feature]` function
-//! that it ends up in (`micro.rs`).
+//! Every method is `#[inline(always)]`: it takes on the instruction set of the `#[target_feature]`
+//! function that it ends up in (`micro.rs`).
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{asm, x86_64::*};
@@ -32,9 +33,10 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// As above.
     unsafe fn times(self, a: Self) -> Self;
-    /// `from`, which the compiler does not know to be the same address where a multiply-add can read an element for all its
-    /// lanes by itself. An element that is used twice, once through each, is then read twice and needs no instruction of
-    /// its own: 35 a step of 14 rows instead of 48.
+    /// `from`, which the compiler does not know to be the same address where a multiply-add can
+    /// read an element for all its lanes by itself. An element that is used twice, once through
+    /// each, is then read twice and needs no instruction of its own: 35 a step of 14 rows instead
+    /// of 48.
     #[inline(always)]
     fn twin(from: *const Self::Sum) -> *const Self::Sum {
         from

@@ -1,6 +1,7 @@
-//! `x[i, :, j]` and `x[i, :, j] = values` with index tensors. The index tensors, which broadcast to one
-//! shape, are first turned into one list of byte offsets in the workspace (and checked on the way, so that
-//! nothing is written when one is out of range); then offsets are all that the loops need.
+//! `x[i, :, j]` and `x[i, :, j] = values` with index tensors. The index tensors, which broadcast to
+//! one shape, are first turned into one list of byte offsets in the workspace (and checked on the
+//! way, so that nothing is written when one is out of range); then offsets are all that the loops
+//! need.
 //!
 //! Negative indices count from the end.
 
@@ -123,8 +124,9 @@ fn offsets(
         let size = x.shape()[dim] as i64;
         let stride = (x.layout().strides()[dim] * x.dtype().size_bytes()) as i64;
         for (i, position) in Walk::new(&layout, 0).take(count).enumerate() {
-            // SAFETY: the layout reaches the index's own elements, counted from its first; the workspace has
-            // room for `count` offsets, and each was written for the first index tensor before it is read.
+            // SAFETY: the layout reaches the index's own elements, counted from its first; the
+            // workspace has room for `count` offsets, and each was written for the first index
+            // tensor before it is read.
             unsafe {
                 let at = *index.first::<i64>().add(position);
                 if at < -size || at >= size {
@@ -138,7 +140,8 @@ fn offsets(
     Ok(list)
 }
 
-/// [x, index tensors...] -> x at every combination of the index tensors, which stand at `dims` (ascending).
+/// [x, index tensors...] -> x at every combination of the index tensors, which stand at `dims`
+/// (ascending).
 pub fn index(launch: &CpuLaunch<'_>, dims: &[usize]) -> Result<()> {
     let [out, x] = operands::<2>(launch)?;
     let indices = &launch.inputs[1..];
@@ -148,8 +151,8 @@ pub fn index(launch: &CpuLaunch<'_>, dims: &[usize]) -> Result<()> {
     }
     let list = offsets(launch, &x, dims, indices, &places.common)?;
     let (base, list_meta) = (places.addresses(&x)?, places.offsets_meta(&x)?);
-    // SAFETY: an address of `base` plus one of the checked offsets is an element of x; the list was just
-    // written, as long as its layout says.
+    // SAFETY: an address of `base` plus one of the checked offsets is an element of x; the list was
+    // just written, as long as its layout says.
     let operands = unsafe {
         [out, Operand::new(list.cast(), &list_meta), Operand::new(x.first_byte(), &base)]
     };
@@ -177,8 +180,8 @@ fn read_tile<T: Copy>(tile: &Tile<3>) {
     let [to, step, across] = tile.inner;
     for row in 0..tile.rows {
         let [out, list, base] = tile.row(row);
-        // SAFETY: the tile covers elements of the output and of the list (the engine's promise); addresses
-        // plus offsets are elements of x (`index`).
+        // SAFETY: the tile covers elements of the output and of the list (the engine's promise);
+        // addresses plus offsets are elements of x (`index`).
         unsafe {
             if step == 0 && to == size_of::<T>() && across == size_of::<T>() {
                 let from = base.byte_offset(*list.cast::<i64>() as isize).cast::<T>();
@@ -195,8 +198,8 @@ fn read_tile<T: Copy>(tile: &Tile<3>) {
 }
 
 /// [x, values, index tensors...] -> x with `values` (which broadcast) written, or added, at every
-/// combination of the index tensors. The output is x itself (in place) or becomes a copy of it. Where a
-/// place comes up twice, the last value stays, or both are added in order.
+/// combination of the index tensors. The output is x itself (in place) or becomes a copy of it.
+/// Where a place comes up twice, the last value stays, or both are added in order.
 pub fn index_put(launch: &CpuLaunch<'_>, dims: &[usize], accumulate: bool) -> Result<()> {
     let [out, x, values] = operands::<3>(launch)?;
     let indices = &launch.inputs[2..];
@@ -256,7 +259,8 @@ struct Write {
 }
 
 impl Write {
-    /// Threads share out the elements of a slice, so that each place is written by one thread, in order.
+    /// Threads share out the elements of a slice, so that each place is written by one thread, in
+    /// order.
     fn run<T: Number>(&self, out: Operand<'_>, values: Operand<'_>, accumulate: bool) {
         let elements: usize = self.slice.iter().product();
         let (Ok(to), Ok(from)) = (
@@ -271,8 +275,8 @@ impl Write {
                 let source = values.first::<T>().wrapping_add(value_at);
                 let places = Walk::new(&to, range.start).zip(Walk::new(&from, range.start));
                 for (to, from) in places.take(range.len()) {
-                    // SAFETY: an offset plus a position of the slice is an element of the output, and the
-                    // value's position one of the (broadcast) values.
+                    // SAFETY: an offset plus a position of the slice is an element of the output,
+                    // and the value's position one of the (broadcast) values.
                     unsafe {
                         let (target, value) = (target.add(to), *source.add(from));
                         *target = if accumulate { (*target).plus(value) } else { value };

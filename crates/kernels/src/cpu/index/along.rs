@@ -1,5 +1,5 @@
-//! gather and scatter_add: an index tensor says, for each of its elements, where along one dimension of
-//! another tensor to read or to add.
+//! gather and scatter_add: an index tensor says, for each of its elements, where along one
+//! dimension of another tensor to read or to add.
 //!
 //! Negative indices are errors here, as in PyTorch.
 
@@ -18,7 +18,8 @@ use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Meta, Operand};
 use crate::parallel;
 
-/// A tensor's addresses in the shape of an index tensor: along `dim` all the same, for the index to move.
+/// A tensor's addresses in the shape of an index tensor: along `dim` all the same, for the index to
+/// move.
 fn addresses(
     launch: &CpuLaunch<'_>,
     of: &Operand<'_>,
@@ -59,8 +60,8 @@ pub fn gather(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
         return Err(Error::shape(launch.operation, "the output has the index's shape"));
     }
     let meta = addresses(launch, &input, index.shape(), dim)?;
-    // SAFETY: every address of this operand plus an index below the size, times the stride, is an element
-    // of the input; the operand itself is never read through.
+    // SAFETY: every address of this operand plus an index below the size, times the stride, is an
+    // element of the input; the operand itself is never read through.
     let base = unsafe { Operand::new(input.first_byte(), &meta) };
     let (size, stride) = extent(&input, dim);
     let bad = BadIndex::default();
@@ -82,8 +83,9 @@ fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &BadInd
         let [out, index, base] = tile.row(row);
         let [to, step, across] = tile.inner;
         for i in 0..tile.len {
-            // SAFETY: the tile covers elements of the output and of the index (the engine's promise); an
-            // index below `size` from an address of `base` is an element of the input (`gather`).
+            // SAFETY: the tile covers elements of the output and of the index (the engine's
+            // promise); an index below `size` from an address of `base` is an element of the input
+            // (`gather`).
             unsafe {
                 let at = *index.byte_add(i * step).cast::<i64>();
                 if at as u64 >= size as u64 {
@@ -97,7 +99,8 @@ fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &BadInd
     }
 }
 
-/// The lowest index out of range that any thread met. Every `i64` can be one, so none can stand for "none".
+/// The lowest index out of range that any thread met. Every `i64` can be one, so none can stand for
+/// "none".
 struct BadIndex {
     lowest: AtomicI64,
     found: AtomicBool,
@@ -124,8 +127,8 @@ impl BadIndex {
 /// Lines side by side that one thread adds into.
 const COLUMNS: usize = 256;
 
-/// [x, index, source] -> x with `source` added at `index` along `dim`. The output is x itself (in place) or
-/// becomes a copy of it. Additions to one element happen in the order of the index.
+/// [x, index, source] -> x with `source` added at `index` along `dim`. The output is x itself (in
+/// place) or becomes a copy of it. Additions to one element happen in the order of the index.
 pub fn scatter_add(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     let [out, input, index, source] = operands::<4>(launch)?;
     check::<i64>(launch, &index)?;
@@ -150,7 +153,8 @@ pub fn scatter_add(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     if !same {
         copy_between(launch.operation, out, input)?;
     }
-    // SAFETY: as in `gather` for the output's addresses; the source's part is inside it as just checked.
+    // SAFETY: as in `gather` for the output's addresses; the source's part is inside it as just
+    // checked.
     let (to, from) =
         unsafe { (Operand::new(out.first_byte(), &to), Operand::new(source.first_byte(), &from)) };
     let lines = Lines::new(launch, &[index, to, from], dim)?;
@@ -174,8 +178,8 @@ fn add_lines<T: Number>(lines: &Lines<3>, stride: usize) {
                     let at = |i: usize| {
                         pointers[i].wrapping_add(row * lines.strides[i] + column * across[i])
                     };
-                    // SAFETY: elements of the index and the source; the index was checked, so the target is
-                    // an element of the output, and only this unit writes its lines.
+                    // SAFETY: elements of the index and the source; the index was checked, so the
+                    // target is an element of the output, and only this unit writes its lines.
                     unsafe {
                         let index = *at(0).cast::<i64>() as usize;
                         let target = at(1).wrapping_add(index * stride).cast::<T>();

@@ -1,11 +1,11 @@
-//! Reading and writing at positions that other tensors hold. `along.rs`: gather and scatter_add, one index
-//! for each element along a dimension. `advanced.rs`: lists of index tensors (`x[i, :, j]`). `nonzero.rs`:
-//! where a tensor is not zero.
+//! Reading and writing at positions that other tensors hold. `along.rs`: gather and scatter_add,
+//! one index for each element along a dimension. `advanced.rs`: lists of index tensors (`x[i, :,
+//! j]`). `nonzero.rs`: where a tensor is not zero.
 //!
-//! An index outside its dimension is an error that names the index, the dimension and its size. Kernels
-//! that change a tensor check every index before they write; `gather` checks as it goes, because the
-//! indices are half of the bytes that it moves, and what it leaves in a fresh output on error is dropped
-//! anyway. (An `out=` that the caller keeps is then partly written.)
+//! An index outside its dimension is an error that names the index, the dimension and its size.
+//! Kernels that change a tensor check every index before they write; `gather` checks as it goes,
+//! because the indices are half of the bytes that it moves, and what it leaves in a fresh output on
+//! error is dropped anyway. (An `out=` that the caller keeps is then partly written.)
 
 mod advanced;
 mod along;

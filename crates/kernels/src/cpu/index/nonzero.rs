@@ -1,5 +1,5 @@
-//! Where a tensor is not zero: first how many places, which sizes the output, then the places themselves in
-//! row-major order.
+//! Where a tensor is not zero: first how many places, which sizes the output, then the places
+//! themselves in row-major order.
 
 use plimsoll_core::{Error, Result};
 
@@ -19,7 +19,7 @@ fn parts(numel: usize) -> usize {
     (numel / GRAIN).clamp(1, MOST_PARTS)
 }
 
-/// [x] -> how many elements are not zero.
+/// `[x]` -> how many elements are not zero.
 pub fn nonzero_count(launch: &CpuLaunch<'_>) -> Result<usize> {
     let dtype = input_dtype(launch)?;
     let input = launch.inputs[0];
@@ -60,7 +60,7 @@ fn each_nonzero<T: Number>(
     }
 }
 
-/// [x] -> the indices of its nonzero elements, i64 of shape [count, rank].
+/// `[x]` -> the indices of its nonzero elements, i64 of shape [count, rank].
 pub fn nonzero(launch: &CpuLaunch<'_>) -> Result<()> {
     let dtype = input_dtype(launch)?;
     let (input, Some(out)) = (launch.inputs[0], launch.outputs.first()) else {
@@ -91,8 +91,8 @@ fn write<T: Number>(launch: &CpuLaunch<'_>, input: Operand<'_>, out: Operand<'_>
             let mut rest = index;
             for (d, &size) in input.shape().iter().enumerate().rev() {
                 let at = row * strides[0] + d * strides[1];
-                // SAFETY: the output has a row for each nonzero element and a column for each dimension, as
-                // just checked; each part writes its own rows.
+                // SAFETY: the output has a row for each nonzero element and a column for each
+                // dimension, as just checked; each part writes its own rows.
                 unsafe { *out.first::<i64>().add(at) = (rest % size) as i64 };
                 rest /= size;
             }

@@ -124,7 +124,8 @@ fn rounded_sum(dtype: DType, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Reads `x` as `x[i, :, j]` does, one result element at a time: positions of x in the result's order.
+/// Reads `x` as `x[i, :, j]` does, one result element at a time: positions of x in the result's
+/// order.
 fn advanced_positions(shape: &[usize], dims: &[usize], index: &[Held]) -> (Vec<usize>, Vec<usize>) {
     let shapes: Vec<&[usize]> = index.iter().map(Held::shape).collect();
     let common = plimsoll_core::broadcast_shapes("test", &shapes).unwrap();

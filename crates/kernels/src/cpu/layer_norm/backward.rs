@@ -1,6 +1,6 @@
-//! The derivative of layer normalization. Gradients of weight and bias are sums over rows: rows are cut into
-//! chunks by size alone, each chunk sums into its own part of the workspace, and the parts are added in
-//! order, so the result does not depend on the number of threads.
+//! The derivative of layer normalization. Gradients of weight and bias are sums over rows: rows are
+//! cut into chunks by size alone, each chunk sums into its own part of the workspace, and the parts
+//! are added in order, so the result does not depend on the number of threads.
 
 use plimsoll_core::{Error, Result};
 
@@ -33,7 +33,8 @@ fn chunks(rows: usize, len: usize) -> usize {
     (rows.saturating_mul(len) / GRAIN).clamp(1, MOST_CHUNKS).min(rows.max(1))
 }
 
-/// Scratch of [`layer_norm_backward`]: partial sums, and row buffers for layouts that are not contiguous.
+/// Scratch of [`layer_norm_backward`]: partial sums, and row buffers for layouts that are not
+/// contiguous.
 pub fn layer_norm_backward_workspace_bytes(
     inputs: &[&Meta],
     outputs: &[Meta],
@@ -134,8 +135,8 @@ fn backward<T: Float>(
             unsafe { std::slice::from_raw_parts_mut(weight_sums, 2 * len).fill(T::Wide::ZERO) };
         }
         for row in parallel::part_range(grad.count, chunks, chunk) {
-            // SAFETY: rows of this launch's operands; buffers and sums are this chunk's own, and chunks
-            // have their own rows.
+            // SAFETY: rows of this launch's operands; buffers and sums are this chunk's own, and
+            // chunks have their own rows.
             unsafe {
                 let to = out.as_ref().map(|out| out.place(row, out_buffer));
                 simd::dispatch_level(Row::<T> {

@@ -1,7 +1,9 @@
-//! Layer normalization over trailing dimensions: (x - mean) / sqrt(variance + eps), scaled and shifted.
-//! `backward.rs` has its derivative, `rows.rs` how rows of any layout become contiguous ones.
+//! Layer normalization over trailing dimensions: (x - mean) / sqrt(variance + eps), scaled and
+//! shifted. `backward.rs` has its derivative, `rows.rs` how rows of any layout become contiguous
+//! ones.
 //!
-//! Mean and variance are computed in two passes over a row in the cache, lanes of f32 with totals in f64.
+//! Mean and variance are computed in two passes over a row in the cache, lanes of f32 with totals
+//! in f64.
 
 mod backward;
 mod rows;
@@ -51,8 +53,8 @@ fn slots(numel: usize) -> usize {
     parallel::parts(numel, GRAIN).max(1)
 }
 
-/// [x, weight?, bias?] -> [y] or [y, mean, 1 / sqrt(variance + eps)]; the latter two have the leading
-/// dimensions.
+/// `[x, weight?, bias?]` -> `[y]` or `[y, mean, 1 / sqrt(variance + eps)]`; the latter two have the
+/// leading dimensions.
 pub fn layer_norm(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> {
     match_float!(launch, super::input_dtype(launch)?, T => forward::<T>(launch, args))
 }
@@ -81,7 +83,8 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> 
         let [x_buffer, y_buffer] = buffers.slot(slot);
         let mut buffer = [T::Wide::ZERO; SLICE];
         for row in parallel::part_range(x.count, slots, slot) {
-            // SAFETY: rows of this launch's operands, slots are per part, and parts have their own rows.
+            // SAFETY: rows of this launch's operands, slots are per part, and parts have their own
+            // rows.
             unsafe {
                 let to = y.place(row, y_buffer);
                 let (mean, rstd) = simd::dispatch_level(Row {
@@ -175,7 +178,8 @@ impl<T: Float> LevelKernel for Row<'_, T> {
     }
 }
 
-/// The sum over a contiguous row of what `add` adds to a lane for each element; lanes of slices joined in f64.
+/// The sum over a contiguous row of what `add` adds to a lane for each element; lanes of slices
+/// joined in f64.
 ///
 /// # Safety
 /// `len` elements from `x` must be readable.

@@ -1,5 +1,5 @@
-//! Rows over trailing dimensions of any layout, as contiguous memory: in place where they are contiguous,
-//! otherwise by way of buffers in the launch's workspace.
+//! Rows over trailing dimensions of any layout, as contiguous memory: in place where they are
+//! contiguous, otherwise by way of buffers in the launch's workspace.
 
 use std::marker::PhantomData;
 
@@ -100,7 +100,8 @@ impl<T: Element> RowSet<T> {
         buffer
     }
 
-    /// Where to write row `row` contiguously: in place, or `buffer`, which [`RowSet::put_back`] stores.
+    /// Where to write row `row` contiguously: in place, or `buffer`, which [`RowSet::put_back`]
+    /// stores.
     pub(super) fn place(&self, row: usize, buffer: *mut u8) -> *mut T {
         if self.dense { self.start(row) } else { buffer.cast() }
     }
@@ -108,7 +109,8 @@ impl<T: Element> RowSet<T> {
     /// Stores a row that was written where [`RowSet::place`] said.
     ///
     /// # Safety
-    /// `row` must be below `count`, the operand writable, and `from` what `place` gave, written in full.
+    /// `row` must be below `count`, the operand writable, and `from` what `place` gave, written in
+    /// full.
     pub(super) unsafe fn put_back(&self, row: usize, from: *const T) {
         if self.dense {
             return;
@@ -186,7 +188,8 @@ impl<'a> Scratch<'a> {
             return Ok(Whole(operand.first::<T>()));
         }
         let buffer = self.take(len * size_of::<T>())?.cast::<T>();
-        // SAFETY: the buffer is this call's alone and was just measured; the input has `len` elements.
+        // SAFETY: the buffer is this call's alone and was just measured; the input has `len`
+        // elements.
         unsafe { load(*operand, 0, std::slice::from_raw_parts_mut(buffer, len)) };
         Ok(Whole(buffer))
     }

@@ -1,8 +1,10 @@
-//! Random numbers: uniform, normal, whole, and dropout. Element i (its place in row-major order, whatever
-//! the layout) takes its words from the generator at counter `offset + i * draws / 4`, so the same seed and
-//! offset give the same tensor on any number of threads and any device. `philox.rs` is the generator.
+//! Random numbers: uniform, normal, whole, and dropout. Element i (its place in row-major order,
+//! whatever the layout) takes its words from the generator at counter `offset + i * draws / 4`, so
+//! the same seed and offset give the same tensor on any number of threads and any device.
+//! `philox.rs` is the generator.
 //!
-//! Uniforms and whole numbers are bit-equal everywhere; normals agree within 2 units in the last place.
+//! Uniforms and whole numbers are bit-equal everywhere; normals agree within 2 units in the last
+//! place.
 
 mod philox;
 
@@ -30,8 +32,8 @@ pub enum Distribution {
     Dropout,
 }
 
-/// 32-bit words that each element takes: a constant, so that the generator knows how far to advance. A
-/// tensor of n elements moves the offset on by `(n * draws).div_ceil(4)` counters.
+/// 32-bit words that each element takes: a constant, so that the generator knows how far to
+/// advance. A tensor of n elements moves the offset on by `(n * draws).div_ceil(4)` counters.
 pub const fn draws_per_element(dtype: DType, distribution: Distribution) -> usize {
     match (distribution, dtype) {
         (Distribution::Integer, _) => 2,
@@ -259,8 +261,8 @@ impl<T: Float> LevelKernel for Drop<'_, T> {
     }
 }
 
-/// [x] -> [x / (1 - p) where kept, else 0] and, if there is a second output, the mask (bool). An element is
-/// kept with probability 1 - p. The same stream on a gradient is the derivative.
+/// `[x]` -> [x / (1 - p) where kept, else 0] and, if there is a second output, the mask (bool). An
+/// element is kept with probability 1 - p. The same stream on a gradient is the derivative.
 pub fn dropout(launch: &CpuLaunch<'_>, p: f64, stream: Stream) -> Result<()> {
     let [out, input] = operands::<2>(launch)?;
     let mask_out = launch.outputs.get(1);

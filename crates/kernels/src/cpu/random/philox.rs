@@ -1,5 +1,5 @@
-//! Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): a block
-//! cipher over counters. Word j of counter c is a pure function of (seed, c, j).
+//! Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
+//! a block cipher over counters. Word j of counter c is a pure function of (seed, c, j).
 
 /// Counters computed side by side: a vector of 32-bit words on every level.
 const WIDE: usize = 16;

@@ -1,4 +1,5 @@
-//! Random kernels: equal on every level and thread count, in every layout, and distributed as they say.
+//! Random kernels: equal on every level and thread count, in every layout, and distributed as they
+//! say.
 
 use super::*;
 use crate::cpu::testing::{FLOATS, Held, Lot, launch, launch_all, shapes};

@@ -1,5 +1,5 @@
-//! Positions of extremes: the first index, in row-major order of the reduced dimensions, of the largest or
-//! smallest value; a NaN is both. The output holds i64.
+//! Positions of extremes: the first index, in row-major order of the reduced dimensions, of the
+//! largest or smallest value; a NaN is both. The output holds i64.
 
 use plimsoll_core::{DType, Result};
 
@@ -19,13 +19,13 @@ const LANES: usize = 32;
 /// Chunks that one large search is cut into at most.
 const MOST_CHUNKS: usize = 16;
 
-/// [x] -> where the largest value over the dimensions `reduced` is.
+/// `[x]` -> where the largest value over the dimensions `reduced` is.
 pub fn argmax(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     super::something_to_reduce(launch, reduced)?;
     match_dtype!(super::super::input_dtype(launch)?, T => search::<T, true>(launch, reduced))
 }
 
-/// [x] -> where the smallest value over the dimensions `reduced` is.
+/// `[x]` -> where the smallest value over the dimensions `reduced` is.
 pub fn argmin(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     super::something_to_reduce(launch, reduced)?;
     match_dtype!(super::super::input_dtype(launch)?, T => search::<T, false>(launch, reduced))
@@ -114,7 +114,8 @@ impl<T: Number, const MAX: bool> LevelKernel for Search<'_, T, MAX> {
             let column = at % len;
             let count = (end - at).min(len - column).min(BLOCK);
             let block = first.wrapping_byte_add(offsets(outer, at / len).0 + column * stride);
-            // SAFETY: `at..at + count` are indices of the reduced dimensions, so the block lies in the input.
+            // SAFETY: `at..at + count` are indices of the reduced dimensions, so the block lies in
+            // the input.
             let found = unsafe {
                 if stride == size_of::<T>() && count >= LANES {
                     dense::<T, MAX>(block, count, best)
@@ -155,7 +156,8 @@ unsafe fn strided<T: Number, const MAX: bool>(
     found
 }
 
-/// As [`strided`] for neighbours: the extreme value by vectors first, and its place only if it counts.
+/// As [`strided`] for neighbours: the extreme value by vectors first, and its place only if it
+/// counts.
 ///
 /// # Safety
 /// `count` elements from `block` must be readable; at least `LANES`.

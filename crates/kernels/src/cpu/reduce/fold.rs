@@ -1,8 +1,8 @@
-//! The loops of a fold: along rows where the reduced elements are the closer ones in memory, down columns
-//! where the kept ones are.
+//! The loops of a fold: along rows where the reduced elements are the closer ones in memory, down
+//! columns where the kept ones are.
 //!
-//! Large folds with few results are cut into chunks by size alone, folded by any thread, and joined in
-//! order: the result does not depend on how many threads there are.
+//! Large folds with few results are cut into chunks by size alone, folded by any thread, and joined
+//! in order: the result does not depend on how many threads there are.
 
 use super::geometry::{Dim, Geometry, offsets};
 use crate::cpu::iterate::{GRAIN, PLACES};
@@ -133,7 +133,8 @@ impl<F: Fold> LevelKernel for Rows<'_, F> {
             let count = (end - at).min(len - column);
             let offset = from + offsets(outer, at / len).0 + column * stride;
             let row = geometry.input_at(offset).cast::<F::In>();
-            // SAFETY: `at..at + count` are indices of the reduced dimensions, so the row lies in the input.
+            // SAFETY: `at..at + count` are indices of the reduced dimensions, so the row lies in
+            // the input.
             let part = unsafe { fold_row(f, row, stride, count) };
             total = f.join_totals(total, part);
             at += count;
@@ -178,8 +179,9 @@ unsafe fn fold_row<F: Fold>(f: F, row: *const F::In, stride: usize, count: usize
     }
 }
 
-/// Folds [`PLACES`] parts of `part` elements each (a multiple of [`LANES`]), all at once. Each place has [`LANES`] of its own: with few
-/// the compiler lays the places' lanes side by side, and shuffles take longer than memory.
+/// Folds [`PLACES`] parts of `part` elements each (a multiple of [`LANES`]), all at once. Each
+/// place has [`LANES`] of its own: with few the compiler lays the places' lanes side by side, and
+/// shuffles take longer than memory.
 ///
 /// # Safety
 /// That many neighbouring elements from `row` must be readable.
@@ -193,7 +195,8 @@ unsafe fn fold_places<F: Fold>(f: F, row: *const F::In, part: usize) -> F::Total
         while at < end {
             for (place, lanes) in lanes.iter_mut().enumerate() {
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    // SAFETY: `at + j` is below `part`, which is a multiple of LANES; the caller vouches for those elements.
+                    // SAFETY: `at + j` is below `part`, which is a multiple of LANES; the caller
+                    // vouches for those elements.
                     *lane = f.join(*lane, f.lane(unsafe { *row.add(place * part + at + j) }));
                 }
             }
@@ -320,8 +323,8 @@ impl<F: Fold> LevelKernel for Columns<'_, F> {
             for row in at..block_end {
                 let offset = from + offsets(&geometry.reduced, row).0;
                 let row = geometry.input_at(offset).cast::<F::In>();
-                // SAFETY: `row` is an index of the reduced dimensions and there are `columns` kept elements
-                // from here on, so all of them lie in the input.
+                // SAFETY: `row` is an index of the reduced dimensions and there are `columns` kept
+                // elements from here on, so all of them lie in the input.
                 unsafe { fold_across(f, row, stride, &mut lanes[..columns]) }
             }
             for (total, &lane) in totals.iter_mut().zip(&lanes[..columns]) {

@@ -1,9 +1,10 @@
-//! Reductions: sums, means, products, extremes and truth over some of a tensor's dimensions. `fold.rs` has
-//! the loops, `geometry.rs` sorts dimensions into kept and reduced ones, `arg.rs` finds positions of
-//! extremes.
+//! Reductions: sums, means, products, extremes and truth over some of a tensor's dimensions.
+//! `fold.rs` has the loops, `geometry.rs` sorts dimensions into kept and reduced ones, `arg.rs`
+//! finds positions of extremes.
 //!
-//! f32 is summed in f32 lanes over short blocks whose results are added in f64, so the error does not grow
-//! with the length. The order of additions depends on sizes and strides, never on the number of threads.
+//! f32 is summed in f32 lanes over short blocks whose results are added in f64, so the error does
+//! not grow with the length. The order of additions depends on sizes and strides, never on the
+//! number of threads.
 
 mod arg;
 mod fold;
@@ -23,8 +24,8 @@ use super::real::match_float;
 use crate::element::match_dtype;
 use crate::operand::{CpuLaunch, Meta};
 
-/// Scratch of a reduction: none, whatever the layouts. Part of the interface so that a kernel that needs some
-/// can say so.
+/// Scratch of a reduction: none, whatever the layouts. Part of the interface so that a kernel that
+/// needs some can say so.
 pub fn workspace_bytes(_inputs: &[&Meta], _outputs: &[Meta]) -> usize {
     0
 }
@@ -164,8 +165,8 @@ macro_rules! fold_into_output {
     }};
 }
 
-/// [x] -> the sum over the dimensions `reduced`, in the output's dtype. The output's dimensions are the
-/// others in order, or all with the reduced ones of size 1.
+/// `[x]` -> the sum over the dimensions `reduced`, in the output's dtype. The output's dimensions
+/// are the others in order, or all with the reduced ones of size 1.
 pub fn sum(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     let dtype = super::input_dtype(launch)?;
     if dtype.is_float() {
@@ -178,7 +179,7 @@ pub fn sum(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     })
 }
 
-/// [x] -> the mean over the dimensions `reduced`; NaN over none. Floats only.
+/// `[x]` -> the mean over the dimensions `reduced`; NaN over none. Floats only.
 pub fn mean(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     let shape = launch.inputs.first().map_or(&[][..], |input| input.shape());
     let count: usize = reduced.iter().filter_map(|&d| shape.get(d)).product();
@@ -187,7 +188,7 @@ pub fn mean(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     })
 }
 
-/// [x] -> the product over the dimensions `reduced`, in the output's dtype.
+/// `[x]` -> the product over the dimensions `reduced`, in the output's dtype.
 pub fn prod(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     let dtype = super::input_dtype(launch)?;
     if dtype.is_float() {
@@ -200,7 +201,7 @@ pub fn prod(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     })
 }
 
-/// [x] -> the largest value over the dimensions `reduced`; a NaN wins.
+/// `[x]` -> the largest value over the dimensions `reduced`; a NaN wins.
 pub fn amax(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     something_to_reduce(launch, reduced)?;
     match_dtype!(super::input_dtype(launch)?, T => {
@@ -208,7 +209,7 @@ pub fn amax(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     })
 }
 
-/// [x] -> the smallest value over the dimensions `reduced`; a NaN wins.
+/// `[x]` -> the smallest value over the dimensions `reduced`; a NaN wins.
 pub fn amin(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     something_to_reduce(launch, reduced)?;
     match_dtype!(super::input_dtype(launch)?, T => {
@@ -216,14 +217,14 @@ pub fn amin(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     })
 }
 
-/// [x] -> whether any value over the dimensions `reduced` is not zero; false over none.
+/// `[x]` -> whether any value over the dimensions `reduced` is not zero; false over none.
 pub fn any(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     match_dtype!(super::input_dtype(launch)?, T => {
         fold_into_output!(launch, reduced, Holds::<T, true>(Of(PhantomData)), |total| total)
     })
 }
 
-/// [x] -> whether all values over the dimensions `reduced` are not zero; true over none.
+/// `[x]` -> whether all values over the dimensions `reduced` are not zero; true over none.
 pub fn all(launch: &CpuLaunch<'_>, reduced: &[usize]) -> Result<()> {
     match_dtype!(super::input_dtype(launch)?, T => {
         fold_into_output!(launch, reduced, Holds::<T, false>(Of(PhantomData)), |total| total)

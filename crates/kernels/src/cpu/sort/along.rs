@@ -1,5 +1,6 @@
-//! Sorting a tensor of any layout along any dimension: contiguous rows where they lie, others by way of
-//! blocks of neighbouring lines that are gathered into the workspace, sorted there and scattered.
+//! Sorting a tensor of any layout along any dimension: contiguous rows where they lie, others by
+//! way of blocks of neighbouring lines that are gathered into the workspace, sorted there and
+//! scattered.
 
 use plimsoll_core::{Error, Result};
 
@@ -57,7 +58,8 @@ fn plan_bytes(input: &Meta, lines: usize, len: usize) -> usize {
     (1..=lines).map(bytes).max().unwrap_or(0)
 }
 
-/// [x] -> [x sorted along `dim`, the positions (i64) its elements came from]; stable, NaN greatest.
+/// `[x]` -> [x sorted along `dim`, the positions (i64) its elements came from]; stable, NaN
+/// greatest.
 pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> {
     let [values, input] = operands::<2>(launch)?;
     let Some(&positions) = launch.outputs.get(1) else {
@@ -83,8 +85,8 @@ pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> 
         Way::Direct(plan) => {
             let to = positions.first_byte().cast();
             let workspace = launch.workspace.pointer;
-            // SAFETY: contiguous operands of one shape, which the plan was made for; dispatch refuses
-            // overlap; the workspace was just measured.
+            // SAFETY: contiguous operands of one shape, which the plan was made for; dispatch
+            // refuses overlap; the workspace was just measured.
             unsafe { plan.run(input.first_byte(), values.first_byte(), to, descending, workspace) };
         }
         Way::Blocks { lines: block } => match input.dtype().size_bytes() {
@@ -116,8 +118,8 @@ fn sort_blocks<T: Copy>(launch: &CpuLaunch<'_>, lines: &Lines<3>, block: usize, 
             let rows = block.min(width - first);
             let [from, to, to_positions] = lines.group(group, first);
             let strides = |i: usize| [lines.strides[i], across[i]];
-            // SAFETY: the lines are the operands' own; the buffers have room for `block` of them, and the
-            // rest of the workspace for sorting any number up to that (`plan_bytes`).
+            // SAFETY: the lines are the operands' own; the buffers have room for `block` of them,
+            // and the rest of the workspace for sorting any number up to that (`plan_bytes`).
             unsafe {
                 let grid = |strides| Grid { len: lines.len, rows, strides };
                 grid(strides(0)).gather::<T>(from.cast(), keys.cast());

@@ -1,5 +1,5 @@
-//! Sort keys: an element as an unsigned number whose order is PyTorch's order. NaN is the greatest value and
-//! all NaNs are equal; -0 equals +0; `true` is greater than `false`.
+//! Sort keys: an element as an unsigned number whose order is PyTorch's order. NaN is the greatest
+//! value and all NaNs are equal; -0 equals +0; `true` is greater than `false`.
 
 use half::{bf16, f16};
 
@@ -88,8 +88,8 @@ impl SortKey for Truth {
     }
 }
 
-/// A key with the position it came from. Pairs of one row differ, and their order is the stable order of
-/// their elements.
+/// A key with the position it came from. Pairs of one row differ, and their order is the stable
+/// order of their elements.
 pub(super) trait Pair: Copy + Ord + Send + Sync + 'static {
     fn new(key: u64, position: usize) -> Self;
     fn key(self) -> u64;

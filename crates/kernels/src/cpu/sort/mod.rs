@@ -1,9 +1,9 @@
-//! Sorting rows with the positions that the elements came from: stable, in PyTorch's order (NaN greatest),
-//! ascending or descending, for every dtype.
+//! Sorting rows with the positions that the elements came from: stable, in PyTorch's order (NaN
+//! greatest), ascending or descending, for every dtype.
 //!
-//! Like the products in `gemm`, a sort is planned from its sizes, so its workspace is known without running,
-//! and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one row, `along.rs`
-//! brings tensors of any layout to it.
+//! Like the products in `gemm`, a sort is planned from its sizes, so its workspace is known without
+//! running, and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one
+//! row, `along.rs` brings tensors of any layout to it.
 
 mod along;
 mod key;
@@ -25,8 +25,8 @@ use super::gemm::Shared;
 use crate::element::Truth;
 use crate::parallel;
 
-/// The decided way to sort `rows` contiguous rows of `len` elements. It remembers the thread count that it
-/// was made under.
+/// The decided way to sort `rows` contiguous rows of `len` elements. It remembers the thread count
+/// that it was made under.
 ///
 /// ```
 /// use plimsoll_core::DType;
@@ -78,7 +78,8 @@ impl SortPlan {
         self.dtype.size_bytes() == 8 || self.len > u32::MAX as usize
     }
 
-    /// One row's pairs: wide ones need both buffers, narrow ones lie over the positions on every other pass.
+    /// One row's pairs: wide ones need both buffers, narrow ones lie over the positions on every
+    /// other pass.
     fn buffers_bytes(&self) -> usize {
         let pairs = if self.is_wide() { 2 * size_of::<Wide>() } else { size_of::<Narrow>() };
         (self.len * pairs).next_multiple_of(64)
@@ -92,8 +93,8 @@ impl SortPlan {
     /// Sorts `keys_in` into `keys_out` and `positions_out`.
     ///
     /// # Safety
-    /// - `keys_in` is readable, `keys_out` and `positions_out` writable for `rows * len` elements of the
-    ///   plan's dtype and of `i64`; none overlaps another;
+    /// - `keys_in` is readable, `keys_out` and `positions_out` writable for `rows * len` elements
+    ///   of the plan's dtype and of `i64`; none overlaps another;
     /// - `workspace` is 8-byte aligned and holds [`SortPlan::workspace_bytes`].
     pub unsafe fn run(
         &self,
@@ -150,8 +151,9 @@ impl Call {
         let (plan, descending) = (self.plan, self.descending);
         let row = move |index: usize, set: usize| {
             let first = index * len;
-            // SAFETY: the row is inside the arrays; each set of buffers has one user at a time. Narrow pairs
-            // are as large as positions; rows that are sorted by comparison use the first buffer alone.
+            // SAFETY: the row is inside the arrays; each set of buffers has one user at a time.
+            // Narrow pairs are as large as positions; rows that are sorted by comparison use the
+            // first buffer alone.
             unsafe {
                 let buffer = workspace.add(set * plan.buffers_bytes()).cast::<P>();
                 let positions_out = positions.add(first);
@@ -202,7 +204,8 @@ pub fn sort_workspace_bytes(dtype: DType, rows: usize, len: usize) -> usize {
 /// Sorts rows: [`SortPlan::run`] of a plan made here and now.
 ///
 /// # Safety
-/// As for [`SortPlan::run`], with the workspace that [`sort_workspace_bytes`] says under the same thread count.
+/// As for [`SortPlan::run`], with the workspace that [`sort_workspace_bytes`] says under the same
+/// thread count.
 pub unsafe fn sort_rows(
     (dtype, rows, len): (DType, usize, usize),
     keys_in: *const u8,

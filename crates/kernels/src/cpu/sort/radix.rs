@@ -1,9 +1,10 @@
-//! Sorting one row: least significant digit first, eight bits a pass, so that a pass is a stable distribution
-//! into 256 places and nothing is ever compared.
+//! Sorting one row: least significant digit first, eight bits a pass, so that a pass is a stable
+//! distribution into 256 places and nothing is ever compared.
 //!
-//! All histograms are counted in one reading of the row; a digit that is the same everywhere (the upper
-//! bytes of small integers) costs no pass. The last pass writes keys and positions straight into the
-//! outputs. Short rows are sorted by comparing pairs, which gives the same order because pairs are unique.
+//! All histograms are counted in one reading of the row; a digit that is the same everywhere (the
+//! upper bytes of small integers) costs no pass. The last pass writes keys and positions straight
+//! into the outputs. Short rows are sorted by comparing pairs, which gives the same order because
+//! pairs are unique.
 
 use std::marker::PhantomData;
 
@@ -29,7 +30,8 @@ pub(super) struct Row<T, P> {
     pub(super) positions_out: *mut i64,
     pub(super) len: usize,
     pub(super) descending: bool,
-    /// Room for `len` pairs each. The second may lie over `positions_out`: the last pass reads the first.
+    /// Room for `len` pairs each. The second may lie over `positions_out`: the last pass reads the
+    /// first.
     pub(super) buffers: [*mut P; 2],
     pub(super) pair: PhantomData<P>,
 }
@@ -47,7 +49,8 @@ enum From {
 impl<T: SortKey, P: Pair> Row<T, P> {
     const DIGITS: usize = (T::BITS / 8) as usize;
 
-    /// The key in sorting direction: mirrored for descending, which keeps equal keys in their order.
+    /// The key in sorting direction: mirrored for descending, which keeps equal keys in their
+    /// order.
     #[inline(always)]
     fn directed(&self, key: u64) -> u64 {
         if self.descending { !key & (u64::MAX >> (64 - T::BITS)) } else { key }
@@ -199,7 +202,8 @@ impl<T: SortKey, P: Pair> Row<T, P> {
             if pass > 0 {
                 // Elements have moved between the parts' ranges: count this digit again.
                 let from = From::Buffer(passes.buffer_after(pass - 1));
-                // SAFETY: each part has its own histogram, and reads pairs that the last pass wrote.
+                // SAFETY: each part has its own histogram, and reads pairs that the last pass
+                // wrote.
                 parallel::fork(parts, |part| unsafe {
                     let own = &mut *counts.add(part * SETS + digit);
                     own.fill(0);
@@ -239,7 +243,8 @@ impl<T: SortKey, P: Pair> Row<T, P> {
     }
 }
 
-/// Turns the parts' counts of one digit into the place where each part's elements with that digit begin.
+/// Turns the parts' counts of one digit into the place where each part's elements with that digit
+/// begin.
 fn starts_together(sets: &mut [[usize; PLACES]], digit: usize) {
     let mut start = 0;
     for place in 0..PLACES {
@@ -297,7 +302,8 @@ impl Passes {
         passes
     }
 
-    /// Which buffer a pass that is not the last fills: alternating, so that the last reads the first one.
+    /// Which buffer a pass that is not the last fills: alternating, so that the last reads the
+    /// first one.
     fn buffer_after(&self, pass: usize) -> usize {
         (self.count - 2 - pass) % 2
     }

@@ -1,4 +1,5 @@
-//! Every dtype, direction and length against the standard library's stable sort with PyTorch's order.
+//! Every dtype, direction and length against the standard library's stable sort with PyTorch's
+//! order.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,6 @@
-//! What the stores of one scope are judged by: what flows into backward passes, what starts afresh or is bounded, who could still
-//! differentiate a list. Each part is found once, so that a long scope costs no more than its length.
+//! What the stores of one scope are judged by: what flows into backward passes, what starts afresh
+//! or is bounded, who could still differentiate a list. Each part is found once, so that a long
+//! scope costs no more than its length.
 
 use std::collections::HashSet;
 
@@ -22,7 +23,8 @@ pub(super) struct Facts<'s, 'a> {
     /// Items that start a holder afresh, by loop and holder.
     resets: FxHashMap<(usize, String), Vec<usize>>,
     bounded: FxHashMap<String, bool>,
-    /// Whether functions of this file return a loss on which they have run `backward`, by their scope.
+    /// Whether functions of this file return a loss on which they have run `backward`, by their
+    /// scope.
     spent: FxHashMap<usize, bool>,
     takers: Option<Takers<'a>>,
 }
@@ -130,7 +132,8 @@ impl<'s, 'a> Facts<'s, 'a> {
         spent.then(|| function.name())
     }
 
-    /// Nothing takes the holder elsewhere, where it could still be differentiated: it is at most printed, counted or plotted.
+    /// Nothing takes the holder elsewhere, where it could still be differentiated: it is at most
+    /// printed, counted or plotted.
     pub(super) fn is_left_alone(&mut self, holder: &str, around: &Loop<'_>) -> bool {
         let scope = self.scope;
         if holder.contains('.') || scope.bindings_of(holder).next().is_none() {
@@ -148,7 +151,8 @@ impl<'s, 'a> Facts<'s, 'a> {
     }
 }
 
-/// Whether everything that a function returns is a loss on which it has run `backward`, as it was then.
+/// Whether everything that a function returns is a loss on which it has run `backward`, as it was
+/// then.
 fn returns_spent_loss<'a>(file: &File<'a>, function: &Scope<'a>) -> bool {
     let spent = |item: usize, value: &Expr| {
         let Some(name) = path(value) else { return false };

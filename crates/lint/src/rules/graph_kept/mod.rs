@@ -1,6 +1,7 @@
-//! `graph-kept`: a tensor that carries its graph is appended, summed up or stored in a loop, so that every iteration's graph
-//! stays alive. Silent where the sum or the list itself goes into a backward pass, where the container is emptied or bounded, and
-//! where nothing proves that there is a graph.
+//! `graph-kept`: a tensor that carries its graph is appended, summed up or stored in a loop, so
+//! that every iteration's graph stays alive. Silent where the sum or the list itself goes into a
+//! backward pass, where the container is emptied or bounded, and where nothing proves that there is
+//! a graph.
 
 mod facts;
 mod stores;
@@ -20,7 +21,7 @@ pub(crate) static RULE: Rule = Rule {
     code: "PLM001",
     summary: "A loss or output is stored across iterations together with its graph",
     pedantic: false,
-    page: include_str!("../../../../../docs/lint/graph-kept.md"),
+    page: include_str!("../../../pages/graph-kept.md"),
     check,
 };
 

@@ -1,5 +1,5 @@
-//! What statements put where it outlives the iteration: appended, added up, stored under a key. Only the form of the statement
-//! counts here; whether it matters is asked in `facts`.
+//! What statements put where it outlives the iteration: appended, added up, stored under a key.
+//! Only the form of the statement counts here; whether it matters is asked in `facts`.
 
 use ruff_python_ast::{Expr, Operator, Stmt};
 

@@ -1,5 +1,6 @@
-//! The server of `plimsoll view --serve`: HTTP on loopback, for one snapshot and one secret. It reads no file, writes none, and
-//! answers only its own routes (`routes.rs`), only GET, and only to who knows the token of its address.
+//! The server of `plimsoll view --serve`: HTTP on loopback, for one snapshot and one secret. It
+//! reads no file, writes none, and answers only its own routes (`routes.rs`), only GET, and only to
+//! who knows the token of its address.
 
 mod request;
 mod routes;
@@ -144,7 +145,8 @@ impl Server {
     }
 }
 
-/// The request up to its empty line, and no more than that much; none if the client is too slow or goes away.
+/// The request up to its empty line, and no more than that much; none if the client is too slow or
+/// goes away.
 fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let deadline = Instant::now() + PATIENCE;
     let mut head = Vec::new();

@@ -50,8 +50,9 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
-    /// Whether it is meant for us and comes from our own page, or opens that page in a tab. A foreign name that was made to
-    /// resolve to 127.0.0.1 is not ours, and what another page embeds or fetches is not for it.
+    /// Whether it is meant for us and comes from our own page, or opens that page in a tab. A
+    /// foreign name that was made to resolve to 127.0.0.1 is not ours, and what another page embeds
+    /// or fetches is not for it.
     pub(super) fn is_for(&self, port: u16) -> bool {
         let names = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
         let is_own = names.iter().any(|name| self.host.eq_ignore_ascii_case(name));

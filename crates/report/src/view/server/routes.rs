@@ -1,4 +1,5 @@
-//! What the server answers, by route. All of it is a function of the snapshot in memory; no route names a file.
+//! What the server answers, by route. All of it is a function of the snapshot in memory; no route
+//! names a file.
 
 use std::collections::HashMap;
 

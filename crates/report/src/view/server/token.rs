@@ -1,5 +1,5 @@
-//! The secret in the server's address. Other users of the machine can reach its loopback, and so can any web page that guesses a
-//! port; neither can guess 128 bits.
+//! The secret in the server's address. Other users of the machine can reach its loopback, and so
+//! can any web page that guesses a port; neither can guess 128 bits.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -28,8 +28,8 @@ impl Token {
         &self.0
     }
 
-    /// The route behind the token: `rest` of `/TOKEN/rest`. None without the right token. It takes the same time whichever digit
-    /// is wrong.
+    /// The route behind the token: `rest` of `/TOKEN/rest`. None without the right token. It takes
+    /// the same time whichever digit is wrong.
     pub(super) fn unlock<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (given, route) = path.strip_prefix('/')?.split_once('/')?;
         if given.len() != self.0.len() {
