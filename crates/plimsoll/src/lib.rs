@@ -59,7 +59,7 @@
 //!
 //! // Who holds it?
 //! let largest = memory::live_by_origin(cpu)[0];
-//! assert_eq!(largest.origin.get().operation, "full");
+//! assert_eq!(largest.origin.get().operation, "zeros");
 //!
 //! // Running out is an error with a report, and the program goes on.
 //! memory::set_limit(cpu, Some(4 << 20));

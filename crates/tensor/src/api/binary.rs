@@ -2,7 +2,7 @@
 //! number.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::Other;
 use super::promotion::result_type;
@@ -329,9 +329,11 @@ fn new(
 
 /// `asked` of operands of different dtypes or devices, or with a host number.
 fn converted(asked: Binary, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
+    let _named = enter_operation(asked.name());
     let Binary { arithmetic, alpha, .. } = asked;
     let moved = a.beside_other(b, site)?;
     let a = moved.as_ref().unwrap_or(a);
+    let _named = enter_operation(Binary::plain(arithmetic, Operand::Tensor).name());
     let dtype = compute_dtype(arithmetic, a, b)?;
     let (op, a, b) = prepare(arithmetic, dtype, a, b, alpha, site)?;
     match b {
@@ -341,9 +343,10 @@ fn converted(asked: Binary, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tens
 }
 
 fn reversed(arithmetic: Arithmetic, x: &Tensor, number: Scalar, site: Site) -> Result<Tensor> {
+    let op = Binary::plain(arithmetic, Operand::Left(number));
     let dtype = compute_dtype(arithmetic, x, Other::Scalar(number))?;
-    let x = x.to_dtype(dtype, site)?;
-    apply_one(&Binary::plain(arithmetic, Operand::Left(number)), &[&x], site)
+    let _named = enter_operation(op.name());
+    apply_one(&op, &[&x.to_dtype(dtype, site)?], site)
 }
 
 fn in_place<'a>(
@@ -365,6 +368,7 @@ fn in_place<'a>(
             ),
         ));
     }
+    let _named = enter_operation(name);
     let (op, computed, b) = prepare(arithmetic, dtype, a, b, alpha, site)?;
     let inputs: &[&Tensor] = match &b {
         Some(b) => &[&computed, b],

@@ -1,12 +1,13 @@
 //! Comparisons, with a tensor or a host number; operands are broadcast and promoted first.
 
 use plimsoll_core::Result;
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::Other;
 use super::promotion::result_type;
 use crate::Tensor;
 use crate::dispatch::apply_one;
+use crate::operation::Operation;
 use crate::ops::compare::{Compare, Comparison};
 
 impl Tensor {
@@ -90,6 +91,7 @@ impl Tensor {
 }
 
 fn compare(comparison: Comparison, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
+    let _named = enter_operation(Compare { comparison, number: None }.info().name);
     let dtype = result_type(&[Other::Tensor(a), b]);
     match b {
         Other::Scalar(value) => {

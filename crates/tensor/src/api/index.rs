@@ -2,7 +2,7 @@
 //! index tensors become the dimensions that the others stand at.
 
 use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use super::overlap::check_separate;
@@ -94,6 +94,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index(&self, indices: &[Option<&Tensor>]) -> Result<Tensor> {
+        let _named = enter_operation("index");
         let site = Site::caller();
         let (dims, indices) = resolve("index", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = std::iter::once(self).chain(&indices).collect();
@@ -118,6 +119,7 @@ impl Tensor {
         values: &Tensor,
         accumulate: bool,
     ) -> Result<Tensor> {
+        let _named = enter_operation("index_put");
         let site = Site::caller();
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let values = values.beside(self, site)?;
@@ -141,6 +143,7 @@ impl Tensor {
         values: &Tensor,
         accumulate: bool,
     ) -> Result<&Tensor> {
+        let _named = enter_operation("index_put");
         let site = Site::caller();
         check_separate("index_put", self, &[values])?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
@@ -174,6 +177,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        let _named = enter_operation("masked_select");
         const OP: &str = "masked_select";
         if mask.dtype() != DType::Bool {
             return Err(Error::dtype(
@@ -192,6 +196,7 @@ impl Tensor {
 }
 
 /// The operation, and the part of `source` that the index reads.
+#[track_caller]
 fn scatter_add(
     x: &Tensor,
     dim: i64,

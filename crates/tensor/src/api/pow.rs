@@ -1,7 +1,7 @@
 //! Powers.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::Other;
 use super::promotion::result_type;
@@ -23,6 +23,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pow(&self, exponent: impl Into<Scalar>) -> Result<Tensor> {
+        let _named = enter_operation("pow");
         let (site, exponent) = (Site::caller(), exponent.into());
         let dtype = dtype_for(self, exponent)?;
         apply_one(&Pow { exponent }, &[&self.to_dtype(dtype, site)?], site)
@@ -66,6 +67,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pow_out(&self, exponent: impl Into<Scalar>, out: &Tensor) -> Result<()> {
+        let _named = enter_operation("pow");
         let (site, exponent) = (Site::caller(), exponent.into());
         let x = self.to_dtype(dtype_for(self, exponent)?, site)?;
         apply(&Pow { exponent }, &[&x], Dest::Out(&[out]), site).map(drop)

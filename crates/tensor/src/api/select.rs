@@ -1,7 +1,7 @@
 //! Choosing between two operands by a condition.
 
 use plimsoll_core::Result;
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation, with_site};
 
 use super::options::{Other, TensorOptions};
 use super::promotion::result_type;
@@ -25,6 +25,7 @@ impl Tensor {
         chosen: impl Into<Other<'a>>,
         other: impl Into<Other<'b>>,
     ) -> Result<Tensor> {
+        let _named = enter_operation("where");
         let site = Site::caller();
         let (chosen, other) = (chosen.into(), other.into());
         let dtype = result_type(&[chosen, other]);
@@ -36,7 +37,7 @@ impl Tensor {
                     device: Some(condition.device()),
                     requires_grad: false,
                 };
-                Tensor::full(&[], value, options)
+                with_site(site, || Tensor::full(&[], value, options))
             }
         };
         apply_one(&Where, &[condition, &operand(chosen)?, &operand(other)?], site)

@@ -2,7 +2,7 @@
 //! Of integers the new tensor is float32 where the operation needs floats.
 
 use plimsoll_core::{DType, Error, Result};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
@@ -393,6 +393,7 @@ fn new(row: &'static Row, x: &Tensor, site: Site) -> Result<Tensor> {
         // It takes integers, so only bool is left, which PyTorch refuses here too.
         check_dtype(row, x)?;
     }
+    let _named = enter_operation(row.info.name);
     apply_one(&Unary(row), &[&x.to_dtype(DType::F32, site)?], site)
 }
 
