@@ -11,6 +11,7 @@ mod fuzz;
 mod generate;
 mod gpu_bundle;
 mod nvrtc;
+mod origin_rules;
 mod python_env;
 mod rules;
 mod run;

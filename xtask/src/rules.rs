@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::run;
+use crate::{origin_rules, run};
 
 /// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two concepts (400 is where to
 /// start looking).
@@ -30,6 +30,7 @@ pub(crate) fn print() -> Result<(), String> {
             longest = (file.code_lines, path.clone());
         }
         check_source(path, text, &file, &mut broken);
+        origin_rules::check(path, text, &mut broken);
     }
     check_notes(&files, &mut broken);
     println!("{} files; {blocks} unsafe blocks, {reasons} reasons", files.len());
