@@ -15,6 +15,7 @@ mod import_order;
 mod licences;
 mod named_in_docs;
 mod nvrtc;
+mod origin_rules;
 mod python_env;
 mod ratchet;
 mod rules;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use crate::ratchet::Ratchets;
-use crate::{import_order, named_in_docs, run};
+use crate::{import_order, named_in_docs, origin_rules, run};
 
 /// Lines of code, without comments, blank lines and unit tests, above which a file surely holds two
 /// concepts (400 is where to start looking).
@@ -36,6 +36,7 @@ pub(crate) fn print() -> Result<(), String> {
             longest = (file.code_lines, path.clone());
         }
         check_source(path, text, &file, &mut broken);
+        origin_rules::check(path, text, &mut broken);
     }
     check_notes(&files, &mut broken);
     check_includes(&files, &mut broken);

@@ -14,6 +14,7 @@ mod nvrtc;
 pub mod source_files;
 mod sources;
 mod stream;
+mod timing;
 
 pub use blas::{BlasType, Matmul};
 pub use context::Context;
@@ -21,3 +22,4 @@ pub use kernel::{Argument, Grid, Kernel, KernelSource};
 pub use library::{count, unavailable};
 pub use nvrtc::compile;
 pub use sources::{DeviceSource, PinnedSource};
+pub use timing::TimedEvent;

@@ -19,6 +19,7 @@ use plimsoll_core::{Error, Result};
 
 use crate::arena::Arena;
 use crate::block::{Block, Granted};
+use crate::evict::Shortage;
 use crate::request::Request;
 use crate::size_class::Fit;
 use crate::source::SourceFull;
@@ -101,7 +102,7 @@ impl Arena {
             return Ok(granted);
         }
         for _ in 0..RECLAIM_ROUNDS {
-            if self.reclaim(usual) == 0 {
+            if self.reclaim(&Shortage::of_block(fit, request)) == 0 {
                 break;
             }
             let refusal = match self.reserve(usual, fit, request) {

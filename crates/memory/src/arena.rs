@@ -12,6 +12,7 @@ use plimsoll_core::Device;
 use crate::breakdown::{Moment, Row};
 use crate::configuration::Configuration;
 use crate::event::Action;
+use crate::evict::Shortage;
 use crate::history::{Entry, HistoryLevel};
 use crate::kind::Kind;
 use crate::limits::{LimitKind, Limits};
@@ -26,9 +27,10 @@ use crate::stats::Stats;
 
 /// Something that can give live memory back, by spilling it or by dropping what can be rebuilt.
 pub trait Reclaim: Send + Sync + 'static {
-    /// Tries to free `wanted_bytes` of the arena's live memory; returns how many it freed, 0 if none.
-    /// Called without any lock of the arena, on the thread whose allocation found no room.
-    fn reclaim(&self, wanted_bytes: usize) -> usize;
+    /// Tries to free as much of the arena's live memory as `shortage` asks for; returns how many bytes
+    /// it freed, 0 if none. Called without any lock of the arena, on the thread whose allocation found
+    /// no room.
+    fn reclaim(&self, shortage: &Shortage) -> usize;
 }
 
 /// Called with each out-of-memory report before the error is returned, without any lock of the arena.
@@ -54,6 +56,8 @@ pub type OomObserver = Box<dyn Fn(&OutOfMemory) + Send + Sync>;
 /// ```
 pub struct Arena {
     device: Device,
+    /// What reports call it, where the device has several: `cpu:pinned`.
+    name: Option<&'static str>,
     source: Box<dyn Source>,
     rules: SizeRules,
     state: Lock<State>,
@@ -81,12 +85,40 @@ impl Arena {
         source: Box<dyn Source>,
         configuration: &Configuration,
     ) -> &'static Arena {
+        Arena::open_as(device, None, source, configuration)
+    }
+
+    /// As [`Arena::open`], for a device that has several arenas: reports call this one `name`.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource};
+    /// let source = Box::new(HostSource::default());
+    /// let spill = Arena::open_named(Device::cpu(), "cpu:spill", source, &Configuration::default());
+    /// assert_eq!(spill.name(), "cpu:spill");
+    /// ```
+    pub fn open_named(
+        device: Device,
+        name: &'static str,
+        source: Box<dyn Source>,
+        configuration: &Configuration,
+    ) -> &'static Arena {
+        Arena::open_as(device, Some(name), source, configuration)
+    }
+
+    fn open_as(
+        device: Device,
+        name: Option<&'static str>,
+        source: Box<dyn Source>,
+        configuration: &Configuration,
+    ) -> &'static Arena {
         let rules = SizeRules::new(configuration);
         let limits = Limits::new(configuration, &*source);
         let mut state = State::new(rules.clone(), limits);
         state.ledger.history.set(configuration.history_level, configuration.history_entries);
         let arena: &'static Arena = Box::leak(Box::new(Arena {
             device,
+            name,
             source,
             rules,
             state: Lock::new(state),
@@ -102,6 +134,11 @@ impl Arena {
     /// The device whose memory this is.
     pub fn device(&self) -> Device {
         self.device
+    }
+
+    /// What reports call it: the device's name, or its own where the device has several arenas.
+    pub fn name(&self) -> String {
+        self.name.map_or_else(|| self.device.to_string(), str::to_string)
     }
 
     /// Where its segments come from.
@@ -212,9 +249,9 @@ impl Arena {
     }
 
     /// Asks the program for live memory; returns how many bytes it gave.
-    pub(crate) fn reclaim(&self, wanted_bytes: usize) -> usize {
+    pub(crate) fn reclaim(&self, shortage: &Shortage) -> usize {
         let reclaimer = *self.reclaimer.lock();
-        reclaimer.map_or(0, |reclaimer| reclaimer.reclaim(wanted_bytes))
+        reclaimer.map_or(0, |reclaimer| reclaimer.reclaim(shortage))
     }
 
     /// Adds a function that sees every out-of-memory report.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::arena::Arena;
+use crate::evict::Owner;
 use crate::kind::Kind;
 use crate::origin::OriginId;
 use crate::records::NONE;
@@ -117,6 +118,13 @@ impl Block {
     pub fn record_use(&self, stream: StreamId) {
         if stream != self.stream && self.index != NONE {
             self.arena.record_use(self.index, stream);
+        }
+    }
+
+    /// Says who would have to give it up, for [`Arena::cheapest_run`]. It lasts until the block is dropped.
+    pub fn set_owner(&self, owner: Owner) {
+        if self.index != NONE {
+            self.arena.set_owner(self.index, owner);
         }
     }
 

@@ -106,6 +106,7 @@ pub(crate) static MODULES: Lock<Option<ModuleTable>> = Lock::new(None);
 thread_local! {
     static PHASE: Cell<Phase> = const { Cell::new(Phase::Other) };
     static MODULE: Cell<ModulePath> = const { Cell::new(ModulePath::ROOT) };
+    static OPERATION: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
 static STEP: AtomicU64 = AtomicU64::new(0);
@@ -120,6 +121,12 @@ pub fn current_phase() -> Phase {
 #[inline]
 pub fn current_module() -> ModulePath {
     MODULE.try_with(Cell::get).unwrap_or_default()
+}
+
+/// The name under which the user called what runs on this thread, if that is not the operation's own.
+#[inline]
+pub fn current_operation() -> Option<&'static str> {
+    OPERATION.try_with(Cell::get).ok().flatten()
 }
 
 /// Says that training iteration `step` begins; returns the previous one. Process-wide.
@@ -190,6 +197,44 @@ pub fn resume_module(path: ModulePath) -> ModuleScope {
 impl Drop for ModuleScope {
     fn drop(&mut self) {
         let _ = MODULE.try_with(|current| current.set(self.previous));
+    }
+}
+
+/// While this guard lives, origins made on this thread carry its operation's name.
+#[derive(Debug)]
+pub struct OperationScope {
+    outermost: bool,
+    not_send: PhantomData<*const ()>,
+}
+
+/// Says that the user called `name` (`zeros`, `contiguous`), whichever operations do its work. Inside
+/// another such call it says nothing: the outermost one is what the user wrote.
+///
+/// ```
+/// use plimsoll_memory::{OriginId, Site, enter_operation};
+/// let _zeros = enter_operation("zeros");
+/// let _inner = enter_operation("full_like");
+/// assert_eq!(OriginId::intern("full", Site::caller()).get().operation, "zeros");
+/// ```
+#[must_use = "the name is in force only while the guard lives"]
+#[inline]
+pub fn enter_operation(name: &'static str) -> OperationScope {
+    let outermost = OPERATION.try_with(|current| match current.get() {
+        None => {
+            current.set(Some(name));
+            true
+        }
+        Some(_) => false,
+    });
+    OperationScope { outermost: outermost == Ok(true), not_send: PhantomData }
+}
+
+impl Drop for OperationScope {
+    #[inline]
+    fn drop(&mut self) {
+        if self.outermost {
+            let _ = OPERATION.try_with(|current| current.set(None));
+        }
     }
 }
 

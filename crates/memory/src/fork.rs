@@ -6,6 +6,8 @@
 //! inherits is a copy: freeing there frees nothing in the parent. Threads of device streams do not
 //! exist in a child; use devices other than the host in the parent only.
 //!
+//! The locks of the crates above are waited for first (`quiet.rs`): who holds one may need an arena's.
+//!
 //! Note [Lock order]: arenas from the newest to the oldest (a source may take memory from an arena that
 //! was opened before its own), in each `releasing`, `state`, `reclaimer`, `observers`; then the
 //! annotations and the tables of modules and of origins. Whoever adds a lock to this crate adds it here.
@@ -19,15 +21,21 @@ use crate::arena::{Arena, ArenaLocks};
 use crate::context::{MODULES, ModuleTable};
 use crate::lock::{Guard, Lock};
 use crate::origin::{ORIGINS, OriginTable};
+use crate::quiet::{self, Quiet, quiet};
 
 /// Every arena of the process, in order of opening.
 static ARENAS: Lock<Vec<&'static Arena>> = Lock::new(Vec::new());
 
 /// Adds an arena to those whose locks a fork takes.
 pub(crate) fn register(arena: &'static Arena) {
+    install_once();
+    ARENAS.lock().push(arena);
+}
+
+/// Makes forks of this process take the locks, from the first call on.
+pub(crate) fn install_once() {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(install);
-    ARENAS.lock().push(arena);
 }
 
 /// Every lock of the crate, held from just before a fork until just after it. Fields are let go of in
@@ -38,6 +46,7 @@ struct Held {
     _annotations: Guard<'static, VecDeque<Annotation>>,
     _locks: Vec<ArenaLocks>,
     _arenas: Guard<'static, Vec<&'static Arena>>,
+    _quiet: Quiet,
 }
 
 thread_local! {
@@ -46,6 +55,7 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    let quiet = quiet();
     // See Note [Lock order].
     let arenas = ARENAS.lock();
     let locks = arenas.iter().rev().map(|arena| arena.lock_all()).collect();
@@ -58,6 +68,7 @@ extern "C" fn before_fork() {
         _annotations: annotations,
         _locks: locks,
         _arenas: arenas,
+        _quiet: quiet,
     };
     // A thread that forks while it ends has no place to keep them: it forks without.
     let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
@@ -72,6 +83,7 @@ fn install() {
     if cfg!(miri) {
         return;
     }
+    quiet::prepare();
     // SAFETY: the handlers are functions of this crate, which is never unloaded while they are
     // registered, and they only take and release locks. They run on the thread that forks.
     let failed =

@@ -29,11 +29,13 @@ pub enum Kind {
     /// Nobody said.
     #[default]
     Unknown = 7,
+    /// What Plimsoll itself keeps on the host: how dropped tensors are made again.
+    Record = 8,
 }
 
 impl Kind {
     /// How many kinds there are; `kind as usize` is below it.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 
     /// Every kind, in the order of its number.
     pub const ALL: [Kind; Kind::COUNT] = [
@@ -45,10 +47,11 @@ impl Kind {
         Kind::Temporary,
         Kind::Workspace,
         Kind::Unknown,
+        Kind::Record,
     ];
 
     /// PyTorch's word for it, as its snapshot viewer colours by. It has none for workspaces, which
-    /// it would call temporary.
+    /// it would call temporary, and none for records.
     pub const fn category(self) -> &'static str {
         match self {
             Kind::Parameter => "parameter",
@@ -57,7 +60,7 @@ impl Kind {
             Kind::Input => "input",
             Kind::Activation => "activation",
             Kind::Temporary | Kind::Workspace => "temporary",
-            Kind::Unknown => "unknown",
+            Kind::Unknown | Kind::Record => "unknown",
         }
     }
 
@@ -78,6 +81,7 @@ impl fmt::Display for Kind {
             Kind::Temporary => "temporary",
             Kind::Workspace => "workspace",
             Kind::Unknown => "unknown",
+            Kind::Record => "record",
         })
     }
 }

@@ -19,6 +19,7 @@ mod configuration;
 mod context;
 mod deferred;
 mod event;
+mod evict;
 mod external;
 mod fork;
 mod history;
@@ -31,6 +32,7 @@ mod origin;
 mod peak_scope;
 mod pools;
 mod prefetch;
+mod quiet;
 mod records;
 mod release;
 mod request;
@@ -55,10 +57,12 @@ pub use configuration::{
     CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, Key, Setting, SimdLevel,
 };
 pub use context::{
-    ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, current_step,
-    enter_module, enter_phase, resume_module, set_step,
+    ModulePath, ModuleScope, OperationScope, Phase, PhaseScope, current_module, current_operation,
+    current_phase, current_step, enter_module, enter_operation, enter_phase, resume_module,
+    set_step,
 };
 pub use event::{Action, Event};
+pub use evict::{Owner, Run, Shortage};
 pub use external::External;
 pub use history::{Entry, HistoryLevel};
 pub use kind::Kind;
@@ -66,6 +70,7 @@ pub use limits::LimitKind;
 pub use oom::OutOfMemory;
 pub use origin::{Origin, OriginId};
 pub use peak_scope::PeakScope;
+pub use quiet::Holding;
 pub use request::Request;
 pub use site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
 pub use size_class::Pool;

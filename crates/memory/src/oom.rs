@@ -30,6 +30,8 @@ const TOP_ORIGINS: usize = 8;
 pub struct OutOfMemory {
     /// The device that ran out.
     pub device: Device,
+    /// The arena that ran out: the device's name, or its own where the device has several.
+    pub arena: String,
     /// Who asked.
     pub origin: OriginId,
     /// The stream it was for.
@@ -137,6 +139,7 @@ impl Arena {
         top_origins.truncate(TOP_ORIGINS);
         OutOfMemory {
             device: self.device(),
+            arena: self.name(),
             origin: request.origin,
             stream: request.stream,
             step: current_step(),
@@ -176,10 +179,10 @@ impl OutOfMemory {
                 let (limit, live) = (ByteSize(limit), ByteSize(self.allocated_bytes));
                 format!(
                     "out of memory on {}: {asked} more would pass {rule} of {limit} ({live} are live)",
-                    self.device
+                    self.arena
                 )
             }
-            _ => format!("out of memory on {}: no room for {asked} more", self.device),
+            _ => format!("out of memory on {}: no room for {asked} more", self.arena),
         }
     }
 }

@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::context::{ModulePath, Phase, current_module, current_phase};
+use crate::context::{ModulePath, Phase, current_module, current_operation, current_phase};
 use crate::lock::Lock;
 use crate::site::Site;
 
 /// Who asked for memory, in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The operation, as the registry names it.
+    /// The operation, as the user called it, or else as the registry names it.
     pub operation: &'static str,
     /// The line of the user's program.
     pub site: Site,
@@ -118,9 +118,11 @@ impl OriginId {
     /// Nobody said who asked.
     pub const UNKNOWN: OriginId = OriginId(0);
 
-    /// The number of this operation at this line, in the module and phase in force on this thread.
+    /// The number of this operation at this line, in the module and phase in force on this thread, and
+    /// under the name by which the user called it ([`enter_operation`](crate::enter_operation)).
     #[inline]
     pub fn intern(operation: &'static str, site: Site) -> OriginId {
+        let operation = current_operation().unwrap_or(operation);
         let (module, phase) = (current_module(), current_phase());
         let key = Key::new(operation, site, module, phase);
         let cached = CACHE.try_with(|cache| cache[key.slot()].get());

@@ -42,6 +42,8 @@ pub(crate) struct BlockRecord {
     pub(crate) previous: u32,
     pub(crate) next: u32,
     pub(crate) origin: OriginId,
+    /// Of a free block. An allocated one is in no heap, and keeps its owner's number in the first link:
+    /// see [`BlockRecord::owner`].
     pub(crate) links: HeapLinks,
     pub(crate) state: BlockState,
     pub(crate) pool: Pool,
@@ -79,6 +81,19 @@ impl BlockRecord {
             BlockState::Allocated | BlockState::Pending => self.requested_or_freed_at as usize,
             BlockState::Free | BlockState::Vacant => 0,
         }
+    }
+
+    /// The number of who owns an allocated block; [`NONE`] where nobody said.
+    #[inline]
+    pub(crate) fn owner(&self) -> u32 {
+        debug_assert_eq!(self.state, BlockState::Allocated, "only an allocated block has an owner");
+        self.links.child
+    }
+
+    /// Sets what [`BlockRecord::owner`] gives.
+    #[inline]
+    pub(crate) fn set_owner(&mut self, owner: u32) {
+        self.links.child = owner;
     }
 
     /// The arena's tick when this free block became free.

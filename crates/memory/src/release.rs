@@ -9,6 +9,7 @@
 use std::num::NonZeroUsize;
 
 use crate::arena::Arena;
+use crate::evict::Shortage;
 use crate::records::BlockState;
 use crate::size_class::{Fit, Pool};
 use crate::source::StreamId;
@@ -182,7 +183,7 @@ impl Arena {
         });
         // The garbage threshold is content with cached memory; the soft limit asks the program too.
         if soft_excess > released {
-            self.reclaim(soft_excess - released);
+            self.reclaim(&Shortage::of_bytes(soft_excess - released));
             self.release_where(whole_segments);
         }
     }

@@ -58,9 +58,10 @@ impl Site {
         }
     }
 
-    /// The override that is in force on this thread, for callers that have no line of their own (drops).
+    /// The override that is in force on this thread, for callers that have no line of their own (drops,
+    /// derivatives, which the engine runs in the name of the forward line).
     #[inline]
-    pub(crate) fn in_force() -> Site {
+    pub fn in_force() -> Site {
         OVERRIDE.try_with(Cell::get).ok().flatten().unwrap_or_default()
     }
 

@@ -27,7 +27,7 @@ use crate::view::SegmentView;
 /// One arena at one moment: blocks, events and counters agree with each other.
 #[derive(Clone, Debug)]
 pub struct DeviceSnapshot {
-    /// The device's name, such as `cpu` or `cuda:0`.
+    /// The arena's name, such as `cpu`, `cuda:0` or `cpu:pinned`.
     pub device: String,
     /// Every segment with its blocks, in order of address.
     pub segments: Vec<SegmentView>,
@@ -111,7 +111,7 @@ impl Arena {
         let mut state = self.state();
         state.finish_deferred();
         DeviceSnapshot {
-            device: self.device().to_string(),
+            device: self.name(),
             segments: state.segment_views(),
             entries: state.ledger.history.entries(),
             history_entries: state.ledger.history.max_entries(),

@@ -122,6 +122,7 @@ impl State {
         block.kind = request.kind;
         block.step = step;
         block.shared = false;
+        block.set_owner(NONE);
         let event = Event {
             action: Action::Allocated,
             pool: block.pool,

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use plimsoll_core::Device;
 use plimsoll_memory::{
     Action, Advice, Arena, Block, Configuration, DrySource, HistoryLevel, HostSource, Kind,
-    LimitKind, OriginId, OutOfMemory, Phase, Reclaim, Request, Site, Source, StreamId, enter_phase,
+    LimitKind, OriginId, OutOfMemory, Phase, Reclaim, Request, Shortage, Site, Source, StreamId,
+    enter_phase,
 };
 use support::{MIB, arena, on, request};
 
@@ -205,7 +206,8 @@ struct Holder {
 }
 
 impl Reclaim for Holder {
-    fn reclaim(&self, wanted_bytes: usize) -> usize {
+    fn reclaim(&self, shortage: &Shortage) -> usize {
+        let wanted_bytes = shortage.wanted_bytes;
         assert!(wanted_bytes > 0);
         self.calls.fetch_add(1, Ordering::SeqCst);
         // Taken out first, so that the drop runs without this lock.

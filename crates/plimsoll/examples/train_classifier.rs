@@ -36,7 +36,12 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
         }
     }
     let scores = no_grad(|| classifier.scores(&points))?;
-    let right = scores.argmax_with(ArgOptions::from(1).keepdim(true))?.eq(&labels)?.to(DType::F32)?.mean()?.item::<f32>()?;
+    let right = scores
+        .argmax_with(ArgOptions::from(1).keepdim(true))?
+        .eq(&labels)?
+        .to(DType::F32)?
+        .mean()?
+        .item::<f32>()?;
     writeln!(out, "{:.1} % are right\n", 100.0 * right)?;
     write!(out, "{}", memory::memory_report(cpu))?;
     Ok(())

@@ -62,7 +62,7 @@
 //!
 //! // Who holds it?
 //! let largest = memory::live_by_origin(cpu)[0];
-//! assert_eq!(largest.origin.get().operation, "full");
+//! assert_eq!(largest.origin.get().operation, "zeros");
 //!
 //! // Running out is an error with a report, and the program goes on.
 //! memory::set_limit(cpu, Some(4 << 20));
@@ -99,11 +99,11 @@ struct Readme;
 
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
-    AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion, DType, Device, DeviceKind,
-    DimList, DivOptions, Draws, Element, Error, ErrorKind, EyeSize, GeluOptions, LayerNormOptions,
-    Lent, Other, ReduceOptions, Result, RoundingMode, Scalar, SoftmaxOptions, SortOptions,
-    SumOptions, Tensor, TensorOptions, To, Truth, ViewAs, WeakTensor, autocast, autocast_with,
-    manual_seed, manual_seed_on, ops, result_type,
+    AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion, DType, Device,
+    DeviceKind, DimList, DivOptions, Draws, Element, Error, ErrorKind, EyeSize, GeluOptions,
+    LayerNormOptions, Lent, Other, ReduceOptions, Result, RoundingMode, Scalar, SoftmaxOptions,
+    SortOptions, SumOptions, Tensor, TensorOptions, To, Truth, ViewAs, WeakTensor, autocast,
+    autocast_with, manual_seed, manual_seed_on, ops, result_type,
 };
 
 pub use plimsoll_tensor::device;

@@ -66,8 +66,8 @@ def test_origins_are_python_lines():
     assert rows["exp"]["file"] == __file__
     assert rows["exp"]["line"] == line_of("the exponential")
     assert rows["exp"]["function"] == "test_origins_are_python_lines"
-    assert rows["full"]["line"] == line_of("the ones")
-    assert rows["full"]["function"] == "make_some"
+    assert rows["ones"]["line"] == line_of("the ones")
+    assert rows["ones"]["function"] == "make_some"
     assert rows["exp"]["bytes"] == 2048
     del x, y
 

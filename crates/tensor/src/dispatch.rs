@@ -5,7 +5,7 @@
 //! writes the graph.
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Kind, OriginId, Site, with_site};
+use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -15,12 +15,13 @@ use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::device::Entry;
 use crate::launch;
+use crate::observe;
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::prepare;
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
 use crate::storage::pin::Pins;
-use crate::storage::recipe;
+use crate::storage::{dependents, provenance};
 use plimsoll_kernels::Meta;
 
 /// Where results go.
@@ -188,7 +189,7 @@ impl Call<'_> {
         }
         let tracked = self.entry.tracked().is_on();
         let dependents =
-            if tracked && !fresh { Some(recipe::pin_dependents(outputs)?) } else { None };
+            if tracked && !fresh { Some(dependents::pin_dependents(outputs)?) } else { None };
         let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -197,6 +198,7 @@ impl Call<'_> {
             self.workspace_bytes(metas, &targets)
         });
         let workspace = launch::Scratch::allocate(self.entry, workspace_bytes, origin)?;
+        let observed = observe::begin(self.entry, self.name(), origin, self.inputs, outputs);
         {
             let reads = self.inputs.iter().map(|input| input.storage().as_ref());
             // New tensors are nobody else's yet.
@@ -210,9 +212,10 @@ impl Call<'_> {
                 }
             } else if tracked {
                 // Under the claim, so that the versions are those that the kernel read.
-                recipe::remember(self.op, self.inputs, outputs, origin);
+                provenance::remember(self.op, self.inputs, outputs, origin);
             }
         }
+        drop(observed);
         drop(dependents);
         if self.needs.any() {
             let recorded = Recorded {
@@ -328,6 +331,7 @@ impl Call<'_> {
     fn save_inputs(&self, saves: Saves, dest: Dest<'_>) -> Result<SavedTensors> {
         if matches!(dest, Dest::InPlace) && saves.inputs.has(0) {
             // The copy stands in the graph where the input stood, so that gradients of gradients find their way.
+            let _named = enter_operation(self.name());
             let copy = with_site(self.site, || self.inputs[0].clone_tensor())?;
             let mut inputs: SmallVec<[&Tensor; 4]> = self.inputs.iter().copied().collect();
             inputs[0] = &copy;

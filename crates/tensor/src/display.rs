@@ -7,6 +7,7 @@ use std::fmt;
 
 use plimsoll_core::{DType, Device, Result, Scalar};
 use plimsoll_kernels::{Element, match_dtype};
+use plimsoll_memory::{Site, with_site};
 
 use crate::Tensor;
 use crate::autograd::no_grad;
@@ -29,7 +30,7 @@ impl fmt::Display for Tensor {
             let size = (self.rank() != 1).then(|| size_suffix(self.shape()));
             ("[]".to_string(), size.into_iter().collect())
         } else {
-            match no_grad(|| Shown::of(&self.detach())) {
+            match no_grad(|| with_site(Site::in_force(), || Shown::of(&self.detach()))) {
                 Ok(shown) => (shown.text(PREFIX.len()), Vec::new()),
                 // Printing must not fail: say why there is nothing to see.
                 Err(error) => (format!("<{error}>"), vec![size_suffix(self.shape())]),

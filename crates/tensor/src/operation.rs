@@ -61,6 +61,12 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
         Err(Error::autograd(backward.operation, "this operation has no derivative"))
     }
 
+    /// Whether running it again on the same inputs gives the same bytes. One that draws on anything else (a clock, memory that it does
+    /// not name) says no, and its results are never dropped to be computed again.
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     /// The value behind a shared pointer, as graphs and recipes keep it.
     fn share(&self) -> Arc<dyn Operation>;
 }

@@ -6,7 +6,7 @@
 //! Operands that need nothing of this go straight on: see [`is_ready`].
 
 use plimsoll_core::{DType, Device, DeviceKind, Error, Result};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -44,6 +44,8 @@ pub(crate) fn apply(
     site: Site,
 ) -> Result<Outputs> {
     let info = op.info();
+    // What is converted is converted for this operation.
+    let _named = enter_operation(info.name);
     let entry = common_device(info, inputs, dest)?;
     let mut operands: Operands = inputs.iter().map(|&input| input.clone()).collect();
     // PyTorch leaves forms that write into given tensors alone.

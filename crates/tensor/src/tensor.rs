@@ -8,6 +8,7 @@ use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
 use crate::autograd::slot::Slot;
 use crate::autograd::views::ViewOf;
 use crate::device::Entry;
+use crate::memory::holders;
 use crate::storage::Storage;
 use plimsoll_kernels::Meta;
 
@@ -34,6 +35,8 @@ pub(crate) struct Inner {
     meta: Meta,
     /// Made in inference mode: no version is kept for autograd, and it may never enter a graph.
     inference: bool,
+    /// In the registry of live tensors (`holders.rs`), which then has a weak hold on it.
+    registered: bool,
     /// What this is a view of, if it is one.
     view: Option<Arc<ViewOf>>,
     /// Gradient, graph node and hooks; empty for most tensors.
@@ -48,9 +51,10 @@ impl Tensor {
             "a tensor lies within its storage: {meta:?} in {storage:?}"
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
-        Tensor {
-            inner: Arc::new(Inner { storage, meta, inference, view: None, slot: Slot::new() }),
-        }
+        let registered = holders::is_on();
+        let slot = Slot::new();
+        let inner = Arc::new(Inner { storage, meta, inference, registered, view: None, slot });
+        Tensor { inner }.listed()
     }
 
     /// Another layout over this tensor's storage; `view` says how autograd sees it.
@@ -64,10 +68,21 @@ impl Tensor {
                 storage: self.inner.storage.clone(),
                 meta,
                 inference: self.inner.inference,
+                registered: holders::is_on(),
                 view,
                 slot: Slot::new(),
             }),
         }
+        .listed()
+    }
+
+    /// Adds a new tensor to the registry, if that is on.
+    #[inline]
+    fn listed(self) -> Tensor {
+        if self.inner.registered {
+            holders::add(&self);
+        }
+        self
     }
 
     pub(crate) fn storage(&self) -> &Arc<Storage> {
@@ -98,7 +113,7 @@ impl Tensor {
     /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
-            && Arc::weak_count(&self.inner) == 0
+            && Arc::weak_count(&self.inner) == usize::from(self.inner.registered)
             && Arc::strong_count(&self.inner.storage) == 1
     }
 
@@ -291,6 +306,11 @@ impl WeakTensor {
     /// As [`Tensor::id`]; no other tensor has it while this handle lives.
     pub(crate) fn id(&self) -> usize {
         self.inner.as_ptr().addr()
+    }
+
+    /// Whether someone still holds the tensor.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.inner.strong_count() > 0
     }
 
     /// The tensor, if someone still holds it.

@@ -17,6 +17,7 @@ use crate::autograd::record::Recorded;
 use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
+use crate::observe;
 use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves};
 use crate::ops::copy::Format;
 use crate::storage::Storage;
@@ -44,7 +45,7 @@ impl Operation for Transfer {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let grad = to_device(backward.grad()?, self.from, Manner::Blocking, Site::caller())?;
+        let grad = to_device(backward.grad()?, self.from, Manner::Blocking, Site::in_force())?;
         Ok(smallvec::smallvec![Some(grad)])
     }
 
@@ -115,6 +116,8 @@ pub(crate) fn to_device(
         let mut pins = Pins::default();
         pins.add(source.storage())?;
         pins.add(moved.storage())?;
+        let _observed =
+            observe::begin(to, TO.name, origin, &[source], std::slice::from_ref(&moved));
         let _claim = Claim::new(
             std::iter::once(source.storage().as_ref()),
             std::iter::once(moved.storage().as_ref()),

@@ -234,3 +234,73 @@ fn chaos_of_four_threads_on_shared_tensors_changes_no_value() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn ingredients_that_do_not_fit_together_are_out_of_memory() -> Outcome {
+    let quarter = (MIB * 16 / 4) as i64;
+    for device in devices() {
+        let options = (DType::F32, device);
+        let (a, b) = (Tensor::ones(&[quarter], options)?, Tensor::ones(&[quarter], options)?);
+        a.add_(1.0)?; // neither has a recipe of its own
+        b.add_(2.0)?;
+        let y = a.add(&b)?;
+        assert!(take_back(&y, true) && take_back(&a, false) && take_back(&b, false));
+        let pinned = Tensor::zeros(&[2 * quarter], options)?;
+        pinned.data_ptr()?; // 32 MiB that stay; 48 more are needed, and 64 are all there is
+        let error = y.to_vec::<f32>().unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        let report = error.detail::<memory::OutOfMemory>().expect("the error carries its report");
+        assert_eq!(report.requested_bytes, 16 * MIB);
+        drop(pinned);
+        assert!(y.to_vec::<f32>()?.iter().all(|&value| value == 5.0));
+        memory::arena(device).check_balanced().unwrap();
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_made_from_memory_of_others_is_never_made_again() -> Outcome {
+    // Foreign memory is the process's own host memory, which takes nothing back unless it is told to.
+    device::set_chaos(Device::CPU, Some(1));
+    device::set_chaos(Device::CPU, None);
+    let mut owner = vec![1.0f32; 1000];
+    let address = owner.as_mut_ptr().expose_provenance();
+    // SAFETY: the vector lives to the end of this test and is written only between operations.
+    let x = unsafe { Tensor::from_foreign((), address, &[1000], &[1], DType::F32)? };
+    let y = x.mul(2.0)?;
+    assert!(take_back(&y, true), "it can go to the spill memory");
+    owner.fill(7.0);
+    assert_eq!(y.to_vec::<f32>()?, [2.0; 1000]);
+    assert_eq!(x.mul(2.0)?.to_vec::<f32>()?, [14.0; 1000]);
+    Ok(())
+}
+
+#[test]
+fn memory_that_is_lent_brings_home_what_was_made_from_it() -> Outcome {
+    for device in devices() {
+        let x = Tensor::from_slice(&values(|n| n), &[1000], device)?;
+        let before = x.mul(2.0)?;
+        assert!(take_back(&before, true));
+        assert_eq!((memory::memory_allocated(device), memory::memory_spilled(device)), (4096, 0));
+        let lent = x.lend()?;
+        assert_eq!(
+            memory::memory_allocated(device),
+            2 * 4096,
+            "it is home before anybody can write"
+        );
+        device::synchronize(device)?;
+        let first = std::ptr::with_exposed_provenance_mut::<f32>(lent.address());
+        // SAFETY: the memory is lent, the device is idle, and there are 1000 elements.
+        unsafe { first.write(100.0) };
+        let after = x.mul(2.0)?;
+        assert!(take_back(&after, true) && take_back(&before, true));
+        assert_eq!(memory::memory_spilled(device), 8000, "neither can be made again");
+        device::synchronize(device)?;
+        // SAFETY: as above; the device is done with `after`.
+        unsafe { first.write(200.0) };
+        drop(lent);
+        assert_eq!(before.to_vec::<f32>()?, values(|n| 2.0 * n));
+        assert_eq!(after.to_vec::<f32>()?[..2], [200.0, 2.0]);
+    }
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! Copies and conversions: `clone_tensor`, `contiguous`, `to`, `copy_`.
 
 use plimsoll_core::{DType, Device, Result};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::options;
 use crate::Tensor;
@@ -75,6 +75,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Result<Tensor> {
+        let _named = enter_operation("contiguous");
         if self.is_contiguous() {
             return Ok(self.clone());
         }
@@ -92,6 +93,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to(&self, target: impl Into<To>) -> Result<Tensor> {
+        let _named = enter_operation("to");
         let site = Site::caller();
         let target = target.into();
         let dtype = target.dtype.unwrap_or(self.dtype());
@@ -124,6 +126,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cpu(&self) -> Result<Tensor> {
+        let _named = enter_operation("cpu");
         self.to_device(Device::CPU, Site::caller())
     }
 
@@ -136,6 +139,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn float(&self) -> Result<Tensor> {
+        let _named = enter_operation("float");
         self.to_dtype(DType::F32, Site::caller())
     }
 
@@ -148,6 +152,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn double(&self) -> Result<Tensor> {
+        let _named = enter_operation("double");
         self.to_dtype(DType::F64, Site::caller())
     }
 
@@ -160,6 +165,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn half(&self) -> Result<Tensor> {
+        let _named = enter_operation("half");
         self.to_dtype(DType::F16, Site::caller())
     }
 
@@ -172,6 +178,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn bfloat16(&self) -> Result<Tensor> {
+        let _named = enter_operation("bfloat16");
         self.to_dtype(DType::BF16, Site::caller())
     }
 
@@ -184,6 +191,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn long(&self) -> Result<Tensor> {
+        let _named = enter_operation("long");
         self.to_dtype(DType::I64, Site::caller())
     }
 
@@ -196,6 +204,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn bool(&self) -> Result<Tensor> {
+        let _named = enter_operation("bool");
         self.to_dtype(DType::Bool, Site::caller())
     }
 
@@ -210,6 +219,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn copy_(&self, source: &Tensor) -> Result<&Tensor> {
+        let _named = enter_operation("copy_");
         self.copy_from(source, Site::caller())
     }
 

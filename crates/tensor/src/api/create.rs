@@ -1,7 +1,7 @@
 //! New tensors. All start here: `empty` takes memory from the arena, everything else fills it by an operation.
 
 use plimsoll_core::{DType, Device, Error, Layout, Result, Scalar, sizes_from_i64};
-use plimsoll_memory::{Kind, OriginId, Site};
+use plimsoll_memory::{Kind, OriginId, Site, enter_operation};
 
 use super::options::TensorOptions;
 use crate::Tensor;
@@ -84,6 +84,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zeros(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _named = enter_operation("zeros");
         full(sizes, Scalar::Int(0), DType::F32, options.into(), Site::caller())
     }
 
@@ -96,6 +97,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ones(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _named = enter_operation("ones");
         full(sizes, Scalar::Int(1), DType::F32, options.into(), Site::caller())
     }
 
@@ -126,6 +128,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn scalar(value: impl Into<Scalar>, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _named = enter_operation("scalar");
         Tensor::full(&[], value, options)
     }
 
@@ -185,6 +188,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn from_slice<T: Element>(values: &[T], sizes: &[i64], device: Device) -> Result<Tensor> {
+        let _named = enter_operation("from_slice");
         const OP: &str = "from_slice";
         let site = Site::caller();
         let shape = sizes_from_i64(OP, sizes)?;
@@ -215,6 +219,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn from_bools(values: &[bool], sizes: &[i64], device: Device) -> Result<Tensor> {
+        let _named = enter_operation("from_bools");
         let bytes: Vec<crate::Truth> =
             values.iter().map(|&value| crate::Truth::new(value)).collect();
         Tensor::from_slice(&bytes, sizes, device)
@@ -257,6 +262,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
+        let _named = enter_operation("zeros_like");
         self.filled_like(Scalar::Int(0), TensorOptions::default(), Site::caller())
     }
 
@@ -270,6 +276,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zeros_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _named = enter_operation("zeros_like");
         self.filled_like(Scalar::Int(0), options.into(), Site::caller())
     }
 
@@ -282,6 +289,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
+        let _named = enter_operation("ones_like");
         self.filled_like(Scalar::Int(1), TensorOptions::default(), Site::caller())
     }
 
@@ -295,6 +303,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ones_like_with(&self, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        let _named = enter_operation("ones_like");
         self.filled_like(Scalar::Int(1), options.into(), Site::caller())
     }
 
@@ -307,6 +316,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        let _named = enter_operation("full_like");
         self.filled_like(value.into(), TensorOptions::default(), Site::caller())
     }
 
@@ -324,6 +334,7 @@ impl Tensor {
         value: impl Into<Scalar>,
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
+        let _named = enter_operation("full_like");
         self.filled_like(value.into(), options.into(), Site::caller())
     }
 

@@ -58,13 +58,16 @@ impl Tensor {
     }
 
     /// Keeps this tensor's memory where it is for as long as the guard lives, for others to use.
+    #[track_caller]
     pub fn lend(&self) -> Result<Lent> {
         if self.device().is_dry() {
             let why = format!("{} only accounts for memory; there is none to lend", self.device());
             return Err(Error::device("lend", why));
         }
         self.storage().pin()?;
-        Ok(Lent { tensor: self.clone() })
+        let lent = Lent { tensor: self.clone() };
+        self.storage().expose()?;
+        Ok(lent)
     }
 }
 

@@ -2,7 +2,7 @@
 //! index tensors become the dimensions that the others stand at.
 
 use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -91,6 +91,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index(&self, indices: &[Option<&Tensor>]) -> Result<Tensor> {
+        let _named = enter_operation("index");
         let site = Site::caller();
         let (dims, indices) = resolve("index", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = std::iter::once(self).chain(&indices).collect();
@@ -115,6 +116,7 @@ impl Tensor {
         values: &Tensor,
         accumulate: bool,
     ) -> Result<Tensor> {
+        let _named = enter_operation("index_put");
         let site = Site::caller();
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
@@ -137,6 +139,7 @@ impl Tensor {
         values: &Tensor,
         accumulate: bool,
     ) -> Result<&Tensor> {
+        let _named = enter_operation("index_put");
         let site = Site::caller();
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
@@ -167,6 +170,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        let _named = enter_operation("masked_select");
         const OP: &str = "masked_select";
         if mask.dtype() != DType::Bool {
             return Err(Error::dtype(
@@ -185,6 +189,7 @@ impl Tensor {
 }
 
 /// The operation, and the part of `source` that the index reads.
+#[track_caller]
 fn scatter_add(
     x: &Tensor,
     dim: i64,

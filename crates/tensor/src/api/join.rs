@@ -1,7 +1,7 @@
 //! Joining tensors.
 
 use plimsoll_core::{DType, Error, Result, normalize_dim};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -40,8 +40,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+        let _named = enter_operation("stack");
         let site = Site::caller();
-        let (wide, dim) = widened(tensors, dim)?;
+        let (wide, dim) = with_site(site, || widened(tensors, dim))?;
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply_one(&operation(&wide, dim)?, &wide, site)
     }
@@ -49,8 +50,9 @@ impl Tensor {
     /// [`Tensor::stack`] into `out`.
     #[track_caller]
     pub fn stack_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
+        let _named = enter_operation("stack");
         let site = Site::caller();
-        let (wide, dim) = widened(tensors, dim)?;
+        let (wide, dim) = with_site(site, || widened(tensors, dim))?;
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply(&operation(&wide, dim)?, &wide, Dest::Out(&[out]), site).map(drop)
     }

@@ -1,7 +1,7 @@
 //! Operations of neural networks: softmax, layer normalization, dropout.
 
 use plimsoll_core::{DType, Error, Result, normalize_dim, sizes_from_i64};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use super::options::options;
@@ -254,6 +254,7 @@ fn softmax(
     dtype: Option<DType>,
     site: Site,
 ) -> Result<Tensor> {
+    let _named = enter_operation(name);
     let dim = normalize_dim(name, dim, x.rank())?;
     match dtype {
         Some(dtype) => apply_one(&Softmax { dim, log }, &[&x.to_dtype(dtype, site)?], site),

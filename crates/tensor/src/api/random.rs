@@ -1,7 +1,7 @@
 //! Random tensors, from the generator of the device that they are on. `manual_seed` makes them repeat.
 
 use plimsoll_core::{DType, Error, Result, sizes_from_i64};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::TensorOptions;
 use crate::Tensor;
@@ -71,6 +71,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
+        let _named = enter_operation("rand_like");
         draw("rand_like", self.entry(), self.dense_meta()?, UNIT, Site::caller())
     }
 
@@ -92,6 +93,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
+        let _named = enter_operation("randn_like");
         draw("randn_like", self.entry(), self.dense_meta()?, NORMAL, Site::caller())
     }
 
@@ -113,6 +115,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
+        let _named = enter_operation("randint_like");
         check_range(low, high, self.dtype())?;
         let distribution = Distribution::Integer { low, high };
         draw("randint_like", self.entry(), self.dense_meta()?, distribution, Site::caller())
@@ -129,6 +132,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn uniform_(&self, low: f64, high: f64) -> Result<&Tensor> {
+        let _named = enter_operation("uniform_");
         if !(low <= high && (high - low).is_finite()) {
             return Err(Error::invalid_argument(format!(
                 "the range from {low} to {high} must be finite and not end before it starts"
@@ -149,6 +153,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn normal_(&self, mean: f64, deviation: f64) -> Result<&Tensor> {
+        let _named = enter_operation("normal_");
         if deviation.is_nan() || deviation < 0.0 {
             return Err(Error::invalid_argument(format!(
                 "the standard deviation must not be negative, and is {deviation}"

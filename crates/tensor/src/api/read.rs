@@ -1,7 +1,7 @@
 //! Reading elements on the host, and writing them there. The only place that turns storages into Rust values.
 
 use plimsoll_core::{Error, Result, Scalar};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use crate::Tensor;
 use crate::ops::copy::Format;
@@ -21,6 +21,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let _named = enter_operation("to_vec");
         const OP: &str = "to_vec";
         if T::DTYPE != self.dtype() {
             return Err(Error::dtype(
@@ -52,6 +53,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_bools(&self) -> Result<Vec<bool>> {
+        let _named = enter_operation("to_bools");
         Ok(self.to_vec::<Truth>()?.into_iter().map(Truth::get).collect())
     }
 
@@ -64,6 +66,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
+        let _named = enter_operation("item");
         self.check_single("item")?;
         let values = self.to_vec::<T>().map_err(|e| e.in_operation("item"))?;
         Ok(values[0])
@@ -78,6 +81,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_scalar(&self) -> Result<Scalar> {
+        let _named = enter_operation("to_scalar");
         self.check_single("to_scalar")?;
         match_dtype!(self.dtype(), T => Ok(self.to_vec::<T>()?[0].to_scalar()))
     }
@@ -91,6 +95,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
+        let _named = enter_operation("to_f64_vec");
         match_dtype!(self.dtype(), T => {
             Ok(self.to_vec::<T>()?.into_iter().map(Element::to_f64).collect())
         })
@@ -104,9 +109,11 @@ impl Tensor {
     /// assert_eq!(x.narrow(0, 1, 2)?.data_ptr()?, x.data_ptr()? + 4);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn data_ptr(&self) -> Result<usize> {
         // Never unpinned: whoever has the address may use it at any time.
         self.storage().pin()?;
+        self.storage().expose()?;
         let offset = self.storage_offset() * self.element_size();
         Ok(self.storage().pointer().addr() + offset)
     }

@@ -1,7 +1,7 @@
 //! Reductions over all or some dimensions.
 
 use plimsoll_core::{DType, Error, Result, normalize_dims};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use super::options::{DimList, options};
 use crate::Tensor;
@@ -273,6 +273,7 @@ fn reduce(reduction: Reduction, x: &Tensor, over: Over, site: Site) -> Result<Te
     // PyTorch answers any and all of uint8, its bool of old, in uint8.
     match reduction {
         Reduction::Any | Reduction::All if x.dtype() == DType::U8 => {
+            let _named = enter_operation(if reduction == Reduction::Any { "any" } else { "all" });
             result.to_dtype(DType::U8, site)
         }
         _ => Ok(result),

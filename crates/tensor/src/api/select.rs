@@ -1,7 +1,7 @@
 //! Choosing between two operands by a condition.
 
 use plimsoll_core::Result;
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
@@ -24,6 +24,7 @@ impl Tensor {
         chosen: impl Into<Other<'a>>,
         other: impl Into<Other<'b>>,
     ) -> Result<Tensor> {
+        let _named = enter_operation("where");
         let site = Site::caller();
         let (chosen, other) = operands(condition, chosen.into(), other.into())?;
         apply_one(&Where, &[condition, &chosen, &other], site)
@@ -37,6 +38,7 @@ impl Tensor {
         other: impl Into<Other<'b>>,
         out: &Tensor,
     ) -> Result<()> {
+        let _named = enter_operation("where");
         let site = Site::caller();
         let (chosen, other) = operands(condition, chosen.into(), other.into())?;
         apply(&Where, &[condition, &chosen, &other], Dest::Out(&[out]), site).map(drop)

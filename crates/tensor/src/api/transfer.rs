@@ -1,7 +1,7 @@
 //! Moving tensors beside the host: pinned memory and copies that nobody waits for. The ordinary `to` is in `copy.rs`.
 
 use plimsoll_core::{Device, Result};
-use plimsoll_memory::{OriginId, Site};
+use plimsoll_memory::{OriginId, Site, enter_operation};
 
 use crate::Tensor;
 use crate::dispatch::{Dest, apply};
@@ -26,6 +26,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_non_blocking(&self, device: Device) -> Result<Tensor> {
+        let _named = enter_operation("to_non_blocking");
         if self.device() == device {
             return Ok(self.clone());
         }
@@ -44,6 +45,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pin_memory(&self) -> Result<Tensor> {
+        let _named = enter_operation("pin_memory");
         if self.is_pinned() {
             return Ok(self.clone());
         }

@@ -1,7 +1,7 @@
 //! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten` where no view exists.
 
 use plimsoll_core::{DType, Result, normalize_dim};
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use super::options::DimList;
@@ -85,6 +85,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
+        let _named = enter_operation("reshape");
         let site = Site::caller();
         let (_, shared) = self.layout().reshape(sizes)?;
         let view = View::Sizes(sizes.into());
@@ -106,6 +107,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let _named = enter_operation("flatten");
         let start = normalize_dim("flatten", start, self.rank())?;
         let end = normalize_dim("flatten", end, self.rank())?;
         if self.rank() == 0 {

@@ -99,7 +99,17 @@ impl Tensor {
 /// assert_eq!((first.item::<f64>()?, second.item::<f64>()?), (27.0, 18.0));
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
+#[track_caller]
 pub fn grad(
+    outputs: &[&Tensor],
+    inputs: &[&Tensor],
+    options: GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    // As for `backward_with`: what belongs to no forward line counts for this call.
+    with_site(Site::caller(), || run_grad(outputs, inputs, options))
+}
+
+fn run_grad(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
     options: GradOptions,

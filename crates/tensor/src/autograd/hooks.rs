@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 
 use super::node::Edge;
+use crate::lock::Mutex;
 use crate::{Tensor, WeakTensor};
 
 type Function = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
@@ -141,6 +141,7 @@ impl Tensor {
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [20.0, 20.0]);
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
+    #[track_caller]
     pub fn register_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use plimsoll_memory::{OriginId, Site};
 use smallvec::SmallVec;
 
@@ -14,7 +13,9 @@ use super::saved::SavedTensors;
 use super::tasks::Target;
 use crate::WeakTensor;
 use crate::device::Entry;
+use crate::lock::Mutex;
 use crate::operation::{Needs, Operation};
+use crate::storage::Storage;
 use plimsoll_kernels::Meta;
 
 /// Where a gradient flows: into an output of another node, or into a leaf.
@@ -80,6 +81,24 @@ impl Node {
     /// The operation's name.
     pub(crate) fn name(&self) -> &'static str {
         self.operation().info().name
+    }
+
+    /// Who ran the operation.
+    pub(crate) fn origin(&self) -> OriginId {
+        self.origin
+    }
+
+    /// The nodes that its inputs came from.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.edges.iter().flatten().filter_map(|edge| match edge {
+            Edge::Node(node, _) => Some(node),
+            Edge::Leaf(_) => None,
+        })
+    }
+
+    /// Whether it saved `storage` for backward.
+    pub(crate) fn saves(&self, storage: &Arc<Storage>) -> bool {
+        self.saved.lock().storages().any(|saved| Arc::ptr_eq(saved, storage))
     }
 
     pub(crate) fn hooks(&self) -> &NodeHooks {

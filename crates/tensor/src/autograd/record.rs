@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use plimsoll_core::Result;
 use plimsoll_memory::{OriginId, Site};
 
@@ -12,6 +11,7 @@ use super::saved::SavedTensors;
 use super::views;
 use crate::Tensor;
 use crate::device::Entry;
+use crate::lock::Mutex;
 use crate::operation::{Needs, Operation, Saves};
 
 /// What dispatch knows of an operation that ran.

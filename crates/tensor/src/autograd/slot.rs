@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
 use plimsoll_core::{Error, Result};
 
 use super::hooks::Hooks;
 use super::node::{Edge, Node};
 use super::views;
 use crate::Tensor;
+use crate::lock::{Mutex, MutexGuard};
+use crate::storage::roles::Role;
 
 /// Empty until the tensor takes part in autograd.
 pub(crate) struct Slot {
@@ -109,6 +110,7 @@ impl Tensor {
     /// assert!(x.grad().is_some());
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
         const OP: &str = "requires_grad_";
         if requires_grad && !self.dtype().is_float() {
@@ -134,6 +136,11 @@ impl Tensor {
         }
         if self.is_leaf() {
             self.slot().with(|state| state.requires_grad = requires_grad);
+            if requires_grad {
+                self.storage().take_role(Role::Leaf);
+            } else {
+                self.storage().leave_role(Role::Leaf);
+            }
         }
         Ok(self.clone())
     }
@@ -162,6 +169,7 @@ impl Tensor {
     /// assert!(x.grad().is_none());
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn set_grad(&self, grad: Option<&Tensor>) -> Result<()> {
         if let Some(grad) = grad
             && (grad.shape() != self.shape()
@@ -198,6 +206,7 @@ impl Tensor {
     /// assert_eq!(y.grad().unwrap().item::<f32>()?, 5.0);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
         match self.edge() {
             None => Err(Error::autograd(
@@ -233,15 +242,23 @@ impl Tensor {
         })
     }
 
+    /// The node that made this tensor, as far as its own state says.
+    pub(crate) fn own_node(&self) -> Option<Arc<Node>> {
+        self.slot().read(|state| state.node.as_ref().map(|(node, _)| node.clone())).flatten()
+    }
+
     /// Makes this tensor the output `output` of `node`.
     pub(crate) fn set_node(&self, node: Arc<Node>, output: u32) {
         let version = self.storage().version();
         // The old node is dropped after the lock: it may be the last hold on a whole graph.
-        let old = self.slot().with(|state| {
-            state.requires_grad = false;
+        let (was_leaf, old) = self.slot().with(|state| {
+            let was_leaf = std::mem::replace(&mut state.requires_grad, false);
             state.node_version = version;
-            state.node.replace((node, output))
+            (was_leaf, state.node.replace((node, output)))
         });
+        if was_leaf {
+            self.storage().leave_role(Role::Leaf);
+        }
         drop(old);
     }
 }

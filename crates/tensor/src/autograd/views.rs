@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -15,6 +14,7 @@ use super::hooks::NodeHooks;
 use super::node::{Edge, Function, Node};
 use super::saved::SavedTensors;
 use crate::Tensor;
+use crate::lock::Mutex;
 use crate::operation::{Inferred, Needs, Operation};
 use plimsoll_kernels::Meta;
 
@@ -52,6 +52,11 @@ impl ViewOf {
             None => (source.clone(), Arc::from([op.share()])),
         };
         Arc::new(ViewOf { base, chain, made_in })
+    }
+
+    /// The operation that made the view.
+    pub(crate) fn operation(&self) -> &'static str {
+        self.chain.last().map_or("view", |op| op.info().name)
     }
 
     pub(crate) fn base(&self) -> &Tensor {
@@ -136,7 +141,7 @@ pub(super) fn open_slice(
     let copy = grad.clone_as(base)?;
     let mut slice = copy.clone();
     for op in chain {
-        let site = plimsoll_memory::Site::caller();
+        let site = plimsoll_memory::Site::in_force();
         let mut outputs: SmallVec<[Tensor; 2]> =
             crate::dispatch::apply(op.as_ref(), &[&slice], crate::dispatch::Dest::New, site)?;
         slice = outputs.pop().ok_or_else(|| {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_cuda::Context;
-use plimsoll_memory::{Arena, Configuration, Fence, StreamId};
+use plimsoll_memory::{Arena, Block, Configuration, Fence, StreamId};
 
 use super::queue::{Copy, Work};
 use super::stand_in::Engine;
 use super::{spill_arena, stream};
+use crate::lock::Mutex;
 use crate::operation::Metas;
 use crate::random::Generator;
 use crate::storage::Storage;
@@ -39,6 +39,25 @@ impl Backend {
     }
 }
 
+/// Host memory that a device still copies, alive until it has.
+#[allow(dead_code, reason = "held for its drop")]
+pub(crate) enum Kept {
+    Storage(Arc<Storage>),
+    Block(Block),
+}
+
+impl From<Arc<Storage>> for Kept {
+    fn from(storage: Arc<Storage>) -> Kept {
+        Kept::Storage(storage)
+    }
+}
+
+impl From<Block> for Kept {
+    fn from(block: Block) -> Kept {
+        Kept::Block(block)
+    }
+}
+
 /// One device.
 pub(crate) struct Entry {
     device: Device,
@@ -52,7 +71,7 @@ pub(crate) struct Entry {
     chaos: Chaos,
     configuration: Configuration,
     /// Host memory of copies that run by themselves, until they have.
-    kept: Mutex<Vec<(Fence, Arc<Storage>)>>,
+    kept: Mutex<Vec<(Fence, Kept)>>,
     /// What is wrong with the configuration in force, if something is.
     fault: Option<Error>,
 }
@@ -206,6 +225,8 @@ impl Entry {
             // An error is sticky and told by `surface`.
             Backend::Cuda(context) => drop(context.synchronize()),
         }
+        let passed = take_passed(&mut self.kept.lock());
+        drop(passed);
     }
 
     /// Tells of an operation that failed after its caller had gone on, once. For whoever has just waited for the device.
@@ -253,12 +274,12 @@ impl Entry {
         }
     }
 
-    /// Holds host memory that the GPU still copies; the driver cannot. Looked through at every new one.
-    fn keep_until(&self, fence: Fence, storage: Arc<Storage>) {
-        let passed: Vec<(Fence, Arc<Storage>)> = {
+    /// Holds host memory that the device still copies; a driver cannot. Looked through at every new one.
+    pub(crate) fn keep_until(&self, fence: Fence, memory: impl Into<Kept>) {
+        let passed = {
             let mut kept = self.kept.lock();
-            let passed = kept.extract_if(.., |(fence, _)| fence.is_done()).collect();
-            kept.push((fence, storage));
+            let passed = take_passed(&mut kept);
+            kept.push((fence, memory.into()));
             passed
         };
         drop(passed);
@@ -278,4 +299,9 @@ impl Entry {
             ),
         ))
     }
+}
+
+/// What the device is done with. Dropped by the caller, after the lock.
+fn take_passed(kept: &mut Vec<(Fence, Kept)>) -> Vec<(Fence, Kept)> {
+    kept.extract_if(.., |(fence, _)| fence.is_done()).collect()
 }

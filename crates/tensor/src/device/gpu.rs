@@ -1,11 +1,11 @@
 //! NVIDIA GPUs as devices: opened at their first use, once each.
 
-use parking_lot::Mutex;
 use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_cuda::{Context, DeviceSource};
 use plimsoll_memory::{Arena, Configuration};
 
 use super::{Backend, Entry, entry, table};
+use crate::lock::Mutex;
 
 /// GPUs opened so far, by ordinal.
 static OPEN: Mutex<Vec<(usize, Device)>> = Mutex::new(Vec::new());

@@ -6,6 +6,7 @@
 
 mod entry;
 mod gpu;
+mod mark;
 mod pinned;
 pub(crate) mod queue;
 mod stand_in;
@@ -19,7 +20,9 @@ use crate::Tensor;
 
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
+pub(crate) use mark::Mark;
 pub use pinned::pinned_arena;
+pub(crate) use pinned::{pinned_if_open, record_pinned_history};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]
 pub use stream::Pause;
@@ -99,15 +102,22 @@ pub fn take_back(tensor: &Tensor, may_drop: bool) -> bool {
     tensor.storage().try_take_back(may_drop)
 }
 
+/// For tests: the bytes that operations read and write to compute a tensor's memory again; `None` if that cannot be done.
+#[doc(hidden)]
+pub fn remaking_cost(tensor: &Tensor) -> Option<u64> {
+    tensor.storage().recipe().map(|recipe| recipe.cost())
+}
+
 fn host_source(configuration: &Configuration) -> HostSource {
     HostSource::new(configuration.huge_pages())
 }
 
 /// The host arena that spilled storages of all devices go to.
-fn spill_arena() -> &'static Arena {
+pub(crate) fn spill_arena() -> &'static Arena {
     static SPILL: std::sync::OnceLock<&'static Arena> = std::sync::OnceLock::new();
     SPILL.get_or_init(|| {
         let configuration = Configuration::default();
-        Arena::open(Device::cpu(), Box::new(host_source(&configuration)), &configuration)
+        let source = Box::new(host_source(&configuration));
+        Arena::open_named(Device::cpu(), "cpu:spill", source, &configuration)
     })
 }

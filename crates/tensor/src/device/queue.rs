@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 use plimsoll_core::{Error, Result};
@@ -22,6 +23,8 @@ pub(crate) enum Work {
     Copy(Copy),
     /// Nothing, until a point of some other queue is passed.
     Wait(Fence),
+    /// Notes the time.
+    Stamp(Arc<OnceLock<Instant>>),
 }
 
 /// A launch with everything it needs but the memory itself: queued work does not own storages. The order of frees on the
@@ -184,6 +187,10 @@ impl Work {
             }
             Work::Wait(fence) => {
                 fence.wait();
+                Ok(())
+            }
+            Work::Stamp(passed) => {
+                let _ = passed.set(Instant::now());
                 Ok(())
             }
         }

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use parking_lot::RwLock;
 use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration};
 
 use super::{Backend, Entry, host_source};
+use crate::lock::RwLock;
 
 static TABLE: OnceLock<RwLock<Vec<&'static Entry>>> = OnceLock::new();
 

@@ -1,9 +1,11 @@
 //! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where it came from, limits, history and
 //! snapshots. All of them read or steer the device's [`Arena`]; `report.rs` puts its figures into words.
 
+pub(crate) mod holders;
 mod report;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use plimsoll_core::{Device, Error, Result};
 pub use plimsoll_memory::{
@@ -12,6 +14,7 @@ pub use plimsoll_memory::{
 
 use crate::device;
 
+pub use holders::{Holder, HolderKind, holders, track_holders};
 pub use report::memory_report;
 
 /// The arena (allocator and ledger) of a device.
@@ -68,6 +71,46 @@ pub fn max_memory_reserved(device: Device) -> usize {
 /// Bytes that tensors use and that somebody else owns (NumPy's, another framework's, a mapped file's). They are in no other figure.
 pub fn memory_external(device: Device) -> usize {
     bytes(memory_stats(device).external_bytes.current)
+}
+
+/// Bytes of a device's tensors that lie in host memory at the moment, because the device had no room. They are in none of the
+/// device's other figures; the host memory itself is in the arenas `cpu:pinned` and `cpu:spill` (see [`arenas`]).
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&plimsoll_memory::Configuration::parse("spill:true")?)?;
+/// let x = Tensor::ones(&[256], (DType::F32, own))?;
+/// device::take_back(&x, false);
+/// assert_eq!((memory::memory_spilled(own), memory::memory_allocated(own)), (1024, 0));
+/// assert_eq!(x.sum()?.item::<f32>()?, 256.0);
+/// assert_eq!(memory::memory_spilled(own), 0);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn memory_spilled(device: Device) -> usize {
+    device::entry(device).tracked().spilled_bytes().load(Ordering::Relaxed)
+}
+
+/// Every arena of the process: one for each device, then the host's others as far as anything was ever in them, `cpu:pinned`
+/// (pinned host memory) and `cpu:spill` (tensors that their device had no room for).
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, memory};
+/// let x = Tensor::ones(&[1024], DType::F32)?.pin_memory()?;
+/// let pinned = memory::arenas().into_iter().find(|arena| arena.name() == "cpu:pinned").unwrap();
+/// assert!(pinned.stats().allocated_bytes.all.current >= 4096);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn arenas() -> Vec<&'static Arena> {
+    let mut arenas = Vec::new();
+    device::for_each(|entry| arenas.push(entry.arena()));
+    let used = |arena: &&'static Arena| arena.stats().segment.all.allocated > 0;
+    arenas.extend(host_arenas().filter(used));
+    arenas
+}
+
+/// The host's arenas besides its own.
+fn host_arenas() -> impl Iterator<Item = &'static Arena> {
+    device::pinned_if_open().into_iter().chain([device::spill_arena()])
 }
 
 fn bytes(count: i64) -> usize {
@@ -154,7 +197,7 @@ pub fn live_by_kind(device: Device) -> Vec<Row> {
 /// let own = device::private_cpu(&Default::default())?;
 /// let x = Tensor::zeros(&[256], (DType::F32, own))?;
 /// let rows = memory::live_by_origin(own);
-/// assert_eq!((rows[0].bytes, rows[0].origin.get().operation), (1024, "full"));
+/// assert_eq!((rows[0].bytes, rows[0].origin.get().operation), (1024, "zeros"));
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn live_by_origin(device: Device) -> Vec<Row> {
@@ -244,7 +287,8 @@ pub fn set_soft_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
     arena(device).set_soft_limit(bytes)
 }
 
-/// Records the last `max_entries` events of a device, or stops; returns the previous level.
+/// Records the last `max_entries` events of a device, or stops; returns the previous level. With the host's, those of pinned and
+/// spilled memory are recorded too.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory};
@@ -260,6 +304,10 @@ pub fn record_memory_history(
     level: HistoryLevel,
     max_entries: usize,
 ) -> HistoryLevel {
+    if device == Device::CPU {
+        device::record_pinned_history(level, max_entries);
+        device::spill_arena().record_history(level, max_entries);
+    }
     arena(device).record_history(level, max_entries)
 }
 
@@ -269,7 +317,7 @@ pub fn snapshot(device: Device) -> Snapshot {
     Snapshot::take(&[entry.arena()], entry.configuration())
 }
 
-/// Writes a snapshot of every device in PyTorch's layout, for its viewer and for `plimsoll` itself: a pickle, or JSON if the name ends
+/// Writes a snapshot of every device, and of pinned and spilled host memory, in PyTorch's layout, for its viewer and for `plimsoll` itself: a pickle, or JSON if the name ends
 /// in `.json`.
 ///
 /// ```
@@ -281,7 +329,5 @@ pub fn snapshot(device: Device) -> Snapshot {
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn dump_snapshot(path: impl AsRef<Path>) -> Result<()> {
-    let mut arenas = Vec::new();
-    device::for_each(|entry| arenas.push(entry.arena()));
-    Snapshot::take(&arenas, device::entry(Device::CPU).configuration()).save(path)
+    Snapshot::take(&arenas(), device::entry(Device::CPU).configuration()).save(path)
 }

@@ -6,6 +6,8 @@ use std::fmt::Write;
 use plimsoll_core::{ByteSize, Device};
 use plimsoll_memory::{Row, Site};
 
+use crate::device;
+
 /// Lines named at most; the rest is one row.
 const MOST_LINES: usize = 12;
 /// Characters of the place in a row.
@@ -18,7 +20,7 @@ const PLACE: usize = 34;
 /// let own = device::private_cpu(&Default::default())?;
 /// let x = Tensor::zeros(&[1024], (DType::F32, own))?;
 /// let report = memory::memory_report(own);
-/// assert!(report.contains("4.00 KiB") && report.contains("full") && report.contains("temporary"));
+/// assert!(report.contains("4.00 KiB") && report.contains("zeros") && report.contains("temporary"));
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn memory_report(device: Device) -> String {
@@ -30,6 +32,9 @@ pub fn memory_report(device: Device) -> String {
         ByteSize(reserved),
         ByteSize(super::memory_allocated(device))
     );
+    for (what, bytes) in elsewhere(device) {
+        text += &format!("{what}: {}\n", ByteSize(bytes));
+    }
     text += &format!("\n{:<PLACE$} {:>11} {:>7} {:>7}\n", "by kind", "bytes", "share", "blocks");
     for row in super::peak_by_kind(device) {
         line(&mut text, &row.kind.to_string(), row.bytes, peak, &row.count.to_string());
@@ -45,6 +50,16 @@ pub fn memory_report(device: Device) -> String {
         line(&mut text, &format!("{} more lines", rest.len()), bytes, peak, "");
     }
     text
+}
+
+/// Host memory that is in none of the device's own figures.
+fn elsewhere(device: Device) -> Vec<(&'static str, usize)> {
+    let pinned = device::pinned_if_open().filter(|_| device == Device::CPU);
+    let rows = [
+        ("Spilled to host memory", super::memory_spilled(device)),
+        ("Pinned host memory", pinned.map_or(0, |arena| arena.live_bytes())),
+    ];
+    rows.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
 }
 
 /// One row, cut to 80 columns.
@@ -127,7 +142,7 @@ mod tests {
             ["parameter", "4.00", "KiB", "30.8%", "1"]
         );
         let line = report.lines().find(|line| line.contains(&format!(":{here}"))).unwrap();
-        assert!(line.contains("1.00 KiB") && line.contains("full, temporary"), "{line}");
+        assert!(line.contains("1.00 KiB") && line.contains("ones, temporary"), "{line}");
         assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
         drop((kept, other));
         assert!(memory_report(device).contains("Now: 0 B allocated"));

@@ -148,7 +148,7 @@ impl Operation for LayerNorm {
             let op = LayerNormBackward { rank: self.rank(), wanted };
             let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
             inputs.extend(weight);
-            let mut results = apply(&op, &inputs, Dest::New, Site::caller())?.into_iter();
+            let mut results = apply(&op, &inputs, Dest::New, Site::in_force())?.into_iter();
             for (wanted, at) in
                 [(wanted.input, 0), (wanted.weight, 1), (wanted.bias, self.bias_at())]
             {

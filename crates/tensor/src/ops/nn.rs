@@ -46,7 +46,7 @@ impl Operation for Softmax {
         let (grad, out) = (backward.grad()?, backward.output(0)?);
         let along = SumOptions::from(self.dim as i64).keepdim(true);
         let result = if !is_grad_enabled() {
-            apply_one(&SoftmaxBackward(*self), &[grad, out], Site::caller())?
+            apply_one(&SoftmaxBackward(*self), &[grad, out], Site::in_force())?
         } else if self.log {
             grad.sub(&out.exp()?.mul(&grad.sum_with(along)?)?)?
         } else {
@@ -111,7 +111,7 @@ impl Operation for Dropout {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        Ok(smallvec::smallvec![Some(apply_one(self, &[backward.grad()?], Site::caller())?)])
+        Ok(smallvec::smallvec![Some(apply_one(self, &[backward.grad()?], Site::in_force())?)])
     }
 
     fn share(&self) -> Arc<dyn Operation> {

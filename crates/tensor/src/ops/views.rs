@@ -192,7 +192,7 @@ impl Operation for ViewDtype {
 
 #[track_caller]
 fn unview(view: View, shape: &[usize], grad: &Tensor) -> Result<Tensor> {
-    apply_one(&Unview { view, shape: shape.into() }, &[grad], Site::caller())
+    apply_one(&Unview { view, shape: shape.into() }, &[grad], Site::in_force())
 }
 
 /// Zeros of `shape`, with input 0 added where `view` looks.
@@ -225,7 +225,7 @@ impl Operation for Unview {
             View::AsStrided { .. } => backward.grad()?.contiguous()?,
             _ => backward.grad()?.clone(),
         };
-        Ok(smallvec::smallvec![Some(apply_one(&self.view, &[&grad], Site::caller())?)])
+        Ok(smallvec::smallvec![Some(apply_one(&self.view, &[&grad], Site::in_force())?)])
     }
 
     fn share(&self) -> Arc<dyn Operation> {

@@ -13,6 +13,7 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
+use plimsoll_memory::Holding;
 use smallvec::SmallVec;
 
 use super::Storage;
@@ -82,6 +83,8 @@ impl<'a> Held<'a> {
 #[must_use = "the claim ends when this is dropped"]
 pub(crate) struct Claim<'a> {
     held: Held<'a>,
+    /// A fork waits for the claim to end.
+    _holding: Holding,
 }
 
 impl<'a> Claim<'a> {
@@ -91,6 +94,7 @@ impl<'a> Claim<'a> {
         reads: impl Iterator<Item = &'a Storage>,
         writes: impl Iterator<Item = &'a Storage>,
     ) -> Claim<'a> {
+        let holding = Holding::new();
         let wanted = reads.map(|storage| (storage, false));
         let held = Held::new(wanted.chain(writes.map(|storage| (storage, true))));
         held.for_each(|storage, writes| {
@@ -100,7 +104,7 @@ impl<'a> Claim<'a> {
                 storage.access.0.lock_shared();
             }
         });
-        let claim = Claim { held };
+        let claim = Claim { held, _holding: holding };
         claim.held.for_each(|storage, writes| storage.uses.settle(writes));
         claim
     }

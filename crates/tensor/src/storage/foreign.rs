@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use plimsoll_memory::{External, Kind, OriginId};
 
@@ -31,6 +32,9 @@ impl Storage {
         let external = entry.arena().external(bytes, origin, Kind::Input);
         let place = Place::Foreign(Foreign { external, owner });
         let home = entry.current_stream();
-        Arc::new(Storage::at(entry, place, address, bytes, Kind::Input, home, false))
+        let storage = Storage::at(entry, place, address, bytes, Kind::Input, home, false);
+        // Its owner knows where it is, and may write it at any time.
+        storage.exposed.store(true, Ordering::Relaxed);
+        Arc::new(storage)
     }
 }

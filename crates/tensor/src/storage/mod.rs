@@ -6,9 +6,11 @@
 
 pub(crate) mod chaos;
 pub(crate) mod claim;
+pub(crate) mod dependents;
 mod foreign;
 pub(crate) mod pin;
 pub(crate) mod place;
+pub(crate) mod provenance;
 pub(crate) mod recipe;
 mod release;
 mod residency;
@@ -17,16 +19,16 @@ pub(crate) mod tracked;
 pub(crate) mod uses;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use plimsoll_core::{Device, Result};
-use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
+use plimsoll_memory::{Arena, Block, Kind, OriginId, Owner, Request, StreamId};
 
 use crate::device::{self, Entry};
+use crate::lock::Mutex;
 use claim::Access;
 use place::Place;
-use recipe::Provenance;
+use provenance::Provenance;
 use roles::Roles;
 use uses::StreamUses;
 
@@ -38,6 +40,10 @@ pub struct Storage {
     /// Whether the bytes may be taken away while nobody has them pinned: the device took memory back when this was made, and
     /// lists it (`tracked.rs`). Pins of others cost nothing.
     movable: bool,
+    /// Whether somebody outside knows where the bytes are; see `dependents.rs`.
+    exposed: AtomicBool,
+    /// The number by which the arena knows whose its block is, if it is movable.
+    owner: Owner,
     /// Pins and presence in one word; see `pin.rs`.
     pins: AtomicU32,
     /// Where the bytes are, valid while pinned.
@@ -78,6 +84,19 @@ impl Storage {
         Ok(Storage::over(entry, block, bytes, kind, stream))
     }
 
+    /// The same for memory that is never taken back: what a recipe makes on its way.
+    fn allocate_fixed(
+        entry: &'static Entry,
+        bytes: usize,
+        origin: OriginId,
+        kind: Kind,
+    ) -> Result<Arc<Storage>> {
+        let stream = entry.current_stream();
+        let block = entry.arena().allocate(&Request { bytes, origin, kind, stream })?;
+        let (address, place) = (block.address(), Place::Resident(block));
+        Ok(Arc::new(Storage::at(entry, place, address, bytes, kind, stream, false)))
+    }
+
     fn over(
         entry: &'static Entry,
         block: Block,
@@ -87,11 +106,30 @@ impl Storage {
     ) -> Arc<Storage> {
         let address = block.address();
         let movable = entry.tracked().is_on();
-        let place = Place::Resident(block);
-        let storage = Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
-        if movable {
-            entry.tracked().add(&storage);
+        if !movable {
+            let place = Place::Resident(block);
+            return Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
         }
+        Storage::movable(entry, block, bytes, kind, home)
+    }
+
+    /// One that may be taken back: its device lists it, and the arena knows whose the block is.
+    #[cold]
+    fn movable(
+        entry: &'static Entry,
+        block: Block,
+        bytes: usize,
+        kind: Kind,
+        home: StreamId,
+    ) -> Arc<Storage> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let owner = Owner::new(NEXT.fetch_add(1, Ordering::Relaxed));
+        block.set_owner(owner);
+        let (address, place) = (block.address(), Place::Resident(block));
+        let mut storage = Storage::at(entry, place, address, bytes, kind, home, true);
+        storage.owner = owner;
+        let storage = Arc::new(storage);
+        entry.tracked().add(&storage);
         storage
     }
 
@@ -109,6 +147,8 @@ impl Storage {
             entry,
             bytes,
             movable,
+            exposed: AtomicBool::new(false),
+            owner: Owner::new(0),
             pins: AtomicU32::new(0),
             address: AtomicUsize::new(address),
             place: Mutex::new(place),
@@ -153,9 +193,9 @@ impl Storage {
 
     /// Whether the memory is pinned host memory, which accelerators copy from and to without waiting.
     pub(crate) fn is_page_locked(&self) -> bool {
-        let place = self.place.lock();
+        let Some(pinned) = device::pinned_if_open() else { return false };
         self.entry.device().is_cpu()
-            && place.block().is_some_and(|b| std::ptr::eq(b.arena(), device::pinned_arena()))
+            && self.place.lock().block().is_some_and(|block| std::ptr::eq(block.arena(), pinned))
     }
 
     /// The origin of the memory itself, if it has memory of ours at the moment.
@@ -172,12 +212,14 @@ impl Drop for Storage {
             Place::Resident(block) => {
                 self.uses.for_each_foreign_mut(|stream| block.record_use(stream));
             }
-            Place::Dropped(_) => {
-                if let Place::Dropped(recipe) = std::mem::replace(place, Place::Moving) {
-                    release::recipe(*recipe);
+            Place::Dropped(_) | Place::Spilled(_) => {
+                match std::mem::replace(place, Place::Moving) {
+                    Place::Dropped(recipe) => release::recipe(*recipe),
+                    Place::Spilled(spilled) => self.let_go(spilled),
+                    _ => {}
                 }
             }
-            Place::Spilled(_) | Place::Foreign(_) | Place::Moving => {}
+            Place::Foreign(_) | Place::Moving => {}
         }
     }
 }

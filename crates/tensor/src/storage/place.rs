@@ -1,6 +1,6 @@
 //! Where a storage's bytes are: on their device, in slower memory, nowhere but in a recipe, or with somebody else.
 
-use plimsoll_memory::Block;
+use plimsoll_memory::{Block, Fence};
 
 use super::foreign::Foreign;
 use super::recipe::Recipe;
@@ -10,7 +10,7 @@ pub(crate) enum Place {
     /// In the device's own memory.
     Resident(Block),
     /// Moved to host memory.
-    Spilled(Block),
+    Spilled(Spilled),
     /// Thrown away; the recipe makes them again.
     Dropped(Box<Recipe>),
     /// In memory that is not ours.
@@ -19,11 +19,18 @@ pub(crate) enum Place {
     Moving,
 }
 
+/// Bytes in host memory, there once the device has passed the fence.
+pub(crate) struct Spilled {
+    pub(super) block: Block,
+    pub(super) arrives: Fence,
+}
+
 impl Place {
     /// The block that holds the bytes, if one does.
     pub(crate) fn block(&self) -> Option<&Block> {
         match self {
-            Place::Resident(block) | Place::Spilled(block) => Some(block),
+            Place::Resident(block) => Some(block),
+            Place::Spilled(spilled) => Some(&spilled.block),
             Place::Dropped(_) | Place::Foreign(_) | Place::Moving => None,
         }
     }

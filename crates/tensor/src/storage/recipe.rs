@@ -1,194 +1,222 @@
 //! Recipes: how a storage whose bytes were dropped is computed again.
 //!
 //! Note [Recipes]
-//! While a device takes memory back, each new storage remembers the operation that made it and, weakly, the storages it was made
-//! from with their versions. It can be dropped while nobody wrote it and all of those are alive and unwritten; from then on it
-//! holds them strongly, and they know of it: a later write to one first brings its dependents home.
-//! Operations are values without hidden state (random ones carry their seed and offset), so running one again gives the same bytes.
-//!
-//! A write and a drop may race: the writer counts itself in before it looks for dependents and out after the version has
-//! changed, and nothing is dropped with a recipe that reads a storage while that has a writer.
+//! A storage can be dropped while nobody wrote it and everything that it takes to make it again is there: what its operation read
+//! is alive and unwritten, or can itself be made again by its own record (`provenance.rs`), and so on back. The recipe is
+//! all those steps in order. It holds the storages that it reads, and they know of it: a later write to one first brings its
+//! dependents home (`dependents.rs`). Results in between live only while the steps run, one after the other.
+//! Operations are values without hidden state (random ones carry their seed and offset), so running one again gives the same
+//! bytes; one that is not says so (`Operation::is_pure`) and is never in a recipe.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use plimsoll_core::Result;
-use plimsoll_memory::OriginId;
+use plimsoll_memory::{Kind, OriginId};
 use smallvec::SmallVec;
 
 use super::Storage;
 use super::claim::Claim;
 use super::pin::Pins;
+use super::provenance::{Made, Record};
 use crate::Tensor;
 use crate::launch;
-use crate::operation::{Metas, Operation};
+use crate::observe;
 use plimsoll_kernels::Meta;
+
+/// Steps of a recipe at most; what takes more is spilled.
+const STEPS_MAX: usize = 1024;
 
 /// How a dropped storage is computed again. Holds what it needs.
 pub(crate) struct Recipe {
-    op: Arc<dyn Operation>,
-    ingredients: SmallVec<[(Arc<Storage>, Meta); 2]>,
-    output: Meta,
-    origin: OriginId,
+    /// The storages that it reads.
+    ingredients: Vec<Arc<Storage>>,
+    /// In the order in which they run; the last makes the storage.
+    steps: Vec<Step>,
+    /// Which result of the last step the storage is.
+    output: usize,
 }
 
-/// How a resident storage was made; becomes a [`Recipe`] when it is dropped.
-struct Remembered {
-    op: Arc<dyn Operation>,
-    ingredients: SmallVec<[(Weak<Storage>, Meta, u32); 2]>,
-    output: Meta,
-    origin: OriginId,
+/// One operation to run again.
+struct Step {
+    record: Arc<Record>,
+    inputs: SmallVec<[From; 2]>,
+    /// The last step that reads a result of this one.
+    last_reader: usize,
 }
 
-/// What a storage knows of how it was made, and of what was made from it. Nothing unless its device takes memory back.
-#[derive(Default)]
-pub(crate) struct Provenance(OnceLock<Box<Known>>);
-
-#[derive(Default)]
-struct Known {
-    remembered: OnceLock<Remembered>,
-    dependents: Mutex<Dependents>,
-}
-
-impl Provenance {
-    fn known(&self) -> &Known {
-        self.0.get_or_init(Box::default)
-    }
-
-    fn dependents(&self) -> MutexGuard<'_, Dependents> {
-        self.known().dependents.lock()
-    }
-}
-
-#[derive(Default)]
-struct Dependents {
-    /// Dropped storages whose recipes read this one.
-    dropped: Vec<Weak<Storage>>,
-    /// Launches that are about to write this storage, or do.
-    writers: u32,
-}
-
-/// Notes how new storages were made. Called under the launch's claim.
-pub(crate) fn remember(
-    op: &dyn Operation,
-    inputs: &[&Tensor],
-    outputs: &[Tensor],
-    origin: OriginId,
-) {
-    // One storage, one recipe: an operation with two results would be run twice and half thrown away.
-    let [output] = outputs else { return };
-    let ingredients = inputs
-        .iter()
-        .map(|i| (Arc::downgrade(i.storage()), i.meta().clone(), i.version()))
-        .collect();
-    let _ = output.storage().provenance.known().remembered.set(Remembered {
-        op: op.share(),
-        ingredients,
-        output: output.meta().clone(),
-        origin,
-    });
-}
-
-/// Before `outputs` of a device that takes memory back are written: brings home, and keeps there, whatever was dropped with a recipe that reads one of them.
-pub(crate) fn pin_dependents(outputs: &[Tensor]) -> Result<Writing<'_>> {
-    for output in outputs {
-        output.storage().provenance.dependents().writers += 1;
-    }
-    let mut writing = Writing { outputs, home: Vec::new() };
-    for output in outputs {
-        // Another writer of the same storage may be bringing them home at this moment: they stay in the list until they are, so that this one
-        // waits for them too (a pin does) instead of writing under their recipes.
-        let dropped = output.storage().provenance.dependents().dropped.clone();
-        for dependent in dropped.iter().filter_map(Weak::upgrade) {
-            dependent.pin()?;
-            writing.home.push(dependent);
-        }
-        // All are home and pinned, and while there is a writer nothing is added.
-        output.storage().provenance.dependents().dropped.clear();
-    }
-    Ok(writing)
-}
-
-/// Storages that are about to be written, with what was made from them kept at home meanwhile.
-#[must_use = "the dependents are let go when this is dropped"]
-pub(crate) struct Writing<'a> {
-    outputs: &'a [Tensor],
-    home: Vec<Arc<Storage>>,
-}
-
-impl Drop for Writing<'_> {
-    fn drop(&mut self) {
-        for storage in &self.home {
-            storage.unpin();
-        }
-        for output in self.outputs {
-            output.storage().provenance.dependents().writers -= 1;
-        }
-    }
+/// Where an operand comes from.
+#[derive(Clone, Copy)]
+enum From {
+    Ingredient(usize),
+    Step { step: usize, output: usize },
 }
 
 impl Storage {
     /// The recipe, if it would still give the present bytes; from now on writers of its ingredients know of this storage.
-    pub(super) fn recipe(self: &Arc<Storage>) -> Option<Recipe> {
-        let remembered = self.provenance.0.get()?.remembered.get()?;
-        if self.version() != 0 {
+    pub(crate) fn recipe(self: &Arc<Storage>) -> Option<Recipe> {
+        let made = self.provenance.made()?;
+        if self.version() != 0 || self.is_exposed() {
             return None;
         }
-        let mut ingredients = SmallVec::new();
-        for (weak, meta, version) in &remembered.ingredients {
-            let storage = weak.upgrade()?;
-            {
-                let mut dependents = storage.provenance.dependents();
-                if dependents.writers > 0 || storage.version() != *version {
-                    return None;
-                }
-                let list = &mut dependents.dropped;
-                if list.len() == list.capacity() {
-                    list.retain(|dropped| dropped.strong_count() > 0);
-                }
-                list.push(Arc::downgrade(self));
+        let mut plan = Plan { target: self, ingredients: Vec::new(), steps: Vec::new() };
+        plan.follow(made)?;
+        Some(Recipe { ingredients: plan.ingredients, steps: plan.steps, output: made.output })
+    }
+}
+
+/// A recipe in the making.
+struct Plan<'a> {
+    target: &'a Arc<Storage>,
+    ingredients: Vec<Arc<Storage>>,
+    steps: Vec<Step>,
+}
+
+/// A record on the way to becoming a step: the operands found so far.
+struct Open {
+    record: Arc<Record>,
+    inputs: SmallVec<[From; 2]>,
+}
+
+impl Plan<'_> {
+    /// Makes steps of everything behind `made`, far end first; `None` if something is gone for good.
+    fn follow(&mut self, made: &Made) -> Option<()> {
+        let mut number: HashMap<*const Record, usize> = HashMap::new();
+        let mut stack = vec![Open::new(&made.record)];
+        while let Some(open) = stack.last_mut() {
+            let Some(parent) = open.record.parents.get(open.inputs.len()) else {
+                let open = stack.pop()?;
+                number.insert(Arc::as_ptr(&open.record), self.steps.len());
+                self.close(open)?;
+                continue;
+            };
+            let alive = parent.storage.upgrade();
+            if let Some(storage) = alive.filter(|s| s.serve(self.target, parent.version)) {
+                open.inputs.push(From::Ingredient(self.ingredients.len()));
+                self.ingredients.push(storage);
+                continue;
             }
-            ingredients.push((storage, meta.clone()));
+            // Gone, or not what was read any more: its own record may make it.
+            let Made { record, output } = parent.made.clone()?;
+            match number.get(&Arc::as_ptr(&record)) {
+                Some(&step) => open.inputs.push(From::Step { step, output }),
+                None => stack.push(Open::new(&record)),
+            }
         }
-        Some(Recipe {
-            op: remembered.op.clone(),
-            ingredients,
-            output: remembered.output.clone(),
-            origin: remembered.origin,
-        })
+        Some(())
+    }
+
+    /// All operands of a record are known: it becomes the next step.
+    fn close(&mut self, open: Open) -> Option<()> {
+        let own = self.steps.len();
+        for input in &open.inputs {
+            if let From::Step { step, .. } = *input {
+                self.steps[step].last_reader = own;
+            }
+        }
+        self.steps.push(Step { record: open.record, inputs: open.inputs, last_reader: own });
+        (self.steps.len() <= STEPS_MAX).then_some(())
+    }
+}
+
+impl Open {
+    fn new(record: &Arc<Record>) -> Open {
+        Open { record: record.clone(), inputs: SmallVec::new() }
     }
 }
 
 impl Recipe {
-    pub(super) fn origin(&self) -> OriginId {
-        self.origin
+    /// Who made the storage.
+    pub(crate) fn origin(&self) -> OriginId {
+        self.last().map_or(OriginId::UNKNOWN, |record| record.origin)
+    }
+
+    /// The operation that made the storage.
+    pub(crate) fn operation(&self) -> &'static str {
+        self.last().map_or("unknown", |record| record.op.info().name)
+    }
+
+    fn last(&self) -> Option<&Record> {
+        self.steps.last().map(|step| step.record.as_ref())
+    }
+
+    /// Bytes that its operations read and write.
+    pub(crate) fn cost(&self) -> u64 {
+        self.steps.iter().map(|step| step.record.cost).sum()
     }
 
     /// The storages that it reads.
-    pub(super) fn ingredients(&self) -> impl Iterator<Item = &Arc<Storage>> {
-        self.ingredients.iter().map(|(storage, _)| storage)
+    pub(crate) fn ingredients(&self) -> impl Iterator<Item = &Arc<Storage>> {
+        self.ingredients.iter()
     }
 
-    /// Runs into the memory that `target` now has; its place is locked and says that it is away.
+    /// Runs into the memory that `target` now has; its place is locked and says that it is away. Ingredients are at home and
+    /// stay there.
     pub(super) fn cook(&self, target: &Arc<Storage>) -> Result<()> {
-        let entry = target.entry;
-        let inputs: SmallVec<[Tensor; 2]> = self
-            .ingredients
-            .iter()
-            .map(|(storage, meta)| Tensor::new(storage.clone(), meta.clone()))
-            .collect();
-        let output = Tensor::new(target.clone(), self.output.clone());
+        let last = self.steps.len().saturating_sub(1);
+        let mut results: Vec<SmallVec<[Tensor; 2]>> = Vec::with_capacity(self.steps.len());
+        for (number, step) in self.steps.iter().enumerate() {
+            let inputs = self.operands(step, &results);
+            let into = (number == last).then_some((target, self.output));
+            results.push(step.run(target, &inputs, into)?);
+            // What nobody reads any more goes now: a chain takes the memory of two links.
+            for read in &step.inputs {
+                if let From::Step { step, .. } = *read
+                    && self.steps[step].last_reader == number
+                {
+                    results[step].clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn operands(&self, step: &Step, results: &[SmallVec<[Tensor; 2]>]) -> SmallVec<[Tensor; 2]> {
+        let parents = step.record.parents.iter();
+        let operand = |from: &From, meta: &Meta| {
+            let storage = match *from {
+                From::Ingredient(number) => &self.ingredients[number],
+                From::Step { step, output } => results[step][output].storage(),
+            };
+            Tensor::new(storage.clone(), meta.clone())
+        };
+        step.inputs.iter().zip(parents).map(|(from, p)| operand(from, &p.meta)).collect()
+    }
+}
+
+impl Step {
+    /// Runs the operation; result `into.1` goes to the storage `into.0`, others to memory of their own.
+    fn run(
+        &self,
+        target: &Arc<Storage>,
+        inputs: &[Tensor],
+        into: Option<(&Arc<Storage>, usize)>,
+    ) -> Result<SmallVec<[Tensor; 2]>> {
+        let (entry, record) = (target.entry, self.record.as_ref());
+        let mut outputs = SmallVec::new();
+        for (number, meta) in record.outputs.iter().enumerate() {
+            let storage = match into {
+                Some((storage, output)) if output == number => storage.clone(),
+                _ => {
+                    let bytes = meta.span_bytes();
+                    Storage::allocate_fixed(entry, bytes, record.origin, Kind::Temporary)?
+                }
+            };
+            outputs.push(Tensor::new(storage, meta.clone()));
+        }
         let inputs: SmallVec<[&Tensor; 2]> = inputs.iter().collect();
         let mut pins = Pins::default();
         for input in &inputs {
             pins.add(input.storage())?;
         }
         let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-        let output_metas: Metas = smallvec::smallvec![self.output.clone()];
-        let bytes = launch::workspace_bytes(entry, self.op.as_ref(), &metas, &output_metas);
-        let workspace = launch::Scratch::allocate(entry, bytes, self.origin)?;
+        let op = record.op.as_ref();
+        let bytes = launch::workspace_bytes(entry, op, &metas, &record.outputs);
+        let workspace = launch::Scratch::allocate(entry, bytes, record.origin)?;
+        let name = op.info().name;
+        let _observed = observe::begin(entry, name, record.origin, &inputs, &outputs);
         let _claim = Claim::new(inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
-        let outputs = std::slice::from_ref(&output);
-        launch::launch(entry, self.op.as_ref(), &inputs, outputs, &workspace, self.origin)
+        launch::launch(entry, op, &inputs, &outputs, &workspace, record.origin)?;
+        Ok(outputs)
     }
 }

@@ -1,17 +1,23 @@
 //! Taking memory back and bringing it home: a storage is spilled to host memory, or dropped with a recipe that computes
 //! it again (`recipe.rs`). No operation knows; `pin` brings a storage home before a kernel sees it. Who takes back, and when:
 //! `tracked.rs` (no room left) and `chaos.rs` (tests).
+//!
+//! Note [Nobody waits for a spill]
+//! A spill is a copy on the storage's own stream, and so is the way back: the stream orders them with each other, and with whatever
+//! uses the device memory next. Only the host memory has no stream. It is pinned, and kept until the fence behind the last copy
+//! is passed (`Entry::keep_until`). Where pinned memory is full, ordinary host memory takes the bytes, and the host waits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use plimsoll_core::Result;
-use plimsoll_memory::{Block, Kind, OriginId, Request};
+use plimsoll_memory::{Block, Kind, OriginId, Request, StreamId};
 use smallvec::SmallVec;
 
 use super::Storage;
 use super::pin::ABSENT;
-use super::place::Place;
+use super::place::{Place, Spilled};
+use crate::device;
 
 impl Storage {
     /// Tries to free this storage's device memory; `false` if it is in use or there is nowhere to put it.
@@ -49,57 +55,93 @@ impl Storage {
         }
     }
 
-    fn spill(&self, block: &Block) -> Result<Block> {
-        let (origin, kind) = (block.origin(), self.kind());
-        let spilled = self.entry.spill_arena().allocate(&Request {
-            bytes: self.bytes,
-            origin,
-            kind,
-            stream: plimsoll_memory::StreamId::DEFAULT,
-        })?;
-        // Nobody has it pinned, so all work that writes it is queued and noted.
-        self.entry.order(self.uses.home(), self, false)?;
-        self.move_bytes(block.address(), spilled.address())?;
-        Ok(spilled)
+    /// Whether it could be taken back at this moment, as far as one can tell without trying.
+    pub(super) fn is_free_to_take(&self) -> bool {
+        self.movable && self.bytes > 0 && self.pins.load(Ordering::Relaxed) == 0
     }
 
-    /// Copies all bytes on the home stream and waits. An operation that failed meanwhile is not told of: nobody asked.
-    fn move_bytes(&self, from: usize, to: usize) -> Result<()> {
-        self.entry.copy_on_stream(self.uses.home(), from, to, self.bytes, None)?;
-        self.entry.record(self.uses.home()).wait();
-        Ok(())
+    /// See Note [Nobody waits for a spill].
+    fn spill(&self, block: &Block) -> Result<Spilled> {
+        let to = self.host_block(block.origin())?;
+        let home = self.uses.home();
+        // Nobody has it pinned, so all work that writes it is queued and noted.
+        self.entry.order(home, self, false)?;
+        self.entry.copy_on_stream(home, block.address(), to.address(), self.bytes, None)?;
+        let arrives = self.entry.record(home);
+        if !self.copies_alone(&to) {
+            arrives.wait();
+        }
+        self.entry.tracked().spilled_bytes().fetch_add(self.bytes, Ordering::Relaxed);
+        Ok(Spilled { block: to, arrives })
+    }
+
+    /// Host memory for the bytes: pinned for a device that copies by itself, if there is any left.
+    fn host_block(&self, origin: OriginId) -> Result<Block> {
+        let (bytes, kind, stream) = (self.bytes, self.kind(), StreamId::DEFAULT);
+        let request = Request { bytes, origin, kind, stream };
+        if self.entry.is_asynchronous()
+            && let Ok(block) = device::pinned_arena().allocate(&request)
+        {
+            return Ok(block);
+        }
+        self.entry.spill_arena().allocate(&request)
+    }
+
+    /// Whether the device copies from and to `block` while the host goes on.
+    fn copies_alone(&self, block: &Block) -> bool {
+        self.entry.is_asynchronous() && std::ptr::eq(block.arena(), device::pinned_arena())
+    }
+
+    /// Lets go of spilled bytes, which the device may still be copying.
+    pub(super) fn let_go(&self, spilled: Spilled) {
+        self.entry.tracked().spilled_bytes().fetch_sub(self.bytes, Ordering::Relaxed);
+        let Spilled { block, arrives } = spilled;
+        if arrives.is_done() { drop(block) } else { self.entry.keep_until(arrives, block) }
     }
 
     /// Brings the bytes back to the device. The caller has added a pin, which keeps them there.
+    ///
+    /// A chain of dropped storages is rebuilt from its far end, with a stack of our own: it can be long. What a recipe reads is
+    /// pinned from the moment it is home until the recipe has run: two ingredients that do not fit together would otherwise
+    /// push each other out for ever, instead of ending in an error.
     #[cold]
     pub(super) fn bring_home(self: &Arc<Storage>) -> Result<()> {
-        // A chain of dropped storages is rebuilt from its far end, with a stack of our own: it can be long.
-        let mut stack = vec![self.clone()];
-        while let Some(top) = stack.last().cloned() {
-            let missing = top.absent_ingredients();
-            if missing.is_empty() {
-                top.restore()?;
-                stack.pop();
-            } else {
-                stack.extend(missing);
+        let mut stack = vec![Wanted::new(self.clone())];
+        while let Some(top) = stack.last_mut() {
+            match top.next_absent() {
+                Some(absent) => stack.push(Wanted::new(absent)),
+                None => {
+                    top.storage.restore()?;
+                    stack.pop();
+                }
             }
         }
         Ok(())
     }
 
-    fn absent_ingredients(&self) -> SmallVec<[Arc<Storage>; 2]> {
+    /// The operation and origin of the recipe by which this dropped storage holds `ingredient`, if it does.
+    pub(crate) fn recipe_holding(
+        &self,
+        ingredient: &Arc<Storage>,
+    ) -> Option<(&'static str, OriginId)> {
         match &*self.place.lock() {
             Place::Dropped(recipe) => recipe
                 .ingredients()
-                .filter(|storage| storage.pins.load(Ordering::Acquire) & ABSENT != 0)
-                .cloned()
-                .collect(),
+                .any(|held| Arc::ptr_eq(held, ingredient))
+                .then(|| (recipe.operation(), recipe.origin())),
+            _ => None,
+        }
+    }
+
+    fn ingredients(&self) -> SmallVec<[Arc<Storage>; 2]> {
+        match &*self.place.lock() {
+            Place::Dropped(recipe) => recipe.ingredients().cloned().collect(),
             _ => SmallVec::new(),
         }
     }
 
-    /// Brings this one home; its ingredients were there a moment ago. Pinned while its recipe runs, as kernels want
-    /// their operands: a link of a chain has no pin of the caller's.
+    /// Brings this one home; its ingredients are there. Pinned while its recipe runs, as kernels want their operands: a link of a
+    /// chain has no pin of the caller's.
     fn restore(self: &Arc<Storage>) -> Result<()> {
         self.pins.fetch_add(1, Ordering::Acquire);
         let outcome = self.restore_pinned();
@@ -109,17 +151,23 @@ impl Storage {
 
     fn restore_pinned(self: &Arc<Storage>) -> Result<()> {
         let mut place = self.place.lock();
-        let (origin, kind) = match &*place {
+        let origin = match &*place {
             Place::Resident(_) | Place::Foreign(_) | Place::Moving => return Ok(()),
-            Place::Spilled(spilled) => (spilled.origin(), self.kind()),
-            Place::Dropped(recipe) => (recipe.origin(), self.kind()),
+            Place::Spilled(spilled) => spilled.block.origin(),
+            Place::Dropped(recipe) => recipe.origin(),
         };
-        let block = self.allocate_home(origin, kind)?;
+        let block = self.allocate_home(origin, self.kind())?;
         self.uses.renew();
         self.address.store(block.address(), Ordering::Release);
-        match &*place {
+        match &mut *place {
             Place::Spilled(spilled) => {
-                self.move_bytes(spilled.address(), block.address())?;
+                let home = self.uses.home();
+                let (from, to) = (spilled.block.address(), block.address());
+                self.entry.copy_on_stream(home, from, to, self.bytes, None)?;
+                spilled.arrives = self.entry.record(home);
+                if !self.copies_alone(&spilled.block) {
+                    spilled.arrives.wait();
+                }
             }
             Place::Dropped(recipe) => recipe.cook(self)?,
             Place::Resident(_) | Place::Foreign(_) | Place::Moving => {}
@@ -128,17 +176,54 @@ impl Storage {
         let old = std::mem::replace(&mut *place, Place::Resident(block));
         self.pins.fetch_and(!ABSENT, Ordering::Release);
         drop(place);
-        drop(old);
+        match old {
+            Place::Spilled(spilled) => self.let_go(spilled),
+            old => drop(old),
+        }
         Ok(())
     }
 
     fn allocate_home(&self, origin: OriginId, kind: Kind) -> Result<Block> {
         let stream = self.uses.home();
-        self.entry.arena().allocate(&Request { bytes: self.bytes, origin, kind, stream })
+        let request = Request { bytes: self.bytes, origin, kind, stream };
+        let block = self.entry.arena().allocate(&request)?;
+        block.set_owner(self.owner);
+        Ok(block)
     }
 
     /// Tells the arena which other streams may still use `block`, which is about to be freed.
     pub(super) fn hand_to_streams(&self, block: &Block) {
         self.uses.for_each_foreign(|stream| block.record_use(stream));
+    }
+}
+
+/// A storage on its way home, with those of its ingredients that are pinned for it.
+struct Wanted {
+    storage: Arc<Storage>,
+    ingredients: SmallVec<[Arc<Storage>; 2]>,
+    pinned: usize,
+}
+
+impl Wanted {
+    fn new(storage: Arc<Storage>) -> Wanted {
+        let ingredients = storage.ingredients();
+        Wanted { storage, ingredients, pinned: 0 }
+    }
+
+    /// Pins its ingredients up to the next one that is away, and gives that.
+    fn next_absent(&mut self) -> Option<Arc<Storage>> {
+        while let Some(ingredient) = self.ingredients.get(self.pinned) {
+            self.pinned += 1;
+            if ingredient.movable && ingredient.pins.fetch_add(1, Ordering::Acquire) & ABSENT != 0 {
+                return Some(ingredient.clone());
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.ingredients[..self.pinned].iter().for_each(|ingredient| ingredient.unpin());
     }
 }

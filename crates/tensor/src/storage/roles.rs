@@ -2,9 +2,10 @@
 //!
 //! Note [Kinds come from roles]
 //! A storage can have several roles at once. Its kind is the first that applies:
-//!   parameter, optimizer state, gradient, input, activation (saved for backward), else what it was born as
-//!   (a temporary, or a workspace).
-//! So a saved input stays an input, and a parameter that a layer saves stays a parameter.
+//!   parameter, optimizer state, gradient, input, a leaf that requires gradients (a parameter that nobody marked), activation
+//!   (saved for backward), else what it was born as (a temporary, or a workspace).
+//! So a saved input stays an input, and a parameter that a layer saves stays a parameter. An input whose gradient is wanted is
+//! one if it is marked as one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,6 +21,8 @@ pub(crate) enum Role {
     OptimizerState,
     Gradient,
     Input,
+    /// A leaf that requires gradients: nobody said what it is, so it is taken for a parameter.
+    Leaf,
     /// Kept alive by a graph node; counted, since several nodes can save one storage.
     Saved,
 }
@@ -30,7 +33,7 @@ pub(crate) struct Roles {
     born_as: Kind,
 }
 
-const SAVED_ONE: u32 = 1 << 4;
+const SAVED_ONE: u32 = 1 << 5;
 
 impl Role {
     const fn bits(self) -> u32 {
@@ -39,6 +42,7 @@ impl Role {
             Role::OptimizerState => 1 << 1,
             Role::Gradient => 1 << 2,
             Role::Input => 1 << 3,
+            Role::Leaf => 1 << 4,
             Role::Saved => SAVED_ONE,
         }
     }
@@ -55,6 +59,7 @@ impl Roles {
             b if b & Role::OptimizerState.bits() != 0 => Kind::OptimizerState,
             b if b & Role::Gradient.bits() != 0 => Kind::Gradient,
             b if b & Role::Input.bits() != 0 => Kind::Input,
+            b if b & Role::Leaf.bits() != 0 => Kind::Parameter,
             b if b >= SAVED_ONE => Kind::Activation,
             _ => self.born_as,
         }

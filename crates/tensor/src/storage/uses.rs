@@ -14,7 +14,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use crate::lock::Mutex;
 use plimsoll_memory::{Fence, StreamId};
 use smallvec::SmallVec;
 
