@@ -113,7 +113,7 @@ fn view(
             entry: source.entry(),
             inputs: &[source],
             needs,
-            edges: record::edges(&[source], needs),
+            edges: record::edges(op.info().name, &[source], needs)?,
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin: OriginId::intern(op.info().name, site),
@@ -180,7 +180,10 @@ impl Call<'_> {
         let tracked = self.entry.tracked().is_on();
         let dependents =
             if tracked && !fresh { Some(recipe::pin_dependents(outputs)?) } else { None };
-        let edges = self.needs.any().then(|| record::edges(self.inputs, self.needs));
+        let edges = match self.needs.any() {
+            true => Some(record::edges(self.name(), self.inputs, self.needs)?),
+            false => None,
+        };
         let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.

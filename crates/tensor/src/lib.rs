@@ -24,6 +24,10 @@ pub use api::foreign::Lent;
 pub use api::options::{Other, TensorOptions};
 pub use api::promotion::result_type;
 pub use autograd::{
+    BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,
+    apply_function, save_on_host, saved_tensors_hooks,
+};
+pub use autograd::{
     BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
     enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
 };

@@ -90,6 +90,11 @@ impl Tensor {
         self.inner.view.as_ref()
     }
 
+    /// Whether both are one tensor object: clones are, views are not.
+    pub(crate) fn is(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.inner) == 1

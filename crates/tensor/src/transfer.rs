@@ -124,7 +124,7 @@ pub(crate) fn to_device(
             entry: to,
             inputs: &[source],
             needs,
-            edges: record::edges(&[source], needs),
+            edges: record::edges(TO.name, &[source], needs)?,
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin,

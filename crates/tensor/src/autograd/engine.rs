@@ -9,11 +9,12 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Phase, enter_phase, resume_module, with_site};
 
 use super::accumulate::{self, Accumulator};
-use super::node::{Edge, Function, Node};
+use super::node::{Derivative, Edge, Node};
+use super::saved::{self, Unpacked};
 use super::tasks::{Ready, Received, Target, Task, Tasks, oldest_first};
-use super::{mode, saved, views};
+use super::{mode, views};
 use crate::Tensor;
-use crate::operation::{Backward, Grads, Needs};
+use crate::operation::{Backward, Grads, Needs, Operation};
 
 /// A place in the graph: which node or leaf, and which output of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,9 +75,12 @@ impl Run {
         for (edge, gradient) in &roots {
             self.add(edge, gradient.clone())?;
         }
+        let alone = roots.len() == 1;
         for (edge, _) in roots {
-            // A root that other roots lead to waits for them like any node; one given twice runs once.
+            // A root that other roots lead to waits for them like any node; one given twice runs once. The hooks of a single
+            // root run even if nothing behind it was asked for, as in PyTorch.
             if let Some(task) = self.tasks.get_mut(&edge.target())
+                && (alone || task.is_wanted())
                 && task.waits_for == 0
                 && !std::mem::replace(&mut task.queued, true)
             {
@@ -151,9 +155,7 @@ impl Run {
         if matches!(self.goal, Goal::EveryLeaf) {
             return node.needs;
         }
-        let wanted = |edge: &Edge| {
-            self.tasks.get(&edge.target()).is_some_and(|task| task.runs || task.captured)
-        };
+        let wanted = |edge: &Edge| self.tasks.get(&edge.target()).is_some_and(Task::is_wanted);
         let mut needs = Needs::NONE;
         for (index, edge) in node.edges.iter().enumerate() {
             if edge.as_ref().is_some_and(wanted) {
@@ -183,7 +185,7 @@ impl Run {
     fn settle(&mut self, edge: Edge) {
         if let Some(task) = self.tasks.get_mut(&edge.target()) {
             task.waits_for -= 1;
-            if task.waits_for == 0 {
+            if task.waits_for == 0 && task.is_wanted() {
                 task.queued = true;
                 self.ready.push(Ready::new(edge));
             }
@@ -196,7 +198,7 @@ impl Run {
         let create_graph = self.create_graph;
         while let Some(Ready { edge, .. }) = self.ready.pop() {
             let Some(mut task) = self.tasks.remove(&edge.target()) else { continue };
-            if task.captured {
+            if task.captured || !task.runs {
                 self.capture(&edge, &mut task)?;
             }
             if !task.runs {
@@ -239,7 +241,7 @@ impl Run {
         })?;
         if !self.retain {
             // Dropped outside the lock; it may be the last hold on other graphs.
-            let freed = node.saved.lock().release();
+            let freed = node.saved.lock().release(node.chain.is_some());
             drop(freed);
         }
         for (edge, gradient) in node.edges.iter().zip(grads) {
@@ -256,14 +258,23 @@ impl Run {
 /// A leaf's gradient: through its hooks and into its place.
 fn arrive(accumulator: &Accumulator, mut grads: Received) -> Result<()> {
     let hooks = &accumulator.hooks;
+    let leaf = accumulator.leaf();
+    if leaf.as_ref().is_some_and(|leaf| !leaf.is_leaf()) {
+        return Err(Error::autograd(
+            "backward",
+            "a leaf of this graph was written in place by a recorded operation since, and is a leaf no more; clone it \
+             before the write",
+        ));
+    }
     if grads.is_empty() {
         grads.push(None);
     }
     hooks.run_on_tensors(&mut grads)?;
     hooks.run_pre(&mut grads)?;
     let seen = if hooks.has_post() { grads.clone() } else { Received::new() };
-    if let Some(leaf) = accumulator.leaf() {
-        if let Some(grad) = grads[0].take() {
+    if let Some(leaf) = leaf {
+        // It may have stopped being one that wants gradients since.
+        if let Some(grad) = grads[0].take().filter(|_| leaf.requires_grad()) {
             accumulator.add(&leaf, grad)?;
         }
         hooks.run_accumulated(&leaf)?;
@@ -276,13 +287,15 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
     grads.resize(node.outputs.len(), None);
     node.hooks.run_on_tensors(grads)?;
     node.hooks.run_pre(grads)?;
+    // Even if nothing is wanted of it: a node that ran twice or whose values were overwritten is an error, as in PyTorch.
+    let saved = saved::unpack(node)?;
     let mut results = if grads.iter().all(Option::is_none) || !wanted.any() {
         Grads::new()
     } else {
-        if grads[0].is_none() {
-            grads[0] = Some(Tensor::zeros_on(node.entry, &node.outputs[0])?);
+        match &node.chain {
+            None => differentiate(node, saved, grads, wanted)?,
+            Some(chain) => differentiate_view(node, chain, saved, grads, wanted)?,
         }
-        differentiate(node, grads, wanted)?
     };
     results.resize(node.edges.len(), None);
     node.hooks.run_post(&mut results, grads)?;
@@ -290,34 +303,51 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
 }
 
 /// The operation's derivative, applied.
-fn differentiate(node: &Arc<Node>, grads: &[Option<Tensor>], wanted: Needs) -> Result<Grads> {
-    let saved = saved::unpack(node)?;
-    let backward = |grads: &[Option<Tensor>]| {
-        node.operation().vjp(&Backward {
-            operation: node.name(),
-            inputs: &node.inputs,
-            saved_inputs: &saved.inputs,
-            saved_outputs: &saved.outputs,
-            grads,
-            needs: wanted,
-        })
-    };
-    match &node.function {
-        Function::Plain(_) => backward(grads),
-        Function::OnView { chain, .. } => {
-            let grad = grads[0]
-                .as_ref()
-                .ok_or_else(|| Error::autograd(node.name(), "the gradient of a base is missing"))?;
-            let (base_grad, slice) = views::open_slice(node.name(), grad, &node.outputs[0], chain)?;
-            let mut results = backward(&[Some(slice.clone_tensor()?)])?;
-            match results.first_mut().and_then(Option::take) {
-                Some(own) => slice.copy_(&own)?,
-                None => slice.zero_()?,
-            };
-            if let Some(first) = results.first_mut() {
-                *first = Some(base_grad);
-            }
-            Ok(results)
+fn differentiate(
+    node: &Arc<Node>,
+    saved: Unpacked,
+    grads: &mut [Option<Tensor>],
+    wanted: Needs,
+) -> Result<Grads> {
+    let op = match &node.derivative {
+        Derivative::Operation(op) => op,
+        Derivative::Custom(custom) => {
+            let saved = saved.inputs.into_iter().flatten().collect();
+            return custom.differentiate(node, saved, grads, wanted);
         }
+    };
+    if grads[0].is_none() {
+        grads[0] = Some(Tensor::zeros_on(node.entry, &node.outputs[0])?);
     }
+    op.vjp(&Backward {
+        operation: node.name(),
+        inputs: &node.inputs,
+        saved_inputs: &saved.inputs,
+        saved_outputs: &saved.outputs,
+        grads,
+        needs: wanted,
+    })
+}
+
+/// The derivative of an in-place operation on a view: applied to the view's part of the base's gradient. `chain` leads there.
+fn differentiate_view(
+    node: &Arc<Node>,
+    chain: &[Arc<dyn Operation>],
+    saved: Unpacked,
+    grads: &[Option<Tensor>],
+    wanted: Needs,
+) -> Result<Grads> {
+    let grad = grads[0]
+        .as_ref()
+        .ok_or_else(|| Error::autograd(node.name(), "the gradient of a base is missing"))?;
+    let (base_grad, slice) = views::open_slice(node.name(), grad, &node.outputs[0], chain)?;
+    let mut results = differentiate(node, saved, &mut [Some(slice.clone_tensor()?)], wanted)?;
+    match results.first_mut().and_then(Option::take) {
+        Some(own) => slice.copy_(&own)?,
+        None => slice.zero_()?,
+    };
+    if let Some(first) = results.first_mut() {
+        *first = Some(base_grad);
+    }
+    Ok(results)
 }

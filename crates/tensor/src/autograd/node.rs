@@ -10,6 +10,7 @@ use plimsoll_memory::{ModulePath, OriginId, Site};
 use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
+use super::custom::Custom;
 use super::hooks::Hooks;
 use super::saved::SavedTensors;
 use super::tasks::Target;
@@ -57,17 +58,19 @@ impl Edge {
 pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
 
 /// What a node computes backward.
-pub(crate) enum Function {
-    /// The operation's own derivative.
-    Plain(Arc<dyn Operation>),
-    /// An in-place operation on a view: its derivative applied to the view's part of the base's gradient.
-    /// `chain` leads from the base to the view.
-    OnView { op: Arc<dyn Operation>, chain: Arc<[Arc<dyn Operation>]> },
+pub(crate) enum Derivative {
+    /// An operation's.
+    Operation(Arc<dyn Operation>),
+    /// The user's own.
+    Custom(Custom),
 }
 
 /// One recorded operation.
 pub(crate) struct Node {
-    pub(super) function: Function,
+    pub(super) derivative: Derivative,
+    /// For an in-place operation on a view, the way from the base to the view: the derivative is applied to the view's part of the
+    /// base's gradient.
+    pub(super) chain: Option<Arc<[Arc<dyn Operation>]>>,
     /// Order of creation over all threads: the engine runs the newest ready node first.
     pub(super) sequence: u64,
     /// The forward operation's origin; backward allocates in its name, with the phase changed.
@@ -91,15 +94,12 @@ impl Node {
         SEQUENCE.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn operation(&self) -> &dyn Operation {
-        match &self.function {
-            Function::Plain(op) | Function::OnView { op, .. } => op.as_ref(),
-        }
-    }
-
     /// The operation's name.
     pub(crate) fn name(&self) -> &'static str {
-        self.operation().info().name
+        match &self.derivative {
+            Derivative::Operation(op) => op.info().name,
+            Derivative::Custom(custom) => custom.name(),
+        }
     }
 }
 

@@ -7,18 +7,23 @@ use plimsoll_core::Result;
 use plimsoll_memory::{OriginId, Site, current_module};
 
 use super::hooks::Hooks;
-use super::node::{Edges, Function, Node};
+use super::node::{Derivative, Edges, Node};
 use super::saved::SavedTensors;
-use super::views;
+use super::{rules, views};
 use crate::Tensor;
 use crate::device::Entry;
 use crate::operation::{Needs, Operation, Saves};
 
 /// For each input of an operation where its gradient goes. Before the operation runs: a write in place moves views of what is
 /// written to a later place in the graph.
-pub(crate) fn edges(inputs: &[&Tensor], needs: Needs) -> Edges {
-    let edge =
-        |(index, input): (usize, &&Tensor)| if needs.has(index) { input.edge() } else { None };
+pub(crate) fn edges(name: &'static str, inputs: &[&Tensor], needs: Needs) -> Result<Edges> {
+    let edge = |(index, input): (usize, &&Tensor)| {
+        if !needs.has(index) {
+            return Ok(None);
+        }
+        rules::check_up_to_date(name, input)?;
+        Ok(input.edge())
+    };
     inputs.iter().enumerate().map(edge).collect()
 }
 
@@ -41,7 +46,8 @@ impl Recorded<'_> {
         let mut saved = std::mem::take(&mut self.saved);
         saved.keep_outputs(self.op.info().name, self.saves, outputs)?;
         Ok(Node {
-            function: Function::Plain(self.op.share()),
+            derivative: Derivative::Operation(self.op.share()),
+            chain: None,
             sequence: Node::next_sequence(),
             origin: self.origin,
             site: self.site,
@@ -69,7 +75,7 @@ impl Recorded<'_> {
     pub(crate) fn in_place(mut self, target: &Tensor) -> Result<()> {
         let node = self.node(std::slice::from_ref(target))?;
         match target.view_of() {
-            Some(view) => views::rebase(view, self.op.share(), node),
+            Some(view) => views::rebase(view, node),
             None => target.set_node(Arc::new(node), 0),
         }
         Ok(())

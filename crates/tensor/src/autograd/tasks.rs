@@ -45,6 +45,13 @@ pub(super) struct Task {
     pub(super) grads: Received,
 }
 
+impl Task {
+    /// Whether gradients are to arrive at it.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.runs || self.captured
+    }
+}
+
 /// All tasks of a run.
 pub(super) type Tasks = HashMap<Target, Task, BuildHasherDefault<NeighbourHasher>>;
 
