@@ -8,6 +8,7 @@
 mod bench;
 mod bench_lint;
 mod bench_report;
+mod conformance;
 mod fuzz;
 mod generate;
 mod gpu_bundle;
@@ -34,6 +35,8 @@ cargo xtask COMMAND
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
   bench large-report memory and zooms of a snapshot with 12 million events
+  conformance autograd [--count N] [--seed S] [--record]
+                     gradients beside PyTorch's on random programs
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Some("bench") if rest == ["report"] => bench_report::bench(),
         Some("bench") if rest == ["large-report"] => bench_report::bench_large(),
         Some("bench") => bench::bench(rest),
+        Some("conformance") => conformance::conformance(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
         Some("gpu-bundle") => gpu_bundle::build(),

@@ -170,7 +170,7 @@ pub(crate) fn cast(tensor: &Tensor, dtype: DType, site: Site) -> Result<Tensor> 
     let known = CASTS.with(|casts| {
         let casts = casts.borrow();
         let same = |(leaf, cast): &&(WeakTensor, Tensor)| {
-            leaf.id() == tensor.id() && cast.dtype() == dtype
+            leaf.upgrade().is_some_and(|leaf| leaf.is(tensor)) && cast.dtype() == dtype
         };
         casts.iter().find(same).map(|(_, cast)| cast.clone())
     });

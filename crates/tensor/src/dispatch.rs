@@ -9,7 +9,7 @@ use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::autograd::record::Recorded;
+use crate::autograd::record::{self, Recorded};
 use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
@@ -125,6 +125,7 @@ fn view(
             entry: source.entry(),
             inputs: &[source],
             needs,
+            edges: record::edges(op.info().name, &[source], needs)?,
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin: OriginId::intern(op.info().name, site),
@@ -190,6 +191,10 @@ impl Call<'_> {
         let tracked = self.entry.tracked().is_on();
         let dependents =
             if tracked && !fresh { Some(dependents::pin_dependents(outputs)?) } else { None };
+        let edges = match self.needs.any() {
+            true => Some(record::edges(self.name(), self.inputs, self.needs)?),
+            false => None,
+        };
         let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -217,12 +222,13 @@ impl Call<'_> {
         }
         drop(observed);
         drop(dependents);
-        if self.needs.any() {
+        if let Some(edges) = edges {
             let recorded = Recorded {
                 op: self.op,
                 entry: self.entry,
                 inputs: self.inputs,
                 needs: self.needs,
+                edges,
                 saves,
                 saved: saved.unwrap_or_default(),
                 origin,

@@ -39,7 +39,11 @@ pub use api::unary::{Approximate, GeluOptions};
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
 pub use autograd::{
-    BackwardOptions, EnableGrad, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
+    BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,
+    apply_function, save_on_host, saved_tensors_hooks,
+};
+pub use autograd::{
+    BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
     enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};

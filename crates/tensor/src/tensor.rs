@@ -105,9 +105,9 @@ impl Tensor {
         self.inner.view.as_ref()
     }
 
-    /// Identifies the handle's object: equal for clones, different for views.
-    pub(crate) fn id(&self) -> usize {
-        Arc::as_ptr(&self.inner).addr()
+    /// Whether both are one tensor object: clones are, views are not.
+    pub(crate) fn is(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
@@ -303,11 +303,6 @@ pub struct WeakTensor {
 }
 
 impl WeakTensor {
-    /// As [`Tensor::id`]; no other tensor has it while this handle lives.
-    pub(crate) fn id(&self) -> usize {
-        self.inner.as_ptr().addr()
-    }
-
     /// Whether someone still holds the tensor.
     pub(crate) fn is_alive(&self) -> bool {
         self.inner.strong_count() > 0

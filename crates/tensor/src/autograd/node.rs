@@ -5,27 +5,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_memory::{OriginId, Site};
+use plimsoll_memory::{ModulePath, OriginId, Site};
 use smallvec::SmallVec;
 
-use super::hooks::NodeHooks;
+use super::accumulate::Accumulator;
+use super::custom::Custom;
+use super::hooks::Hooks;
 use super::saved::SavedTensors;
 use super::tasks::Target;
-use crate::WeakTensor;
 use crate::device::Entry;
 use crate::lock::Mutex;
 use crate::operation::{Needs, Operation};
 use crate::storage::Storage;
 use plimsoll_kernels::Meta;
 
-/// Where a gradient flows: into an output of another node, or into a leaf.
+/// Where a gradient flows: into an output of another node, or into a leaf's accumulator.
 ///
-/// A graph does not keep its leaves: what nobody else holds, nobody can ask for its gradient. If it did, a leaf that is later written
-/// in place by what was computed from it would hold itself for ever.
+/// A graph keeps the accumulators of its leaves, so that their hooks run, and not the leaves: what nobody else holds, nobody can ask
+/// for its gradient. If it did, a leaf that is later written in place by what was computed from it would hold itself for ever.
 #[derive(Clone)]
 pub(crate) enum Edge {
     Node(Arc<Node>, u32),
-    Leaf(WeakTensor),
+    Leaf(Arc<Accumulator>),
 }
 
 impl Edge {
@@ -33,36 +34,58 @@ impl Edge {
     pub(super) fn target(&self) -> Target {
         match self {
             Edge::Node(node, _) => Target::of(node),
-            Edge::Leaf(leaf) => Target::of_leaf(leaf.id()),
+            Edge::Leaf(accumulator) => Target::of_leaf(Arc::as_ptr(accumulator).addr()),
+        }
+    }
+
+    /// Which output of the target it leads to; a leaf has one.
+    pub(super) fn output(&self) -> u32 {
+        match self {
+            Edge::Node(_, output) => *output,
+            Edge::Leaf(_) => 0,
+        }
+    }
+
+    /// The target's hooks.
+    pub(super) fn hooks(&self) -> &Hooks {
+        match self {
+            Edge::Node(node, _) => &node.hooks,
+            Edge::Leaf(accumulator) => &accumulator.hooks,
         }
     }
 }
 
+/// For each input of an operation, where its gradient goes (`None` if it needs none).
+pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
+
 /// What a node computes backward.
-pub(crate) enum Function {
-    /// The operation's own derivative.
-    Plain(Arc<dyn Operation>),
-    /// An in-place operation on a view: its derivative applied to the view's part of the base's gradient.
-    /// `chain` leads from the base to the view.
-    OnView { op: Arc<dyn Operation>, chain: Arc<[Arc<dyn Operation>]> },
+pub(crate) enum Derivative {
+    /// An operation's.
+    Operation(Arc<dyn Operation>),
+    /// The user's own.
+    Custom(Custom),
 }
 
 /// One recorded operation.
 pub(crate) struct Node {
-    pub(super) function: Function,
+    pub(super) derivative: Derivative,
+    /// For an in-place operation on a view, the way from the base to the view: the derivative is applied to the view's part of the
+    /// base's gradient.
+    pub(super) chain: Option<Arc<[Arc<dyn Operation>]>>,
     /// Order of creation over all threads: the engine runs the newest ready node first.
     pub(super) sequence: u64,
     /// The forward operation's origin; backward allocates in its name, with the phase changed.
     pub(super) origin: OriginId,
     pub(super) site: Site,
+    /// The module that the forward operation ran in.
+    pub(super) module: ModulePath,
     pub(super) entry: &'static Entry,
-    /// For each input, where its gradient goes (`None` if it needs none).
-    pub(super) edges: SmallVec<[Option<Edge>; 2]>,
+    pub(super) edges: Edges,
     pub(super) inputs: SmallVec<[Meta; 2]>,
     pub(super) outputs: SmallVec<[Meta; 1]>,
     pub(super) needs: Needs,
     pub(super) saved: Mutex<SavedTensors>,
-    pub(super) hooks: NodeHooks,
+    pub(super) hooks: Hooks,
 }
 
 impl Node {
@@ -72,15 +95,12 @@ impl Node {
         SEQUENCE.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn operation(&self) -> &dyn Operation {
-        match &self.function {
-            Function::Plain(op) | Function::OnView { op, .. } => op.as_ref(),
-        }
-    }
-
     /// The operation's name.
     pub(crate) fn name(&self) -> &'static str {
-        self.operation().info().name
+        match &self.derivative {
+            Derivative::Operation(op) => op.info().name,
+            Derivative::Custom(custom) => custom.name(),
+        }
     }
 
     /// Who ran the operation.
@@ -100,10 +120,6 @@ impl Node {
     pub(crate) fn saves(&self, storage: &Arc<Storage>) -> bool {
         self.saved.lock().storages().any(|saved| Arc::ptr_eq(saved, storage))
     }
-
-    pub(crate) fn hooks(&self) -> &NodeHooks {
-        &self.hooks
-    }
 }
 
 impl Drop for Node {
@@ -111,6 +127,7 @@ impl Drop for Node {
         super::release::contents(
             std::mem::take(&mut self.edges),
             std::mem::take(self.saved.get_mut()),
+            std::mem::take(&mut self.hooks),
         );
     }
 }

@@ -51,6 +51,13 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
         }
         let mode = match view.made_in() {
             MadeIn::Normal => return Ok(()),
+            MadeIn::Function => {
+                return Err(Error::autograd(
+                    op,
+                    "this is an input that a custom function returned as it is, which cannot be written in place while \
+                     recording; have the function return a clone",
+                ));
+            }
             MadeIn::NoGrad => "`no_grad`",
             MadeIn::Inference => "inference mode",
         };
@@ -77,6 +84,18 @@ pub(crate) fn check_out(op: &'static str, outs: &[&Tensor], inputs: &[&Tensor]) 
             op,
             "the `out=` form cannot be recorded, and one of its tensors requires gradients; use the plain form, or \
              wrap it in `no_grad`",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether `input` is where its memory is: in the graph, or outside of it.
+pub(crate) fn check_up_to_date(op: &'static str, input: &Tensor) -> Result<()> {
+    if input.view_of().is_some_and(|view| view.is_out_of_date(input)) {
+        return Err(Error::autograd(
+            op,
+            "this view was made under `no_grad`, and its memory was written since by a recorded operation: whether gradients \
+             should flow through it is not clear. Make the view again, or make both under `no_grad`",
         ));
     }
     Ok(())

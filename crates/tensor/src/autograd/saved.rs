@@ -6,7 +6,8 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::node::{Edge, Node};
+use super::node::{Edge, Edges, Node};
+use super::saved_hooks::{self, PackedTensor};
 use crate::Tensor;
 use crate::operation::Saves;
 use crate::storage::Storage;
@@ -23,21 +24,30 @@ pub(crate) struct SavedTensors {
     released: bool,
 }
 
-/// One saved tensor.
+/// One saved tensor: what is kept of it, and its place in the graph as it was.
+///
+/// It is never the tensor itself: written in place later, that one can come to lie behind this very node, and both would hold
+/// each other for ever.
+#[derive(Clone)]
 struct Saved {
-    value: Value,
-    /// Its storage's version when it was saved.
-    version: u32,
-    hold: Hold,
+    kept: Kept,
+    place: Place,
 }
 
-/// A saved tensor is never the tensor itself: written in place later, that one can come to lie behind this very node, and both would hold
-/// each other for ever. What is kept is its storage, its layout and its place in the graph as it was.
-enum Value {
-    /// An input, and where its gradient goes.
-    Input(Meta, Option<Edge>),
-    /// An output of the node itself.
-    Output(Meta),
+#[derive(Clone)]
+enum Kept {
+    /// Its storage and layout, and the storage's version when it was saved.
+    Storage(Hold, Meta, u32),
+    /// What a hook made of it.
+    Packed(Arc<PackedTensor>),
+}
+
+#[derive(Clone)]
+enum Place {
+    /// Where its gradient goes; `None` outside the graph.
+    Edge(Option<Edge>),
+    /// This output of the node itself.
+    Output(u32),
 }
 
 /// Counts its storage as saved for backward as long as it lives.
@@ -47,6 +57,12 @@ impl Hold {
     fn new(storage: &Arc<Storage>) -> Hold {
         storage.take_role(Role::Saved);
         Hold(storage.clone())
+    }
+}
+
+impl Clone for Hold {
+    fn clone(&self) -> Hold {
+        Hold::new(&self.0)
     }
 }
 
@@ -68,8 +84,7 @@ impl SavedTensors {
             kept.inputs.reserve_exact(inputs.len());
             for (index, &tensor) in inputs.iter().enumerate() {
                 kept.inputs.push(if saves.inputs.has(index) {
-                    let value = Value::Input(tensor.meta().clone(), tensor.edge());
-                    Some(Saved::new(name, tensor, value)?)
+                    Some(Saved::new(name, tensor, Place::Edge(tensor.edge()))?)
                 } else {
                     None
                 });
@@ -89,7 +104,7 @@ impl SavedTensors {
             self.outputs.reserve_exact(outputs.len());
             for (index, tensor) in outputs.iter().enumerate() {
                 self.outputs.push(if saves.outputs.has(index) {
-                    Some(Saved::new(name, tensor, Value::Output(tensor.meta().clone()))?)
+                    Some(Saved::new(name, tensor, Place::Output(index as u32))?)
                 } else {
                     None
                 });
@@ -98,26 +113,52 @@ impl SavedTensors {
         Ok(())
     }
 
+    /// Keeps what a custom function saves, after it ran: results, inputs (with the edges that they had before), and what it
+    /// computed on the way.
+    pub(super) fn keep_list(
+        name: &'static str,
+        tensors: &[Tensor],
+        outputs: &[Tensor],
+        inputs: (&[&Tensor], &Edges),
+    ) -> Result<SavedTensors> {
+        let mut kept = SavedTensors::default();
+        for tensor in tensors {
+            let output = outputs.iter().position(|output| output.is(tensor));
+            let input = inputs.0.iter().position(|input| input.is(tensor));
+            let place = match (output, input) {
+                (Some(index), _) => Place::Output(index as u32),
+                (None, Some(index)) => Place::Edge(inputs.1[index].clone()),
+                (None, None) => Place::Edge(tensor.edge()),
+            };
+            kept.inputs.push(Some(Saved::new(name, tensor, place)?));
+        }
+        Ok(kept)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.inputs.is_empty() && self.outputs.is_empty()
     }
 
-    /// Gives everything back; a later backward through this node is an error if there was anything.
-    pub(super) fn release(&mut self) -> SavedTensors {
-        let released = self.released || !self.is_empty();
+    /// Gives everything back; a later backward through this node is an error if there was anything, or if it runs `once` all
+    /// the same.
+    pub(super) fn release(&mut self, once: bool) -> SavedTensors {
+        let released = self.released || once || !self.is_empty();
         std::mem::replace(self, SavedTensors { released, ..SavedTensors::default() })
     }
 
     /// The storages held, for the walk of a live graph.
     pub(super) fn storages(&self) -> impl Iterator<Item = &Arc<Storage>> {
-        self.inputs.iter().chain(&self.outputs).flatten().map(|saved| &saved.hold.0)
+        self.inputs.iter().chain(&self.outputs).flatten().filter_map(|saved| match &saved.kept {
+            Kept::Storage(hold, ..) => Some(&hold.0),
+            Kept::Packed(_) => None,
+        })
     }
 }
 
 /// Saved values ready for use.
 pub(super) struct Unpacked {
     pub(super) inputs: SmallVec<[Option<Tensor>; 2]>,
-    pub(super) outputs: SmallVec<[Option<Tensor>; 1]>,
+    pub(super) outputs: SmallVec<[Option<Tensor>; 2]>,
 }
 
 /// The values that `node` saved, after checking that nobody overwrote them.
@@ -133,19 +174,32 @@ pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
             ),
         ));
     }
-    let mut inputs = SmallVec::new();
-    for (index, saved) in saved.inputs.iter().enumerate() {
-        inputs.push(saved.as_ref().map(|s| s.check(node, "input", index)).transpose()?);
+    let is_packed = |saved: &Saved| matches!(saved.kept, Kept::Packed(_));
+    if !saved.inputs.iter().chain(&saved.outputs).flatten().any(is_packed) {
+        return unpack_lists(node, &saved.inputs, &saved.outputs);
     }
-    let mut outputs = SmallVec::new();
-    for (index, saved) in saved.outputs.iter().enumerate() {
-        outputs.push(saved.as_ref().map(|s| s.check(node, "output", index)).transpose()?);
-    }
-    Ok(Unpacked { inputs, outputs })
+    // Hooks run outside the lock.
+    let (inputs, outputs) = (saved.inputs.clone(), saved.outputs.clone());
+    drop(saved);
+    unpack_lists(node, &inputs, &outputs)
+}
+
+fn unpack_lists(
+    node: &Arc<Node>,
+    inputs: &[Option<Saved>],
+    outputs: &[Option<Saved>],
+) -> Result<Unpacked> {
+    let list = |saved: &[Option<Saved>], role: &str| -> Result<SmallVec<[Option<Tensor>; 2]>> {
+        let unpack = |(index, saved): (usize, &Option<Saved>)| {
+            saved.as_ref().map(|saved| saved.unpack(node, role, index)).transpose()
+        };
+        saved.iter().enumerate().map(unpack).collect()
+    };
+    Ok(Unpacked { inputs: list(inputs, "input")?, outputs: list(outputs, "output")? })
 }
 
 impl Saved {
-    fn new(name: &'static str, tensor: &Tensor, value: Value) -> Result<Saved> {
+    fn new(name: &'static str, tensor: &Tensor, place: Place) -> Result<Saved> {
         if tensor.is_inference() {
             return Err(Error::autograd(
                 name,
@@ -153,40 +207,63 @@ impl Saved {
                  this under `no_grad`",
             ));
         }
-        Ok(Saved { value, version: tensor.version(), hold: Hold::new(tensor.storage()) })
+        let kept = match saved_hooks::in_force() {
+            Some(hooks) => Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, tensor)?)),
+            None => {
+                Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
+            }
+        };
+        Ok(Saved { kept, place })
     }
 
-    fn check(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
-        let storage = &self.hold.0;
-        let now = storage.version();
-        if now != self.version {
-            let writer = storage.last_writer();
-            return Err(Error::autograd(
-                node.name(),
-                format!(
-                    "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {} and \
-                     now has {now}; the last write was the {}. Use the form without the underscore there, or \
-                     `clone_tensor` before it",
-                    node.origin, self.version, writer
-                ),
-            ));
+    fn unpack(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
+        // The leaf itself, if it is there, so that gradients of gradients see what is registered on it now.
+        if let (Kept::Storage(hold, _, version), Place::Edge(Some(Edge::Leaf(accumulator)))) =
+            (&self.kept, &self.place)
+            && let Some(leaf) = accumulator.leaf()
+        {
+            check(node, role, index, &hold.0, *version)?;
+            return Ok(leaf);
         }
-        let kept = |meta: &Meta| Tensor::new(storage.clone(), meta.clone());
-        Ok(match &self.value {
-            Value::Input(meta, Some(Edge::Leaf(leaf))) => {
-                leaf.upgrade().unwrap_or_else(|| kept(meta))
+        let tensor = match &self.kept {
+            Kept::Storage(hold, meta, version) => {
+                check(node, role, index, &hold.0, *version)?;
+                Tensor::new(hold.0.clone(), meta.clone())
             }
-            Value::Input(meta, None) => kept(meta),
-            Value::Input(meta, Some(Edge::Node(node, output))) => {
-                let tensor = kept(meta);
-                tensor.set_node(node.clone(), *output);
-                tensor
+            Kept::Packed(packed) => packed.unpack(node.name())?,
+        };
+        match &self.place {
+            Place::Edge(None) => {}
+            Place::Edge(Some(Edge::Leaf(accumulator))) => {
+                tensor.set_accumulator(accumulator.clone());
             }
-            Value::Output(meta) => {
-                let tensor = kept(meta);
-                tensor.set_node(node.clone(), index as u32);
-                tensor
-            }
-        })
+            Place::Edge(Some(Edge::Node(node, output))) => tensor.set_node(node.clone(), *output),
+            Place::Output(output) => tensor.set_node(node.clone(), *output),
+        }
+        Ok(tensor)
     }
+}
+
+/// Refuses a saved value that was overwritten since.
+fn check(
+    node: &Arc<Node>,
+    role: &str,
+    index: usize,
+    storage: &Arc<Storage>,
+    version: u32,
+) -> Result<()> {
+    let now = storage.version();
+    if now == version {
+        return Ok(());
+    }
+    Err(Error::autograd(
+        node.name(),
+        format!(
+            "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {version} and \
+             now has {now}; the last write was the {}. Use the form without the underscore there, or \
+             `clone_tensor` before it",
+            node.origin,
+            storage.last_writer()
+        ),
+    ))
 }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::hooks::NodeHooks;
-use super::node::{Edge, Function, Node};
+use super::hooks::Hooks;
+use super::node::{Derivative, Edge, Node};
 use super::saved::SavedTensors;
+use super::slot::State;
 use crate::Tensor;
 use crate::lock::Mutex;
 use crate::operation::{Inferred, Needs, Operation};
@@ -24,6 +25,8 @@ pub(crate) enum MadeIn {
     Normal,
     NoGrad,
     Inference,
+    /// Returned by a custom function.
+    Function,
 }
 
 /// What a view is a view of.
@@ -32,6 +35,8 @@ pub(crate) struct ViewOf {
     /// The view operations from the base to the view, in order.
     chain: Arc<[Arc<dyn Operation>]>,
     made_in: MadeIn,
+    /// The storage's version when it was made.
+    version: u32,
 }
 
 impl ViewOf {
@@ -44,14 +49,27 @@ impl ViewOf {
         } else {
             MadeIn::Normal
         };
-        let (base, chain) = match source.view_of() {
+        let version = source.version();
+        Arc::new(match source.view_of() {
             Some(view) => {
                 let chain = view.chain.iter().cloned().chain([op.share()]).collect();
-                (view.base.clone(), chain)
+                // What is seen through a view from outside the graph is outside too.
+                let made_in = if made_in == MadeIn::Normal { view.made_in } else { made_in };
+                ViewOf { base: view.base.clone(), chain, made_in, version }
             }
-            None => (source.clone(), Arc::from([op.share()])),
+            None => {
+                ViewOf { base: source.clone(), chain: Arc::from([op.share()]), made_in, version }
+            }
+        })
+    }
+
+    /// `result`, an input of a custom function that returned it as it is.
+    pub(super) fn returned(result: &Tensor) -> Arc<ViewOf> {
+        let (base, chain) = match result.view_of() {
+            Some(view) => (view.base.clone(), view.chain.clone()),
+            None => (result.clone(), Arc::from([])),
         };
-        Arc::new(ViewOf { base, chain, made_in })
+        Arc::new(ViewOf { base, chain, made_in: MadeIn::Function, version: result.version() })
     }
 
     /// The operation that made the view.
@@ -65,6 +83,16 @@ impl ViewOf {
 
     pub(super) fn made_in(&self) -> MadeIn {
         self.made_in
+    }
+
+    /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it was made or recorded.
+    pub(super) fn is_out_of_date(&self, tensor: &Tensor) -> bool {
+        if self.made_in != MadeIn::NoGrad || !self.base.slot().is_tracked() {
+            return false;
+        }
+        let recorded = |state: &State| state.node.is_some().then_some(state.node_version);
+        let own = tensor.slot().read(recorded).flatten();
+        own.unwrap_or(self.version) != tensor.version()
     }
 }
 
@@ -101,18 +129,21 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
         // The same rule gave this layout before, so it gives it again.
         let Ok(Inferred::View(output)) = op.infer(&[&meta], Needs::ALL) else { return None };
         let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
+        let made_by = origin.get();
         let node = Node {
-            function: Function::Plain(op.clone()),
+            derivative: Derivative::Operation(op.clone()),
+            chain: None,
             sequence: Node::next_sequence(),
             origin,
-            site: origin.get().site,
+            site: made_by.site,
+            module: made_by.module,
             entry: base.entry(),
             edges: smallvec::smallvec![Some(edge)],
             inputs: smallvec::smallvec![meta],
             outputs: smallvec::smallvec![output.clone()],
             needs: Needs::NONE.with(0),
             saved: Mutex::new(SavedTensors::default()),
-            hooks: NodeHooks::default(),
+            hooks: Hooks::default(),
         };
         edge = Edge::Node(Arc::new(node), 0);
         meta = output;
@@ -121,14 +152,20 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
 }
 
 /// Gives the base of a view the node of an in-place operation on the view.
-pub(super) fn rebase(view: &ViewOf, op: Arc<dyn Operation>, mut node: Node) {
+pub(super) fn rebase(view: &ViewOf, mut node: Node) {
     let base = view.base();
-    node.function = Function::OnView { op, chain: view.chain.clone() };
+    node.chain = Some(view.chain.clone());
     // Input 0 is the base now; the other inputs stay as they are.
     node.edges[0] = base.edge();
     node.needs = if node.edges[0].is_some() { node.needs.with(0) } else { node.needs };
     node.outputs = smallvec::smallvec![base.meta().clone()];
     base.set_node(Arc::new(node), 0);
+}
+
+/// Has the place of a view in the graph found anew, after its base got another.
+pub(super) fn make_stale(view: &Tensor) {
+    let version = view.version().wrapping_sub(1);
+    view.slot().with(|state| state.node_version = version);
 }
 
 /// The base's gradient with its view's part opened: a copy of `grad`, and the view of that copy.

@@ -202,7 +202,8 @@ pub(crate) static RELU: Row = Row {
     derivative: |grad, out| {
         static INFO: OpInfo = fused("relu_backward");
         if is_grad_enabled() {
-            return Tensor::where_(&out.gt(0)?, grad, 0.0);
+            // Its zeros come from the result: the gradient depends on it, if only by steps, as in PyTorch.
+            return Tensor::where_(&out.gt(0)?, grad, &out.sign()?);
         }
         run_fused(&INFO, cpu::relu_backward, grad, out)
     },
