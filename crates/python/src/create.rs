@@ -8,6 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::arguments::{Number, Operand, sizes};
 use crate::call::{call, fresh};
+use crate::companion::wrap;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
@@ -181,16 +182,16 @@ fn tensor<'py>(
 /// A tensor over the memory of a NumPy array, which is counted as external bytes. Writing to one writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: numpy::from_array(py, array)? })
+    wrap(py, numpy::from_array(py, array)?)
 }
 
 /// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
 #[pyfunction]
 fn from_dlpack<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: dlpack::from_object(py, object)? })
+    wrap(py, dlpack::from_object(py, object)?)
 }
 
-fn from_lists(
+pub(crate) fn from_lists(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,

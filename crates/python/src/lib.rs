@@ -7,16 +7,20 @@
 mod arguments;
 mod autograd;
 mod call;
+mod companion;
+mod construct;
 mod create;
 mod device;
 mod dlpack;
 mod dtype;
 mod error;
+mod exchange;
 mod frames;
 mod generated;
 mod index;
 mod memory;
 mod numpy;
+mod object;
 mod operators;
 mod tensor;
 

@@ -1,8 +1,10 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy
+
+_T = TypeVar("_T", bound="Tensor")
 
 __version__: str
 
@@ -46,8 +48,13 @@ def synchronize(device: device | str | None = None) -> None: ...
 class _Hook:
     def remove(self) -> None: ...
 
-@final
 class Tensor:
+    def __new__(cls: type[_T], *data: Any, device: device | str | None = None) -> _T: ...
+    @staticmethod
+    def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T: ...
+    def as_subclass(self, cls: type[_T]) -> _T: ...
+    @property
+    def _base(self) -> Tensor | None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

@@ -7,6 +7,7 @@ use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
 
 use crate::autograd::slot::Slot;
 use crate::autograd::views::ViewOf;
+use crate::companion::Companion;
 use crate::device::Entry;
 use crate::storage::Storage;
 use plimsoll_kernels::Meta;
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     view: Option<Arc<ViewOf>>,
     /// Gradient, graph node and hooks; empty for most tensors.
     slot: Slot,
+    /// What another language keeps beside it; see `companion.rs`.
+    companion: Companion,
 }
 
 impl Tensor {
@@ -49,7 +52,14 @@ impl Tensor {
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
         Tensor {
-            inner: Arc::new(Inner { storage, meta, inference, view: None, slot: Slot::new() }),
+            inner: Arc::new(Inner {
+                storage,
+                meta,
+                inference,
+                view: None,
+                slot: Slot::new(),
+                companion: Companion::new(),
+            }),
         }
     }
 
@@ -66,6 +76,7 @@ impl Tensor {
                 inference: self.inner.inference,
                 view,
                 slot: Slot::new(),
+                companion: Companion::new(),
             }),
         }
     }
@@ -86,6 +97,10 @@ impl Tensor {
         &self.inner.slot
     }
 
+    pub(crate) fn companion_slot(&self) -> &Companion {
+        &self.inner.companion
+    }
+
     pub(crate) fn view_of(&self) -> Option<&Arc<ViewOf>> {
         self.inner.view.as_ref()
     }
@@ -100,6 +115,34 @@ impl Tensor {
         Arc::strong_count(&self.inner) == 1
             && Arc::weak_count(&self.inner) == 0
             && Arc::strong_count(&self.inner.storage) == 1
+    }
+
+    /// Whether this is the only handle of the tensor. Other threads may change the answer at any time.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// assert!(x.is_sole_handle());
+    /// let view = x.view(&[2, 1])?; // a view holds its base
+    /// assert!(!x.is_sole_handle() && view.is_sole_handle());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_sole_handle(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
+    /// What this tensor is a view of: never itself a view, and nothing for a tensor that owns its memory or was detached.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// let view = x.view(&[2, 2])?.select(0, 1)?;
+    /// assert_eq!(view.base().map(|base| base.shape().to_vec()), Some(vec![4]));
+    /// assert!(x.base().is_none() && view.detach().base().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn base(&self) -> Option<Tensor> {
+        self.view_of().map(|view| view.base().clone())
     }
 
     /// Whether it was made in inference mode.

@@ -1,6 +1,7 @@
 //! Hooks: functions that see a tensor's gradient and may replace it. A leaf keeps its own; those of other tensors lie on
 //! the node that made the tensor, with the output they belong to. They run outside every claim and lock.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -10,17 +11,32 @@ use plimsoll_core::{Error, Result};
 use super::node::Edge;
 use crate::{Tensor, WeakTensor};
 
-type Function = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
+/// A function that sees a gradient and may replace it. Closures are hooks.
+pub trait Hook: Send + Sync {
+    /// Sees a gradient; what it returns takes the gradient's place.
+    fn run(&self, grad: &Tensor) -> Result<Option<Tensor>>;
+
+    /// What the hook owns in another language, for that language's garbage collector; see [`Tensor::each_foreign_hook`].
+    fn foreign(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+impl<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync> Hook for F {
+    fn run(&self, grad: &Tensor) -> Result<Option<Tensor>> {
+        self(grad)
+    }
+}
 
 /// Hooks in the order of registration.
 #[derive(Clone, Default)]
-pub(crate) struct Hooks(Vec<(u64, Arc<Function>)>);
+pub(crate) struct Hooks(Vec<(u64, Arc<dyn Hook>)>);
 
 impl Hooks {
     /// Runs them on `grad`, each seeing what the one before made of it.
     fn run(&self, mut grad: Tensor) -> Result<Tensor> {
         for (_, hook) in &self.0 {
-            if let Some(replacement) = hook(&grad)? {
+            if let Some(replacement) = hook.run(&grad)? {
                 if replacement.shape() != grad.shape() || replacement.device() != grad.device() {
                     return Err(Error::autograd(
                         "hook",
@@ -37,6 +53,10 @@ impl Hooks {
             }
         }
         Ok(grad)
+    }
+
+    fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+        self.0.iter().filter_map(|(_, hook)| hook.foreign()).for_each(look);
     }
 }
 
@@ -145,9 +165,14 @@ impl Tensor {
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
+        self.register_hook_object(Arc::new(hook))
+    }
+
+    /// [`Tensor::register_hook`] for a hook that is more than a closure; see [`Tensor::each_foreign_hook`] for one.
+    pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let hook = (id, Arc::new(hook) as Arc<Function>);
+        let hook = (id, hook);
         let target = match self.edge() {
             None => {
                 return Err(Error::autograd(
@@ -165,5 +190,53 @@ impl Tensor {
             }
         };
         Ok(HookHandle { id, target })
+    }
+    /// Shows `look` what the hooks on this tensor's gradient own in another language ([`Hook::foreign`]), as far as this tensor alone
+    /// keeps these hooks. It waits for nobody, so that a garbage collector can call it: while another thread changes the hooks, it
+    /// shows none.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Hook, Result, Tensor};
+    /// struct Named(&'static str);
+    /// impl Hook for Named {
+    ///     fn run(&self, _: &Tensor) -> Result<Option<Tensor>> { Ok(None) }
+    ///     fn foreign(&self) -> Option<&dyn std::any::Any> { Some(&self.0) }
+    /// }
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// x.register_hook_object(std::sync::Arc::new(Named("a")))?;
+    /// let mut seen = Vec::new();
+    /// x.each_foreign_hook(&mut |it| seen.extend(it.downcast_ref::<&str>().copied()));
+    /// assert_eq!(seen, ["a"]);
+    /// x.remove_hooks();
+    /// x.each_foreign_hook(&mut |_| unreachable!());
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn each_foreign_hook(&self, look: &mut dyn FnMut(&dyn Any)) {
+        self.slot().try_read(|state| {
+            state.hooks.each_foreign(look);
+            // A node that other tensors or a larger graph hold keeps its hooks without this tensor.
+            if let Some((node, _)) = &state.node
+                && Arc::strong_count(node) == 1
+                && let Some(outputs) = node.hooks.0.try_lock()
+            {
+                outputs.iter().for_each(|output| output.hooks.each_foreign(look));
+            }
+        });
+    }
+
+    /// Removes the hooks that [`Tensor::each_foreign_hook`] looks at.
+    pub fn remove_hooks(&self) {
+        // They are dropped after the locks: a hook may own anything.
+        let removed = self.slot().with(|state| {
+            let mut removed = vec![std::mem::take(&mut state.hooks)];
+            if let Some((node, _)) = &state.node
+                && Arc::strong_count(node) == 1
+            {
+                let mut outputs = node.hooks.0.lock();
+                removed.extend(outputs.iter_mut().map(|output| std::mem::take(&mut output.hooks)));
+            }
+            removed
+        });
+        drop(removed);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) mod views;
 mod walk;
 
 pub use engine::{BackwardOptions, GradOptions, grad};
-pub use hooks::HookHandle;
+pub use hooks::{Hook, HookHandle};
 pub use mode::{
     EnableGrad, InferenceMode, NoGrad, enable_grad, inference_mode, is_grad_enabled,
     is_inference_mode_enabled, no_grad,
