@@ -9,6 +9,7 @@ mod autograd;
 mod call;
 mod companion;
 mod construct;
+mod copy;
 mod create;
 mod device;
 mod dlpack;
@@ -34,6 +35,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;
     device::register(module)?;
+    copy::register(module)?;
     create::register(module)?;
     generated::register(module)?;
     autograd::register(module)?;

@@ -263,6 +263,19 @@ impl Tensor {
         Arc::ptr_eq(&self.inner.storage, &other.inner.storage)
     }
 
+    /// A number that tells the storage apart from all others that are alive: equal where
+    /// [`Tensor::shares_storage_with`] holds.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert_eq!(x.view(&[2, 2])?.storage_id(), x.storage_id());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn storage_id(&self) -> usize {
+        Arc::as_ptr(&self.inner.storage).addr()
+    }
+
     /// The device that holds it.
     pub fn device(&self) -> Device {
         self.inner.storage.device()
