@@ -1,8 +1,8 @@
 //! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and `requires_grad` like PyTorch's.
 
 use plimsoll_core::{DType, Device, Scalar};
-use plimsoll_tensor::{Tensor, TensorOptions, manual_seed as seed_all};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use plimsoll_tensor::{Tensor, TensorOptions, fits, manual_seed as seed_all};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -205,10 +205,18 @@ pub(crate) fn from_lists(
         Some(plimsoll_core::DTypeClass::Integer) => DType::I64,
         _ => DType::F32,
     };
+    if let Some(DTypeArg(dtype)) = dtype
+        && let Some(value) = values.iter().find(|value| !fits(**value, dtype))
+    {
+        let why = format!("tensor: {value} does not fit {dtype}; choose a wider dtype");
+        return Err(PyRuntimeError::new_err(why));
+    }
     call(py, || {
-        // 64 bits hold every value; the conversion is the tensor's own, with its rules.
+        // 64 bits hold every value; the conversion is the tensor's own, with its rules. A whole
+        // number that is to stay one never becomes a double, which holds 53 bits.
+        let stays_whole = dtype.is_some_and(|dtype| !dtype.0.is_float() && dtype.0 != DType::Bool);
         let wide = match inferred {
-            DType::F32 => {
+            DType::F32 if !stays_whole => {
                 let values: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
                 Tensor::from_slice(&values, &shape, device)?
             }

@@ -21,6 +21,7 @@ mod tensor;
 mod transfer;
 
 pub use api::copy::To;
+pub use api::create::fits;
 pub use api::foreign::Lent;
 pub use api::options::{Other, TensorOptions};
 pub use api::promotion::result_type;

@@ -4,7 +4,7 @@
 mod binary;
 mod compare;
 pub(crate) mod copy;
-mod create;
+pub(crate) mod create;
 pub(crate) mod foreign;
 mod index;
 mod join;
