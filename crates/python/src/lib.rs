@@ -7,6 +7,7 @@
 mod arguments;
 mod autograd;
 mod call;
+mod command;
 mod companion;
 mod construct;
 mod copy;
@@ -35,6 +36,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;
     device::register(module)?;
+    command::register(module)?;
     copy::register(module)?;
     create::register(module)?;
     generated::register(module)?;
