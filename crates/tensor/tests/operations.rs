@@ -453,11 +453,11 @@ fn whole_numbers_never_pass_through_a_double() -> Outcome {
     let down = Tensor::arange(from + 3, from, -2, DType::I64)?;
     assert_eq!(down.to_vec::<i64>()?, [from + 3, from + 1]);
     assert_eq!(Tensor::arange(i64::MIN, i64::MAX, i64::MAX, DType::I64)?.numel(), 3);
-    assert!(refusal("arange", Tensor::arange(from + 3, from, 1, ())).is_invalid_argument());
-    assert!(refusal("arange", Tensor::arange(0, 1, 0, ())).is_invalid_argument());
+    assert!(refusal("arange", Tensor::arange(from + 3, from, 1, DType::I64)).is_invalid_argument());
+    assert!(refusal("arange", Tensor::arange(0, 1, 0, DType::I64)).is_invalid_argument());
     assert!(Tensor::arange(i64::MIN, i64::MAX, 1, DType::I64).is_err());
     assert_eq!(Tensor::arange(from, from, 1, DType::I64)?.numel(), 0);
-    let x = Tensor::full(&[1], big, ())?;
+    let x = Tensor::full(&[1], big, DType::I64)?;
     assert_eq!(x.to_scalar()?, Scalar::Int(big));
     assert_eq!(x.add(2)?.to_vec::<i64>()?, [big + 2]);
     assert_eq!(x.add_alpha(big, 3)?.to_vec::<i64>()?, [4 * big]);
