@@ -69,7 +69,7 @@ impl PyTensor {
         let tensor = &slf.get().inner;
         if tensor.is_sole_handle() {
             companion::forget_attributes(tensor);
-            tensor.remove_hooks();
+            tensor.remove_own_hooks();
         } else if companion::has_attributes(tensor) {
             // This object is garbage, its tensor is not. The dictionary in the object is emptied
             // next; the attributes wait in the companion for the tensor's next object.

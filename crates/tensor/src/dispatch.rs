@@ -8,7 +8,7 @@ use plimsoll_memory::{Kind, OriginId, Site, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::autograd::record::Recorded;
+use crate::autograd::record::{self, Recorded};
 use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
@@ -113,6 +113,7 @@ fn view(
             entry: source.entry(),
             inputs: &[source],
             needs,
+            edges: record::edges(&[source], needs),
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin: OriginId::intern(op.info().name, site),
@@ -179,6 +180,7 @@ impl Call<'_> {
         let tracked = self.entry.tracked().is_on();
         let dependents =
             if tracked && !fresh { Some(recipe::pin_dependents(outputs)?) } else { None };
+        let edges = self.needs.any().then(|| record::edges(self.inputs, self.needs));
         let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -204,12 +206,13 @@ impl Call<'_> {
             }
         }
         drop(dependents);
-        if self.needs.any() {
+        if let Some(edges) = edges {
             let recorded = Recorded {
                 op: self.op,
                 entry: self.entry,
                 inputs: self.inputs,
                 needs: self.needs,
+                edges,
                 saves,
                 saved: saved.unwrap_or_default(),
                 origin,

@@ -26,8 +26,9 @@ pub use api::foreign::Lent;
 pub use api::options::{Other, TensorOptions};
 pub use api::promotion::result_type;
 pub use autograd::{
-    BackwardOptions, EnableGrad, GradOptions, GraphNode, Hook, HookHandle, InferenceMode, NoGrad,
-    enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
+    BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
+    NoGrad, enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
 pub use ops::{OPS, ops};

@@ -105,11 +105,6 @@ impl Tensor {
         self.inner.view.as_ref()
     }
 
-    /// Identifies the handle's object: equal for clones, different for views.
-    pub(crate) fn id(&self) -> usize {
-        Arc::as_ptr(&self.inner).addr()
-    }
-
     /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
@@ -344,11 +339,6 @@ pub struct WeakTensor {
 }
 
 impl WeakTensor {
-    /// As [`Tensor::id`]; no other tensor has it while this handle lives.
-    pub(crate) fn id(&self) -> usize {
-        self.inner.as_ptr().addr()
-    }
-
     /// The tensor, if someone still holds it.
     pub fn upgrade(&self) -> Option<Tensor> {
         self.inner.upgrade().map(|inner| Tensor { inner })

@@ -13,7 +13,7 @@ use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{Kind, OriginId, Site};
 
 use crate::Tensor;
-use crate::autograd::record::Recorded;
+use crate::autograd::record::{self, Recorded};
 use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
@@ -124,6 +124,7 @@ pub(crate) fn to_device(
             entry: to,
             inputs: &[source],
             needs,
+            edges: record::edges(&[source], needs),
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin,

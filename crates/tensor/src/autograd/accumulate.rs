@@ -1,35 +1,70 @@
-//! Writing gradients: the first one is taken over if nobody else holds it, later ones are added in place.
+//! Writing gradients: a leaf's end of the graph, and the rules for taking a gradient's memory over or adding to it.
 
+use parking_lot::ReentrantMutex;
 use plimsoll_core::Result;
 
+use super::hooks::Hooks;
 use super::is_grad_enabled;
-use crate::Tensor;
-use crate::storage::roles::Role;
+use crate::{Tensor, WeakTensor};
 
-/// Adds `grad` to the gradient of `leaf`.
-pub(super) fn into(leaf: &Tensor, grad: Tensor) -> Result<()> {
-    let total = match leaf.grad() {
-        None => first(leaf, grad)?,
-        // A recorded sum must not overwrite its own operand; see double backward.
-        Some(old) if is_grad_enabled() && (old.requires_grad() || grad.requires_grad()) => {
-            old.add(&grad)?
-        }
-        Some(old) => {
-            old.detach().add_(&grad)?;
-            return Ok(());
-        }
-    };
-    total.storage().take_role(Role::Gradient);
-    leaf.set_grad(Some(&total))
+/// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the leaf: see
+/// [`super::node::Edge`].
+pub(crate) struct Accumulator {
+    leaf: WeakTensor,
+    pub(super) hooks: Hooks,
+    /// Held while a gradient is added: two threads' first ones must not both find none. It is reentrant because an
+    /// allocation can call back into the program.
+    adding: ReentrantMutex<()>,
 }
 
-/// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy.
+impl Accumulator {
+    pub(super) fn new(leaf: &Tensor) -> Accumulator {
+        Accumulator {
+            leaf: leaf.downgrade(),
+            hooks: Hooks::default(),
+            adding: ReentrantMutex::new(()),
+        }
+    }
+
+    /// The leaf, if someone still holds it.
+    pub(super) fn leaf(&self) -> Option<Tensor> {
+        self.leaf.upgrade()
+    }
+
+    /// Adds `grad` to the gradient of `leaf`, which is this one's.
+    pub(super) fn add(&self, leaf: &Tensor, grad: Tensor) -> Result<()> {
+        let _adding = self.adding.lock();
+        let total = match leaf.grad() {
+            None => first(leaf, grad)?,
+            // While recording, the old gradient may be part of a graph, or held by somebody who relies on its value.
+            Some(old) if is_grad_enabled() => old.add(&grad)?,
+            Some(old) => {
+                old.add_(&grad)?;
+                return Ok(());
+            }
+        };
+        leaf.set_grad(Some(&total))
+    }
+}
+
+/// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy. While recording it
+/// is always a copy, since other leaves may be handed the same tensor.
 fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
     let whole = grad.storage_nbytes() == grad.nbytes();
-    if grad.requires_grad() || (whole && grad.is_sole_owner() && grad.strides() == leaf.strides()) {
+    let free = whole && grad.is_sole_owner() && !grad.requires_grad();
+    if free && !is_grad_enabled() && grad.strides() == leaf.strides() {
         return Ok(grad);
     }
     grad.clone_as(leaf.meta())
+}
+
+/// Leaves `grad` on a tensor that retains its gradient, and is no leaf.
+pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
+    let total = match tensor.grad() {
+        None => grad.clone_as(tensor.meta())?,
+        Some(old) => old.add(grad)?,
+    };
+    tensor.set_grad(Some(&total))
 }
 
 /// The sum of two gradients of one tensor, in the memory of one of them if that is free to take.

@@ -1,213 +1,59 @@
 //! The engine: runs recorded nodes from the outputs back, newest first, each once, when all gradients of its outputs are
-//! there. A queue and a table, never recursion; what a node saved is freed as soon as it ran.
+//! there. A queue and a table, never recursion; what a node saved is freed as soon as it ran. Only nodes between the
+//! outputs and what is asked for run, and each is asked only for gradients that are on the way.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Phase, Site, enter_phase, with_site};
-use smallvec::SmallVec;
+use plimsoll_memory::{Phase, enter_phase, resume_module, with_site};
 
+use super::accumulate::{self, Accumulator};
 use super::node::{Edge, Function, Node};
-use super::tasks::{Ready, Target, Task, Tasks, oldest_first};
-use super::{accumulate, hooks, mode, saved, views};
+use super::tasks::{Ready, Received, Target, Task, Tasks, oldest_first};
+use super::{mode, saved, views};
 use crate::Tensor;
-use crate::operation::{Backward, Grads};
-
-/// How [`Tensor::backward_with`] runs.
-#[derive(Clone, Debug, Default)]
-pub struct BackwardOptions {
-    /// The gradient of the tensor itself; only a one-element tensor can do without.
-    pub gradient: Option<Tensor>,
-    /// Keep what the graph saved, so that backward can run again.
-    pub retain_graph: bool,
-    /// Record backward itself, for gradients of gradients; keeps the graph too.
-    pub create_graph: bool,
-    /// Only these leaves get gradients; empty means all.
-    pub inputs: Vec<Tensor>,
-}
-
-/// How [`grad`] runs.
-#[derive(Clone, Debug, Default)]
-pub struct GradOptions {
-    /// The gradients of the outputs; empty means ones for one-element outputs.
-    pub grad_outputs: Vec<Option<Tensor>>,
-    /// Keep what the graph saved, so that backward can run again.
-    pub retain_graph: bool,
-    /// Record backward itself, for gradients of gradients; keeps the graph too.
-    pub create_graph: bool,
-    /// Give `None` for an input that the outputs do not depend on, instead of an error.
-    pub allow_unused: bool,
-}
-
-impl Tensor {
-    /// Computes the gradients of everything that led to this one-element tensor and adds them to the leaves.
-    ///
-    /// ```
-    /// use plimsoll_tensor::{DType, Tensor};
-    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[2], plimsoll_tensor::Device::cpu())?.requires_grad_(true)?;
-    /// x.mul(&x)?.sum()?.backward()?;
-    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
-    /// # Ok::<(), plimsoll_tensor::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn backward(&self) -> Result<()> {
-        self.backward_with(BackwardOptions::default())
-    }
-
-    /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or chosen leaves.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
-    /// let y = x.mul(3)?;
-    /// let gradient = Some(Tensor::ones(&[2], DType::F32)?);
-    /// y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
-    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
-        // Operations of backward count for the forward line that recorded them; what belongs to none of them (the first
-        // gradient, copies into the leaves) counts for this call.
-        with_site(Site::caller(), || self.run_backward(options))
-    }
-
-    fn run_backward(&self, options: BackwardOptions) -> Result<()> {
-        let root = root("backward", self, options.gradient.as_ref())?;
-        let retain = options.retain_graph || options.create_graph;
-        let goal = if options.inputs.is_empty() {
-            Goal::EveryLeaf
-        } else {
-            Goal::Only { keys: keys("backward", &options.inputs)?, capture: false }
-        };
-        let mut run = Run::new(goal, retain, options.create_graph);
-        run.start(vec![root])?;
-        run.finish().map(drop)
-    }
-}
-
-/// The gradients of `outputs` with respect to `inputs`, without touching any `.grad()`.
-///
-/// ```
-/// use plimsoll_tensor::{DType, GradOptions, Tensor, grad};
-/// let x = Tensor::full(&[], 3.0, DType::F64)?.requires_grad_(true)?;
-/// let y = x.mul(&x)?.mul(&x)?;
-/// let options = GradOptions { create_graph: true, ..GradOptions::default() };
-/// let first = grad(&[&y], &[&x], options)?.remove(0).unwrap();
-/// let second = grad(&[&first], &[&x], GradOptions::default())?.remove(0).unwrap();
-/// assert_eq!((first.item::<f64>()?, second.item::<f64>()?), (27.0, 18.0));
-/// # Ok::<(), plimsoll_tensor::Error>(())
-/// ```
-pub fn grad(
-    outputs: &[&Tensor],
-    inputs: &[&Tensor],
-    options: GradOptions,
-) -> Result<Vec<Option<Tensor>>> {
-    const OP: &str = "grad";
-    let given = &options.grad_outputs;
-    if !given.is_empty() && given.len() != outputs.len() {
-        return Err(Error::autograd(
-            OP,
-            format!("{} outputs need as many grad_outputs, not {}", outputs.len(), given.len()),
-        ));
-    }
-    let mut roots = Vec::new();
-    for (index, output) in outputs.iter().enumerate() {
-        roots.push(root(OP, output, given.get(index).and_then(Option::as_ref))?);
-    }
-    let wanted: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
-    let keys = keys(OP, &wanted)?;
-    let retain = options.retain_graph || options.create_graph;
-    let mut run =
-        Run::new(Goal::Only { keys: keys.clone(), capture: true }, retain, options.create_graph);
-    run.start(roots)?;
-    let captured = run.finish()?;
-    let mut grads = Vec::new();
-    for (index, key) in keys.iter().enumerate() {
-        let found = captured.get(key).cloned();
-        if found.is_none() && !options.allow_unused {
-            return Err(Error::autograd(
-                OP,
-                format!(
-                    "the outputs do not depend on input {index}; set `allow_unused` to get None for it"
-                ),
-            ));
-        }
-        grads.push(found);
-    }
-    Ok(grads)
-}
+use crate::operation::{Backward, Grads, Needs};
 
 /// A place in the graph: which node or leaf, and which output of it.
-type Key = (Target, u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    target: Target,
+    output: u32,
+}
 
-fn key(edge: &Edge) -> Key {
-    match edge {
-        Edge::Node(_, output) => (edge.target(), *output),
-        Edge::Leaf(_) => (edge.target(), 0),
+impl Place {
+    pub(super) fn of(edge: &Edge) -> Place {
+        Place { target: edge.target(), output: edge.output() }
     }
-}
-
-fn keys(op: &'static str, inputs: &[Tensor]) -> Result<Vec<Key>> {
-    inputs
-        .iter()
-        .enumerate()
-        .map(|(index, input)| {
-            input.edge().as_ref().map(key).ok_or_else(|| {
-                Error::autograd(op, format!("input {index} does not require gradients"))
-            })
-        })
-        .collect()
-}
-
-/// The starting edge and gradient of one output.
-fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<(Edge, Tensor)> {
-    let edge = output.edge().ok_or_else(|| {
-        Error::autograd(
-            op,
-            "this tensor does not require gradients and no recorded operation made it; was it computed under \
-             `no_grad`, or is `requires_grad_` missing on the parameters?",
-        )
-    })?;
-    let gradient = match gradient {
-        Some(gradient) if gradient.shape() != output.shape() => {
-            return Err(Error::autograd(
-                op,
-                format!(
-                    "the gradient has shape {:?}, its tensor {:?}",
-                    gradient.shape(),
-                    output.shape()
-                ),
-            ));
-        }
-        Some(gradient) => gradient.clone(),
-        None if output.numel() == 1 => {
-            let _phase = enter_phase(Phase::Backward);
-            mode::with_grad(false, || output.ones_like())?
-        }
-        None => {
-            return Err(Error::autograd(
-                op,
-                format!(
-                    "a tensor of shape {:?} has no single gradient to start from: reduce it to one element \
-                     (`sum`, `mean`) or give its gradient",
-                    output.shape()
-                ),
-            ));
-        }
-    };
-    Ok((edge, gradient))
 }
 
 /// Who gets a gradient in the end.
-enum Goal {
+pub(super) enum Goal {
     EveryLeaf,
-    /// Only these places; `capture` returns their gradients instead of adding them to the leaves.
-    Only {
-        keys: Vec<Key>,
-        capture: bool,
-    },
+    /// These nodes and leaves, as if nothing lay behind them.
+    Reach(Vec<Place>),
+    /// The gradients that arrive at these places are returned; nobody's `.grad()` changes.
+    Capture(Vec<Place>),
+}
+
+/// Runs backward from `roots`, each with its gradient. Returns what the goal captures.
+pub(super) fn run(
+    roots: Vec<(Edge, Tensor)>,
+    goal: Goal,
+    retain: bool,
+    create_graph: bool,
+) -> Result<HashMap<Place, Tensor>> {
+    let mut run = Run {
+        goal,
+        retain,
+        create_graph,
+        tasks: Tasks::default(),
+        ready: BinaryHeap::new(),
+        captured: HashMap::new(),
+    };
+    run.start(roots)?;
+    run.finish()
 }
 
 /// One call of backward.
@@ -217,25 +63,14 @@ struct Run {
     create_graph: bool,
     tasks: Tasks,
     ready: BinaryHeap<Ready>,
-    captured: HashMap<Key, Tensor>,
+    captured: HashMap<Place, Tensor>,
 }
 
 impl Run {
-    fn new(goal: Goal, retain: bool, create_graph: bool) -> Run {
-        Run {
-            goal,
-            retain,
-            create_graph,
-            tasks: Tasks::default(),
-            ready: BinaryHeap::new(),
-            captured: HashMap::new(),
-        }
-    }
-
     /// Counts the edges of the graph behind the roots and hands the roots their gradients.
     fn start(&mut self, roots: Vec<(Edge, Tensor)>) -> Result<()> {
-        let order = self.discover(roots.iter().map(|(edge, _)| edge));
-        self.mark_useful(&order);
+        let visited = self.discover(roots.iter().map(|(edge, _)| edge));
+        self.mark(&visited);
         for (edge, gradient) in &roots {
             self.add(edge, gradient.clone())?;
         }
@@ -272,42 +107,65 @@ impl Run {
                     task.waits_for += 1;
                 }
             }
-            if matches!(self.goal, Goal::Only { .. }) {
+            if !matches!(self.goal, Goal::EveryLeaf) {
                 visited.push(edge);
             }
         }
         visited
     }
 
-    /// Marks what lies on a way to a wanted place, so that only such gradients are computed.
-    fn mark_useful(&mut self, visited: &[Edge]) {
-        let Goal::Only { keys, .. } = &self.goal else {
-            for task in self.tasks.values_mut() {
-                task.useful = true;
+    /// Marks what runs: everything, or what lies between the roots and the goal's places.
+    fn mark(&mut self, visited: &[Edge]) {
+        match &self.goal {
+            Goal::EveryLeaf => {
+                self.tasks.values_mut().for_each(|task| task.runs = true);
+                return;
             }
-            return;
-        };
-        for (target, _) in keys {
-            if let Some(task) = self.tasks.get_mut(target) {
-                task.useful = true;
+            Goal::Reach(places) => {
+                for place in places {
+                    if let Some(task) = self.tasks.get_mut(&place.target) {
+                        task.runs = true;
+                    }
+                }
+            }
+            Goal::Capture(places) => {
+                for place in places {
+                    if let Some(task) = self.tasks.get_mut(&place.target) {
+                        task.captured = true;
+                    }
+                }
             }
         }
         // Inputs of a node were recorded before it, so oldest first sees them before the node itself.
         for node in oldest_first(visited) {
-            let leads = node
-                .edges
-                .iter()
-                .flatten()
-                .any(|next| self.tasks.get(&next.target()).is_some_and(|t| t.useful));
-            if leads && let Some(task) = self.tasks.get_mut(&Target::of(node)) {
-                task.useful = true;
+            if self.wanted(node).any()
+                && let Some(task) = self.tasks.get_mut(&Target::of(node))
+            {
+                task.runs = true;
             }
         }
     }
 
+    /// Which inputs of `node` want a gradient in this run.
+    fn wanted(&self, node: &Node) -> Needs {
+        if matches!(self.goal, Goal::EveryLeaf) {
+            return node.needs;
+        }
+        let wanted = |edge: &Edge| {
+            self.tasks.get(&edge.target()).is_some_and(|task| task.runs || task.captured)
+        };
+        let mut needs = Needs::NONE;
+        for (index, edge) in node.edges.iter().enumerate() {
+            if edge.as_ref().is_some_and(wanted) {
+                needs = needs.with(index);
+            }
+        }
+        needs
+    }
+
     /// Adds a gradient to what its target has received so far.
     fn add(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let output = key(edge).1 as usize;
+        let output = edge.output() as usize;
         let create_graph = self.create_graph;
         let Some(task) = self.tasks.get_mut(&edge.target()) else { return Ok(()) };
         if task.grads.len() <= output {
@@ -333,26 +191,20 @@ impl Run {
     }
 
     /// Runs everything that is ready until nothing is left.
-    fn finish(mut self) -> Result<HashMap<Key, Tensor>> {
+    fn finish(mut self) -> Result<HashMap<Place, Tensor>> {
         let _phase = enter_phase(Phase::Backward);
+        let create_graph = self.create_graph;
         while let Some(Ready { edge, .. }) = self.ready.pop() {
-            let Some(task) = self.tasks.remove(&edge.target()) else { continue };
-            let create_graph = self.create_graph;
+            let Some(mut task) = self.tasks.remove(&edge.target()) else { continue };
+            if task.captured {
+                self.capture(&edge, &mut task)?;
+            }
+            if !task.runs {
+                continue;
+            }
             match edge {
-                Edge::Leaf(leaf) => {
-                    let gradient = task.grads.into_iter().next().flatten();
-                    let (Some(leaf), Some(gradient)) = (leaf.upgrade(), gradient) else { continue };
-                    let place = (Target::of_leaf(leaf.id()), 0);
-                    let gradient =
-                        mode::with_grad(create_graph, || hooks::run_on_leaf(&leaf, gradient))?;
-                    match &self.goal {
-                        Goal::Only { keys, capture: true } if keys.contains(&place) => {
-                            self.captured.insert(place, gradient);
-                        }
-                        Goal::Only { keys, capture: false } if !keys.contains(&place) => {}
-                        Goal::Only { capture: true, .. } => {}
-                        _ => mode::with_grad(create_graph, || accumulate::into(&leaf, gradient))?,
-                    }
+                Edge::Leaf(accumulator) => {
+                    mode::with_grad(create_graph, || arrive(&accumulator, task.grads))?;
                 }
                 Edge::Node(node, _) => self.visit(&node, task)?,
             }
@@ -360,37 +212,36 @@ impl Run {
         Ok(self.captured)
     }
 
+    /// Keeps the gradients that arrived at a place that was asked for. As in PyTorch, the tensor's hooks have run on them
+    /// unless the node itself runs too, and with it its hooks.
+    fn capture(&mut self, edge: &Edge, task: &mut Task) -> Result<()> {
+        if !task.runs {
+            mode::with_grad(self.create_graph, || edge.hooks().run_on_tensors(&mut task.grads))?;
+        }
+        let Goal::Capture(places) = &self.goal else { return Ok(()) };
+        let target = edge.target();
+        for (output, grad) in task.grads.iter().enumerate() {
+            let place = Place { target, output: output as u32 };
+            if let Some(grad) = grad.as_ref().filter(|_| places.contains(&place)) {
+                self.captured.insert(place, grad.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Runs one node and passes its results on.
-    fn visit(&mut self, node: &Arc<Node>, task: Task) -> Result<()> {
+    fn visit(&mut self, node: &Arc<Node>, mut task: Task) -> Result<()> {
+        let wanted = self.wanted(node);
         let create_graph = self.create_graph;
         let grads = with_site(node.site, || {
-            mode::with_grad(create_graph, || -> Result<Option<Grads>> {
-                let mut grads = run_hooks(node, task.grads)?;
-                if let Goal::Only { keys, capture: true } = &self.goal {
-                    for (output, grad) in grads.iter().enumerate() {
-                        let place = (Target::of(node), output as u32);
-                        if let Some(grad) = grad.as_ref().filter(|_| keys.contains(&place)) {
-                            self.captured.insert(place, grad.clone());
-                        }
-                    }
-                }
-                if !task.useful || grads.iter().all(Option::is_none) {
-                    return Ok(None);
-                }
-                if grads[0].is_none() {
-                    let meta = &node.outputs[0];
-                    grads[0] = Some(Tensor::zeros_on(node.entry, meta)?);
-                }
-                differentiate(node, &grads).map(Some)
-            })
+            let _module = resume_module(node.module);
+            mode::with_grad(create_graph, || evaluate(node, &mut task.grads, wanted))
         })?;
         if !self.retain {
             // Dropped outside the lock; it may be the last hold on other graphs.
             let freed = node.saved.lock().release();
             drop(freed);
         }
-        let mut grads = grads.unwrap_or_default();
-        grads.resize(node.edges.len(), None);
         for (edge, gradient) in node.edges.iter().zip(grads) {
             let Some(edge) = edge else { continue };
             if let Some(gradient) = gradient {
@@ -402,19 +253,44 @@ impl Run {
     }
 }
 
-fn run_hooks(
-    node: &Arc<Node>,
-    grads: SmallVec<[Option<Tensor>; 1]>,
-) -> Result<SmallVec<[Option<Tensor>; 1]>> {
-    grads
-        .into_iter()
-        .enumerate()
-        .map(|(output, grad)| grad.map(|grad| node.hooks.run(output as u32, grad)).transpose())
-        .collect()
+/// A leaf's gradient: through its hooks and into its place.
+fn arrive(accumulator: &Accumulator, mut grads: Received) -> Result<()> {
+    let hooks = &accumulator.hooks;
+    if grads.is_empty() {
+        grads.push(None);
+    }
+    hooks.run_on_tensors(&mut grads)?;
+    hooks.run_pre(&mut grads)?;
+    let seen = if hooks.has_post() { grads.clone() } else { Received::new() };
+    if let Some(leaf) = accumulator.leaf() {
+        if let Some(grad) = grads[0].take() {
+            accumulator.add(&leaf, grad)?;
+        }
+        hooks.run_accumulated(&leaf)?;
+    }
+    hooks.run_post(&mut Grads::new(), &seen)
+}
+
+/// The gradients of a node's inputs from those of its outputs, hooks included; one place for each edge.
+fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Grads> {
+    grads.resize(node.outputs.len(), None);
+    node.hooks.run_on_tensors(grads)?;
+    node.hooks.run_pre(grads)?;
+    let mut results = if grads.iter().all(Option::is_none) || !wanted.any() {
+        Grads::new()
+    } else {
+        if grads[0].is_none() {
+            grads[0] = Some(Tensor::zeros_on(node.entry, &node.outputs[0])?);
+        }
+        differentiate(node, grads, wanted)?
+    };
+    results.resize(node.edges.len(), None);
+    node.hooks.run_post(&mut results, grads)?;
+    Ok(results)
 }
 
 /// The operation's derivative, applied.
-fn differentiate(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Grads> {
+fn differentiate(node: &Arc<Node>, grads: &[Option<Tensor>], wanted: Needs) -> Result<Grads> {
     let saved = saved::unpack(node)?;
     let backward = |grads: &[Option<Tensor>]| {
         node.operation().vjp(&Backward {
@@ -423,7 +299,7 @@ fn differentiate(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Grads> {
             saved_inputs: &saved.inputs,
             saved_outputs: &saved.outputs,
             grads,
-            needs: node.needs,
+            needs: wanted,
         })
     };
     match &node.function {

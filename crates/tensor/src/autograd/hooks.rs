@@ -1,22 +1,28 @@
-//! Hooks: functions that see a tensor's gradient and may replace it. A leaf keeps its own; those of other tensors lie on
-//! the node that made the tensor, with the output they belong to. They run outside every claim and lock.
+//! Hooks: functions of the user that see gradients on their way and may replace them. One store serves nodes and the
+//! accumulators of leaves. The order is PyTorch's: a tensor's hooks, its retained gradient, the node's pre-hooks, the
+//! node itself, a leaf's post-accumulate hooks, the node's post-hooks. All run outside every claim and lock.
+//!
+//! How they are registered on a tensor is here; on a node, in `grad_fn.rs`.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 
 use super::node::Edge;
+use super::slot::State;
+use crate::operation::Grads;
 use crate::{Tensor, WeakTensor};
 
-/// A function that sees a gradient and may replace it. Closures are hooks.
+/// A function that sees a tensor's gradient and may replace it. Closures are hooks.
 pub trait Hook: Send + Sync {
     /// Sees a gradient; what it returns takes the gradient's place.
     fn run(&self, grad: &Tensor) -> Result<Option<Tensor>>;
 
-    /// What the hook owns in another language, for that language's garbage collector; see [`Tensor::each_foreign_hook`].
+    /// What the hook owns in another language, for that language's garbage collector; see
+    /// [`Tensor::each_foreign_hook`].
     fn foreign(&self) -> Option<&dyn Any> {
         None
     }
@@ -28,130 +34,252 @@ impl<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync> Hook for F {
     }
 }
 
-/// Hooks in the order of registration.
-#[derive(Clone, Default)]
-pub(crate) struct Hooks(Vec<(u64, Arc<dyn Hook>)>);
+pub(super) type PreHook =
+    dyn Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
+pub(super) type PostHook = dyn Fn(&[Option<Tensor>], &[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>>
+    + Send
+    + Sync;
+type AccumulatedHook = dyn Fn(&Tensor) -> Result<()> + Send + Sync;
 
-impl Hooks {
-    /// Runs them on `grad`, each seeing what the one before made of it.
-    fn run(&self, mut grad: Tensor) -> Result<Tensor> {
-        for (_, hook) in &self.0 {
-            if let Some(replacement) = hook.run(&grad)? {
-                if replacement.shape() != grad.shape() || replacement.device() != grad.device() {
-                    return Err(Error::autograd(
-                        "hook",
-                        format!(
-                            "a hook replaced a gradient of shape {:?} on {} by one of shape {:?} on {}",
-                            grad.shape(),
-                            grad.device(),
-                            replacement.shape(),
-                            replacement.device()
-                        ),
-                    ));
-                }
-                grad = replacement;
-            }
-        }
-        Ok(grad)
-    }
+/// The hooks of a node or of a leaf's accumulator; nothing is allocated until there is one.
+#[derive(Default)]
+pub(crate) struct Hooks(OnceLock<Arc<Mutex<Lists>>>);
 
-    fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
-        self.0.iter().filter_map(|(_, hook)| hook.foreign()).for_each(look);
-    }
+/// Hooks in the order of registration, each with a number of its own.
+type List<F> = Vec<(u64, Arc<F>)>;
+
+#[derive(Default)]
+struct Lists {
+    outputs: Vec<OutputHooks>,
+    pre: List<PreHook>,
+    post: List<PostHook>,
+    accumulated: List<AccumulatedHook>,
 }
 
-/// Hooks of the tensors that a node made.
-#[derive(Default)]
-pub(crate) struct NodeHooks(Mutex<Vec<OutputHooks>>);
-
+/// The hooks of one tensor that a node made.
 struct OutputHooks {
     output: u32,
-    hooks: Hooks,
+    hooks: List<dyn Hook>,
+    /// Gets the gradient as its `.grad()` too.
     retained: Option<WeakTensor>,
 }
 
-impl NodeHooks {
-    fn with<R>(&self, output: u32, change: impl FnOnce(&mut OutputHooks) -> R) -> R {
-        let mut all = self.0.lock();
-        let index = all.iter().position(|hooks| hooks.output == output).unwrap_or_else(|| {
-            all.push(OutputHooks { output, hooks: Hooks::default(), retained: None });
-            all.len() - 1
+impl Lists {
+    fn output(&mut self, output: u32) -> &mut OutputHooks {
+        let index = self.outputs.iter().position(|hooks| hooks.output == output);
+        let index = index.unwrap_or_else(|| {
+            self.outputs.push(OutputHooks { output, hooks: Vec::new(), retained: None });
+            self.outputs.len() - 1
         });
-        change(&mut all[index])
+        &mut self.outputs[index]
+    }
+}
+
+impl Hooks {
+    /// Whether there never was one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.get().is_none()
+    }
+
+    fn add(&self, push: impl FnOnce(&mut Lists, u64)) -> HookHandle {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let lists = self.0.get_or_init(Arc::default);
+        push(&mut lists.lock(), id);
+        HookHandle { id, lists: Arc::downgrade(lists) }
+    }
+
+    /// A copy of what `look` finds, so that hooks run outside the lock and may change the lists.
+    fn copy<R: Default>(&self, look: impl FnOnce(&Lists) -> R) -> R {
+        self.0.get().map_or_else(R::default, |lists| look(&lists.lock()))
+    }
+
+    /// What the tensors' hooks own in another language; nothing while somebody changes the lists.
+    fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+        let Some(lists) = self.0.get().and_then(|lists| lists.try_lock()) else { return };
+        let hooks = lists.outputs.iter().flat_map(|output| &output.hooks);
+        hooks.filter_map(|(_, hook)| hook.foreign()).for_each(look);
+    }
+
+    /// Takes the tensors' hooks away, to be dropped outside of every lock.
+    fn take_tensor_hooks(&self) -> List<dyn Hook> {
+        self.0.get().map_or_else(Vec::new, |lists| {
+            let mut lists = lists.lock();
+            lists.outputs.iter_mut().flat_map(|output| std::mem::take(&mut output.hooks)).collect()
+        })
+    }
+
+    pub(super) fn add_pre(&self, hook: Arc<PreHook>) -> HookHandle {
+        self.add(|lists, id| lists.pre.push((id, hook)))
+    }
+
+    pub(super) fn add_post(&self, hook: Arc<PostHook>) -> HookHandle {
+        self.add(|lists, id| lists.post.push((id, hook)))
     }
 
     /// Backward will leave the gradient of `output` on `tensor` too.
     pub(super) fn retain(&self, output: u32, tensor: WeakTensor) {
-        self.with(output, |hooks| hooks.retained = Some(tensor));
+        self.0.get_or_init(Arc::default).lock().output(output).retained = Some(tensor);
     }
 
-    /// Runs the hooks of `output` on its gradient.
-    pub(super) fn run(&self, output: u32, grad: Tensor) -> Result<Tensor> {
-        let found = {
-            let all = self.0.lock();
-            all.iter()
-                .find(|hooks| hooks.output == output)
-                .map(|hooks| (hooks.hooks.clone(), hooks.retained.clone()))
-        };
-        let Some((hooks, retained)) = found else { return Ok(grad) };
-        let grad = hooks.run(grad)?;
-        if let Some(tensor) = retained.and_then(|weak| weak.upgrade()) {
-            super::accumulate::into(&tensor, grad.clone())?;
+    /// Gives up what [`Hooks::retain`] noted for `output`.
+    pub(super) fn stop_retaining(&self, output: u32) -> Option<WeakTensor> {
+        self.0.get().and_then(|lists| lists.lock().output(output).retained.take())
+    }
+
+    /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be missing; its hooks
+    /// have nothing to see.
+    pub(super) fn run_on_tensors(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
+        let found: Vec<(u32, List<dyn Hook>, Option<WeakTensor>)> = self.copy(|lists| {
+            let outputs = lists.outputs.iter();
+            outputs.map(|o| (o.output, o.hooks.clone(), o.retained.clone())).collect()
+        });
+        for (output, hooks, _) in &found {
+            let Some(slot) = grads.get_mut(*output as usize) else { continue };
+            for (_, hook) in hooks {
+                let Some(grad) = slot.as_ref() else { break };
+                if let Some(replacement) = hook.run(grad)? {
+                    check("a hook of a tensor", grad, &replacement)?;
+                    *slot = Some(replacement);
+                }
+            }
         }
-        Ok(grad)
+        for (output, _, retained) in &found {
+            let grad = grads.get(*output as usize).and_then(Option::as_ref);
+            let tensor = retained.as_ref().and_then(WeakTensor::upgrade);
+            if let (Some(grad), Some(tensor)) = (grad, tensor) {
+                super::accumulate::retain(&tensor, grad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the node's pre-hooks on the gradients of its outputs.
+    pub(super) fn run_pre(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
+        for (_, hook) in self.copy(|lists| lists.pre.clone()) {
+            if let Some(replacement) = hook(grads)? {
+                replace("a pre-hook of a node", grads, replacement)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn has_post(&self) -> bool {
+        self.copy(|lists| !lists.post.is_empty())
+    }
+
+    /// Runs the node's post-hooks on the gradients of its inputs, `from` being those of its outputs.
+    pub(super) fn run_post(&self, grads: &mut Grads, from: &[Option<Tensor>]) -> Result<()> {
+        for (_, hook) in self.copy(|lists| lists.post.clone()) {
+            if let Some(replacement) = hook(grads, from)? {
+                replace("a post-hook of a node", grads, replacement)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the hooks of a leaf whose gradient was just written.
+    pub(super) fn run_accumulated(&self, leaf: &Tensor) -> Result<()> {
+        self.copy(|lists| lists.accumulated.clone()).iter().try_for_each(|(_, hook)| hook(leaf))
     }
 }
 
-/// Runs the hooks of a leaf on its gradient.
-pub(super) fn run_on_leaf(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
-    match leaf.slot().read(|state| state.hooks.clone()) {
-        Some(hooks) => hooks.run(grad),
-        None => Ok(grad),
+/// Puts a hook's gradients in the place of those that it saw.
+fn replace(
+    who: &str,
+    grads: &mut [Option<Tensor>],
+    replacement: Vec<Option<Tensor>>,
+) -> Result<()> {
+    if replacement.len() != grads.len() {
+        return Err(Error::autograd(
+            "hook",
+            format!(
+                "{who} returned {} gradients for {}; return as many as it was given, or None to change nothing",
+                replacement.len(),
+                grads.len()
+            ),
+        ));
     }
+    for (grad, new) in grads.iter().zip(&replacement) {
+        if let (Some(grad), Some(new)) = (grad, new) {
+            check(who, grad, new)?;
+        }
+    }
+    for (grad, new) in grads.iter_mut().zip(replacement) {
+        *grad = new;
+    }
+    Ok(())
+}
+
+/// A hook may change a gradient's values and nothing else.
+fn check(who: &str, grad: &Tensor, new: &Tensor) -> Result<()> {
+    let same =
+        new.shape() == grad.shape() && new.dtype() == grad.dtype() && new.device() == grad.device();
+    if same {
+        return Ok(());
+    }
+    Err(Error::autograd(
+        "hook",
+        format!(
+            "{who} replaced a gradient of shape {:?}, {} on {}, by one of shape {:?}, {} on {}; return a tensor \
+             that is like the one it was given",
+            grad.shape(),
+            grad.dtype(),
+            grad.device(),
+            new.shape(),
+            new.dtype(),
+            new.device()
+        ),
+    ))
 }
 
 /// Takes its hook away again. Dropping it leaves the hook in place.
 #[derive(Debug)]
 pub struct HookHandle {
     id: u64,
-    target: Target,
+    lists: Weak<Mutex<Lists>>,
 }
 
-enum Target {
-    Leaf(WeakTensor),
-    Node(Weak<super::node::Node>, u32),
-}
-
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for Lists {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Target::Leaf(_) => "leaf",
-            Target::Node(..) => "node",
-        })
+        f.write_str("hooks")
     }
 }
 
 impl HookHandle {
     /// Removes the hook.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
+    /// x.register_hook(|grad| grad.mul(10.0).map(Some))?.remove();
+    /// x.mul(2.0)?.backward()?;
+    /// assert_eq!(x.grad().unwrap().item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn remove(self) {
-        let id = self.id;
-        match self.target {
-            Target::Leaf(weak) => {
-                if let Some(tensor) = weak.upgrade() {
-                    tensor.slot().with(|state| state.hooks.0.retain(|hook| hook.0 != id));
-                }
-            }
-            Target::Node(weak, output) => {
-                if let Some(node) = weak.upgrade() {
-                    node.hooks.with(output, |hooks| hooks.hooks.0.retain(|hook| hook.0 != id));
-                }
-            }
+        fn take<F: ?Sized>(list: &mut List<F>, id: u64) -> Option<Arc<F>> {
+            let index = list.iter().position(|hook| hook.0 == id)?;
+            Some(list.remove(index).1)
         }
+        let Some(lists) = self.lists.upgrade() else { return };
+        let id = self.id;
+        // What is found is dropped after the lock: a hook may hold the last handle of a graph.
+        let mut guard = lists.lock();
+        let tensor = guard.outputs.iter_mut().find_map(|output| take(&mut output.hooks, id));
+        let pre = take(&mut guard.pre, id);
+        let post = take(&mut guard.post, id);
+        let accumulated = take(&mut guard.accumulated, id);
+        drop(guard);
+        drop((tensor, pre, post, accumulated));
     }
 }
 
 impl Tensor {
     /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
+    ///
+    /// The hook belongs to the value that the tensor has now: after an in-place write it still sees the gradient of the
+    /// value before.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};
@@ -168,32 +296,49 @@ impl Tensor {
         self.register_hook_object(Arc::new(hook))
     }
 
-    /// [`Tensor::register_hook`] for a hook that is more than a closure; see [`Tensor::each_foreign_hook`] for one.
+    /// [`Tensor::register_hook`] for a hook that is more than a closure, as in
+    /// [`Tensor::each_foreign_hook`].
     pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let hook = (id, hook);
-        let target = match self.edge() {
-            None => {
-                return Err(Error::autograd(
-                    "register_hook",
-                    "this tensor does not require gradients, so its hook would never run",
-                ));
-            }
-            Some(Edge::Leaf(_)) => {
-                self.slot().with(|state| state.hooks.0.push(hook));
-                Target::Leaf(self.downgrade())
-            }
-            Some(Edge::Node(node, output)) => {
-                node.hooks.with(output, |hooks| hooks.hooks.0.push(hook));
-                Target::Node(Arc::downgrade(&node), output)
-            }
-        };
-        Ok(HookHandle { id, target })
+        let edge = self.edge().ok_or_else(|| {
+            Error::autograd(
+                "register_hook",
+                "this tensor does not require gradients, so its hook would never run",
+            )
+        })?;
+        Ok(edge.hooks().add(|lists, id| lists.output(edge.output()).hooks.push((id, hook))))
     }
-    /// Shows `look` what the hooks on this tensor's gradient own in another language ([`Hook::foreign`]), as far as this tensor alone
-    /// keeps these hooks. It waits for nobody, so that a garbage collector can call it: while another thread changes the hooks, it
-    /// shows none.
+
+    /// Calls `hook` with this leaf after each time that backward wrote its gradient: the place for an optimizer step
+    /// that frees the gradient at once.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor, no_grad};
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// x.register_post_accumulate_grad_hook(|x| {
+    ///     no_grad(|| x.sub_(&x.grad().unwrap()).map(drop))?;
+    ///     x.set_grad(None)
+    /// })?;
+    /// x.mul(3.0)?.sum()?.backward()?;
+    /// assert_eq!(x.to_vec::<f32>()?, [-2.0, -2.0]);
+    /// assert!(x.grad().is_none());
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle> {
+        let Some(Edge::Leaf(accumulator)) = self.edge() else {
+            return Err(Error::autograd(
+                "register_post_accumulate_grad_hook",
+                "only a leaf that requires gradients accumulates one; for other tensors use `register_hook`",
+            ));
+        };
+        let hook: Arc<AccumulatedHook> = Arc::new(hook);
+        Ok(accumulator.hooks.add(|lists, id| lists.accumulated.push((id, hook))))
+    }
+    /// Shows `look` what the hooks on this tensor's gradient own in another language
+    /// ([`Hook::foreign`]), as far as this tensor alone keeps these hooks. It waits for nobody, so
+    /// that a garbage collector can call it: while another thread changes the hooks, it shows none.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Hook, Result, Tensor};
@@ -207,36 +352,30 @@ impl Tensor {
     /// let mut seen = Vec::new();
     /// x.each_foreign_hook(&mut |it| seen.extend(it.downcast_ref::<&str>().copied()));
     /// assert_eq!(seen, ["a"]);
-    /// x.remove_hooks();
+    /// x.remove_own_hooks();
     /// x.each_foreign_hook(&mut |_| unreachable!());
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
     pub fn each_foreign_hook(&self, look: &mut dyn FnMut(&dyn Any)) {
-        self.slot().try_read(|state| {
-            state.hooks.each_foreign(look);
-            // A node that other tensors or a larger graph hold keeps its hooks without this tensor.
-            if let Some((node, _)) = &state.node
-                && Arc::strong_count(node) == 1
-                && let Some(outputs) = node.hooks.0.try_lock()
-            {
-                outputs.iter().for_each(|output| output.hooks.each_foreign(look));
-            }
-        });
+        self.slot().try_read(|state| state.own_hooks().for_each(|hooks| hooks.each_foreign(look)));
     }
 
     /// Removes the hooks that [`Tensor::each_foreign_hook`] looks at.
-    pub fn remove_hooks(&self) {
+    pub fn remove_own_hooks(&self) {
+        let removed = self
+            .slot()
+            .read(|state| state.own_hooks().flat_map(Hooks::take_tensor_hooks).collect::<Vec<_>>());
         // They are dropped after the locks: a hook may own anything.
-        let removed = self.slot().with(|state| {
-            let mut removed = vec![std::mem::take(&mut state.hooks)];
-            if let Some((node, _)) = &state.node
-                && Arc::strong_count(node) == 1
-            {
-                let mut outputs = node.hooks.0.lock();
-                removed.extend(outputs.iter_mut().map(|output| std::mem::take(&mut output.hooks)));
-            }
-            removed
-        });
         drop(removed);
+    }
+}
+
+impl State {
+    /// The hooks that this tensor alone keeps: others may hold its node or, in graphs that it is a
+    /// leaf of, its accumulator.
+    fn own_hooks(&self) -> impl Iterator<Item = &Hooks> {
+        let node = self.node.as_ref().filter(|(node, _)| Arc::strong_count(node) == 1);
+        let leaf = self.accumulator.as_ref().filter(|leaf| Arc::strong_count(leaf) == 1);
+        node.map(|(node, _)| &node.hooks).into_iter().chain(leaf.map(|leaf| &leaf.hooks))
     }
 }

@@ -1,13 +1,16 @@
 //! Autograd: recording what happened, keeping exactly what backward needs, and running it.
 //!
 //! The life of a gradient, file by file: `record` makes a `node` for an operation whose inputs need gradients and lets
-//! `saved` hold what the operation declares; `engine` walks the nodes from an output, newest first (`tasks` says which are ready),
-//! calls each operation's `vjp`, and frees what it used; `accumulate` writes the leaves' gradients. `slot` is a tensor's place in all this,
+//! `saved` hold what the operation declares; `backward` is what users call; `engine` walks the nodes from an output, newest
+//! first (`tasks` says which are ready), calls each operation's `vjp`, and frees what it used; `accumulate` writes the leaves'
+//! gradients; `hooks` lets users look on. `slot` is a tensor's place in all this,
 //! `views` keeps views and their base consistent under in-place writes, `rules` refuses what would give wrong
 //! gradients, `release` drops graphs of any depth without recursion, `walk` lists what a live graph holds.
 
 mod accumulate;
-pub(crate) mod engine;
+mod backward;
+mod engine;
+mod grad_fn;
 pub(crate) mod hooks;
 pub(crate) mod mode;
 pub(crate) mod node;
@@ -20,7 +23,8 @@ mod tasks;
 pub(crate) mod views;
 mod walk;
 
-pub use engine::{BackwardOptions, GradOptions, grad};
+pub use backward::{BackwardOptions, GradOptions, grad};
+pub use grad_fn::GradFn;
 pub use hooks::{Hook, HookHandle};
 pub use mode::{
     EnableGrad, InferenceMode, NoGrad, enable_grad, inference_mode, is_grad_enabled,

@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use plimsoll_memory::{OriginId, Site};
+use plimsoll_memory::{ModulePath, OriginId, Site};
 use smallvec::SmallVec;
 
-use super::hooks::NodeHooks;
+use super::accumulate::Accumulator;
+use super::hooks::Hooks;
 use super::saved::SavedTensors;
 use super::tasks::Target;
-use crate::WeakTensor;
 use crate::device::Entry;
 use crate::operation::{Needs, Operation};
 use plimsoll_kernels::Meta;
 
-/// Where a gradient flows: into an output of another node, or into a leaf.
+/// Where a gradient flows: into an output of another node, or into a leaf's accumulator.
 ///
-/// A graph does not keep its leaves: what nobody else holds, nobody can ask for its gradient. If it did, a leaf that is later written
-/// in place by what was computed from it would hold itself for ever.
+/// A graph keeps the accumulators of its leaves, so that their hooks run, and not the leaves: what nobody else holds, nobody can ask
+/// for its gradient. If it did, a leaf that is later written in place by what was computed from it would hold itself for ever.
 #[derive(Clone)]
 pub(crate) enum Edge {
     Node(Arc<Node>, u32),
-    Leaf(WeakTensor),
+    Leaf(Arc<Accumulator>),
 }
 
 impl Edge {
@@ -32,10 +32,29 @@ impl Edge {
     pub(super) fn target(&self) -> Target {
         match self {
             Edge::Node(node, _) => Target::of(node),
-            Edge::Leaf(leaf) => Target::of_leaf(leaf.id()),
+            Edge::Leaf(accumulator) => Target::of_leaf(Arc::as_ptr(accumulator).addr()),
+        }
+    }
+
+    /// Which output of the target it leads to; a leaf has one.
+    pub(super) fn output(&self) -> u32 {
+        match self {
+            Edge::Node(_, output) => *output,
+            Edge::Leaf(_) => 0,
+        }
+    }
+
+    /// The target's hooks.
+    pub(super) fn hooks(&self) -> &Hooks {
+        match self {
+            Edge::Node(node, _) => &node.hooks,
+            Edge::Leaf(accumulator) => &accumulator.hooks,
         }
     }
 }
+
+/// For each input of an operation, where its gradient goes (`None` if it needs none).
+pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
 
 /// What a node computes backward.
 pub(crate) enum Function {
@@ -54,14 +73,15 @@ pub(crate) struct Node {
     /// The forward operation's origin; backward allocates in its name, with the phase changed.
     pub(super) origin: OriginId,
     pub(super) site: Site,
+    /// The module that the forward operation ran in.
+    pub(super) module: ModulePath,
     pub(super) entry: &'static Entry,
-    /// For each input, where its gradient goes (`None` if it needs none).
-    pub(super) edges: SmallVec<[Option<Edge>; 2]>,
+    pub(super) edges: Edges,
     pub(super) inputs: SmallVec<[Meta; 2]>,
     pub(super) outputs: SmallVec<[Meta; 1]>,
     pub(super) needs: Needs,
     pub(super) saved: Mutex<SavedTensors>,
-    pub(super) hooks: NodeHooks,
+    pub(super) hooks: Hooks,
 }
 
 impl Node {
@@ -81,10 +101,6 @@ impl Node {
     pub(crate) fn name(&self) -> &'static str {
         self.operation().info().name
     }
-
-    pub(crate) fn hooks(&self) -> &NodeHooks {
-        &self.hooks
-    }
 }
 
 impl Drop for Node {
@@ -92,6 +108,7 @@ impl Drop for Node {
         super::release::contents(
             std::mem::take(&mut self.edges),
             std::mem::take(self.saved.get_mut()),
+            std::mem::take(&mut self.hooks),
         );
     }
 }

@@ -4,15 +4,23 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use plimsoll_core::Result;
-use plimsoll_memory::{OriginId, Site};
+use plimsoll_memory::{OriginId, Site, current_module};
 
-use super::hooks::NodeHooks;
-use super::node::{Function, Node};
+use super::hooks::Hooks;
+use super::node::{Edges, Function, Node};
 use super::saved::SavedTensors;
 use super::views;
 use crate::Tensor;
 use crate::device::Entry;
 use crate::operation::{Needs, Operation, Saves};
+
+/// For each input of an operation where its gradient goes. Before the operation runs: a write in place moves views of what is
+/// written to a later place in the graph.
+pub(crate) fn edges(inputs: &[&Tensor], needs: Needs) -> Edges {
+    let edge =
+        |(index, input): (usize, &&Tensor)| if needs.has(index) { input.edge() } else { None };
+    inputs.iter().enumerate().map(edge).collect()
+}
 
 /// What dispatch knows of an operation that ran.
 pub(crate) struct Recorded<'a> {
@@ -20,6 +28,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) entry: &'static Entry,
     pub(crate) inputs: &'a [&'a Tensor],
     pub(crate) needs: Needs,
+    pub(crate) edges: Edges,
     pub(crate) saves: Saves,
     /// The inputs that backward needs, as they were before the operation ran.
     pub(crate) saved: SavedTensors,
@@ -31,24 +40,19 @@ impl Recorded<'_> {
     fn node(&mut self, outputs: &[Tensor]) -> Result<Node> {
         let mut saved = std::mem::take(&mut self.saved);
         saved.keep_outputs(self.op.info().name, self.saves, outputs)?;
-        let edges = self
-            .inputs
-            .iter()
-            .enumerate()
-            .map(|(index, input)| if self.needs.has(index) { input.edge() } else { None })
-            .collect();
         Ok(Node {
             function: Function::Plain(self.op.share()),
             sequence: Node::next_sequence(),
             origin: self.origin,
             site: self.site,
+            module: current_module(),
             entry: self.entry,
-            edges,
+            edges: std::mem::take(&mut self.edges),
             inputs: self.inputs.iter().map(|input| input.meta().clone()).collect(),
             outputs: outputs.iter().map(|output| output.meta().clone()).collect(),
             needs: self.needs,
             saved: Mutex::new(saved),
-            hooks: NodeHooks::default(),
+            hooks: Hooks::default(),
         })
     }
 

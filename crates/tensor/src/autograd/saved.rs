@@ -173,8 +173,13 @@ impl Saved {
         }
         let kept = |meta: &Meta| Tensor::new(storage.clone(), meta.clone());
         Ok(match &self.value {
-            Value::Input(meta, Some(Edge::Leaf(leaf))) => {
-                leaf.upgrade().unwrap_or_else(|| kept(meta))
+            Value::Input(meta, Some(Edge::Leaf(accumulator))) => {
+                accumulator.leaf().unwrap_or_else(|| {
+                    // Nobody holds the leaf any more; its hooks still want their gradients.
+                    let tensor = kept(meta);
+                    tensor.set_accumulator(accumulator.clone());
+                    tensor
+                })
             }
             Value::Input(meta, None) => kept(meta),
             Value::Input(meta, Some(Edge::Node(node, output))) => {

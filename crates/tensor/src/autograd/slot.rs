@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use plimsoll_core::{Error, Result};
 
-use super::hooks::Hooks;
+use super::accumulate::Accumulator;
 use super::node::{Edge, Node};
 use super::views;
 use crate::Tensor;
+use crate::storage::roles::Role;
 
 /// Empty until the tensor takes part in autograd.
 pub(crate) struct Slot {
@@ -25,13 +26,32 @@ pub(crate) struct State {
     /// Set on leaves by the user.
     pub(super) requires_grad: bool,
     pub(super) retains_grad: bool,
-    pub(super) grad: Option<Tensor>,
+    pub(super) grad: Option<Gradient>,
     /// The node that made this tensor, and which of its outputs this is.
     pub(super) node: Option<(Arc<Node>, u32)>,
     /// For views: the storage's version when `node` was made; see `views.rs`.
     pub(super) node_version: u32,
-    /// Hooks on a leaf's gradient; those of other tensors lie on their node.
-    pub(super) hooks: Hooks,
+    /// Where a leaf's gradients arrive; made when the first operation is recorded on it.
+    pub(super) accumulator: Option<Arc<Accumulator>>,
+}
+
+/// A gradient in its place: counts its storage as one for as long.
+pub(super) struct Gradient(Tensor);
+
+impl Gradient {
+    fn new(grad: &Tensor) -> Gradient {
+        grad.storage().take_role(Role::Gradient);
+        Gradient(grad.clone())
+    }
+}
+
+impl Drop for Gradient {
+    fn drop(&mut self) {
+        // Memory that goes with this needs no new kind first.
+        if !self.0.is_sole_owner() {
+            self.0.storage().leave_role(Role::Gradient);
+        }
+    }
 }
 
 impl Slot {
@@ -154,7 +174,7 @@ impl Tensor {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn grad(&self) -> Option<Tensor> {
-        self.slot().read(|state| state.grad.clone()).flatten()
+        self.slot().read(|state| state.grad.as_ref().map(|grad| grad.0.clone())).flatten()
     }
 
     /// Replaces the gradient; `None` frees it, as `zero_grad(set_to_none=True)` does.
@@ -187,12 +207,14 @@ impl Tensor {
             ));
         }
         // The old gradient is dropped after the lock: its memory goes back through the allocator.
-        let old = self.slot().with(|state| std::mem::replace(&mut state.grad, grad.cloned()));
+        let new = grad.map(Gradient::new);
+        let old = self.slot().with(|state| std::mem::replace(&mut state.grad, new));
         drop(old);
         Ok(())
     }
 
-    /// Keeps the gradient of a tensor that is not a leaf.
+    /// Keeps the gradient of a tensor that is not a leaf. It follows in-place writes: the gradient is that of the value
+    /// that the tensor has when backward runs.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -214,7 +236,7 @@ impl Tensor {
                 let first =
                     self.slot().with(|state| !std::mem::replace(&mut state.retains_grad, true));
                 if first {
-                    node.hooks().retain(output, self.downgrade());
+                    node.hooks.retain(output, self.downgrade());
                 }
                 Ok(())
             }
@@ -231,22 +253,40 @@ impl Tensor {
         if !self.slot().is_tracked() {
             return None;
         }
-        let node = self.slot().read(|state| state.node.clone()).flatten();
-        Some(match node {
-            Some((node, output)) => Edge::Node(node, output),
-            None => Edge::Leaf(self.downgrade()),
-        })
+        Some(self.slot().with(|state| match &state.node {
+            Some((node, output)) => Edge::Node(node.clone(), *output),
+            None => {
+                let make = || Arc::new(Accumulator::new(self));
+                Edge::Leaf(state.accumulator.get_or_insert_with(make).clone())
+            }
+        }))
+    }
+
+    /// Makes this tensor stand for a leaf that nobody holds any more.
+    pub(super) fn set_accumulator(&self, accumulator: Arc<Accumulator>) {
+        self.slot().with(|state| {
+            state.requires_grad = true;
+            state.accumulator = Some(accumulator);
+        });
     }
 
     /// Makes this tensor the output `output` of `node`.
     pub(crate) fn set_node(&self, node: Arc<Node>, output: u32) {
         let version = self.storage().version();
+        let new = node.clone();
         // The old node is dropped after the lock: it may be the last hold on a whole graph.
-        let old = self.slot().with(|state| {
+        let (old, accumulator, retains) = self.slot().with(|state| {
             state.requires_grad = false;
             state.node_version = version;
-            state.node.replace((node, output))
+            let old = state.node.replace((node, output));
+            (old, state.accumulator.take(), state.retains_grad)
         });
-        drop(old);
+        if retains && let Some((old, output_before)) = &old {
+            // Hooks stay with the value that they were registered on; a retained gradient is the tensor's.
+            if let Some(tensor) = old.hooks.stop_retaining(*output_before) {
+                new.hooks.retain(output, tensor);
+            }
+        }
+        drop((old, accumulator));
     }
 }

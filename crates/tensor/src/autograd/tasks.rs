@@ -29,15 +29,20 @@ impl Target {
     }
 }
 
+/// The gradients of a node's outputs, as far as they arrived.
+pub(super) type Received = SmallVec<[Option<Tensor>; 1]>;
+
 /// A node or leaf that waits for gradients.
 #[derive(Default)]
 pub(super) struct Task {
     /// Edges into it from nodes that have not run yet.
     pub(super) waits_for: u32,
-    /// Whether a wanted place lies at or behind it.
-    pub(super) useful: bool,
+    /// Whether it runs: what was asked for lies behind it.
+    pub(super) runs: bool,
+    /// Whether what arrives at it was asked for.
+    pub(super) captured: bool,
     pub(super) queued: bool,
-    pub(super) grads: SmallVec<[Option<Tensor>; 1]>,
+    pub(super) grads: Received,
 }
 
 /// All tasks of a run.

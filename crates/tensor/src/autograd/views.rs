@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::hooks::NodeHooks;
+use super::hooks::Hooks;
 use super::node::{Edge, Function, Node};
 use super::saved::SavedTensors;
 use crate::Tensor;
@@ -97,18 +97,20 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
         let Ok(Inferred::View(layout)) = op.infer(&[&meta], Needs::ALL) else { return None };
         let output = Meta { layout, dtype: meta.dtype };
         let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
+        let made_by = origin.get();
         let node = Node {
             function: Function::Plain(op.clone()),
             sequence: Node::next_sequence(),
             origin,
-            site: origin.get().site,
+            site: made_by.site,
+            module: made_by.module,
             entry: base.entry(),
             edges: smallvec::smallvec![Some(edge)],
             inputs: smallvec::smallvec![meta],
             outputs: smallvec::smallvec![output.clone()],
             needs: Needs::NONE.with(0),
             saved: Mutex::new(SavedTensors::default()),
-            hooks: NodeHooks::default(),
+            hooks: Hooks::default(),
         };
         edge = Edge::Node(Arc::new(node), 0);
         meta = output;

@@ -6,7 +6,7 @@
 //!   (a temporary, or a workspace).
 //! So a saved input stays an input, and a parameter that a layer saves stays a parameter.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_memory::Kind;
 
@@ -18,26 +18,29 @@ use super::place::Place;
 pub(crate) enum Role {
     Parameter,
     OptimizerState,
+    /// The gradient of a tensor; counted, since several tensors can have one.
     Gradient,
     Input,
     /// Kept alive by a graph node; counted, since several nodes can save one storage.
     Saved,
 }
 
-/// The roles of one storage in one word: a bit each for the lasting ones, a count for `Saved` above them.
+/// The roles of one storage in one word: a bit each for the lasting ones, above them a count for `Gradient` (of 28 bits) and one
+/// for `Saved`.
 pub(crate) struct Roles {
-    bits: AtomicU32,
+    bits: AtomicU64,
     born_as: Kind,
 }
 
-const SAVED_ONE: u32 = 1 << 4;
+const GRADIENT_ONE: u64 = 1 << 4;
+const SAVED_ONE: u64 = 1 << 32;
 
 impl Role {
-    const fn bits(self) -> u32 {
+    const fn bits(self) -> u64 {
         match self {
             Role::Parameter => 1,
             Role::OptimizerState => 1 << 1,
-            Role::Gradient => 1 << 2,
+            Role::Gradient => GRADIENT_ONE,
             Role::Input => 1 << 3,
             Role::Saved => SAVED_ONE,
         }
@@ -46,14 +49,14 @@ impl Role {
 
 impl Roles {
     pub(super) const fn born_as(kind: Kind) -> Roles {
-        Roles { bits: AtomicU32::new(0), born_as: kind }
+        Roles { bits: AtomicU64::new(0), born_as: kind }
     }
 
-    fn kind(&self, bits: u32) -> Kind {
+    fn kind(&self, bits: u64) -> Kind {
         match bits {
             b if b & Role::Parameter.bits() != 0 => Kind::Parameter,
             b if b & Role::OptimizerState.bits() != 0 => Kind::OptimizerState,
-            b if b & Role::Gradient.bits() != 0 => Kind::Gradient,
+            b if b & (SAVED_ONE - GRADIENT_ONE) != 0 => Kind::Gradient,
             b if b & Role::Input.bits() != 0 => Kind::Input,
             b if b >= SAVED_ONE => Kind::Activation,
             _ => self.born_as,
@@ -65,7 +68,9 @@ impl Storage {
     /// Takes on a role; the ledger hears of it if the kind changes.
     pub(crate) fn take_role(&self, role: Role) {
         let before = match role {
-            Role::Saved => self.roles.bits.fetch_add(SAVED_ONE, Ordering::AcqRel),
+            Role::Saved | Role::Gradient => {
+                self.roles.bits.fetch_add(role.bits(), Ordering::AcqRel)
+            }
             lasting => self.roles.bits.fetch_or(lasting.bits(), Ordering::AcqRel),
         };
         if !(role == Role::Saved && before >= SAVED_ONE) {
@@ -76,7 +81,9 @@ impl Storage {
     /// Gives a role up again.
     pub(crate) fn leave_role(&self, role: Role) {
         let before = match role {
-            Role::Saved => self.roles.bits.fetch_sub(SAVED_ONE, Ordering::AcqRel),
+            Role::Saved | Role::Gradient => {
+                self.roles.bits.fetch_sub(role.bits(), Ordering::AcqRel)
+            }
             lasting => self.roles.bits.fetch_and(!lasting.bits(), Ordering::AcqRel),
         };
         if !(role == Role::Saved && before >= 2 * SAVED_ONE) {

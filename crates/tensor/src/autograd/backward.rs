@@ -1,0 +1,195 @@
+//! Asking for gradients: `backward` and `grad`, their options, and the gradients that they start from. What then
+//! happens is in `engine.rs`.
+
+use plimsoll_core::{Error, Result};
+use plimsoll_memory::{Phase, Site, enter_phase, with_site};
+
+use super::engine::{self, Goal, Place};
+use super::mode;
+use super::node::Edge;
+use crate::Tensor;
+
+/// How [`Tensor::backward_with`] runs.
+#[derive(Clone, Debug, Default)]
+pub struct BackwardOptions {
+    /// The gradient of the tensor itself; only a one-element tensor can do without.
+    pub gradient: Option<Tensor>,
+    /// Keep what the graph saved, so that backward can run again.
+    pub retain_graph: bool,
+    /// Record backward itself, for gradients of gradients; keeps the graph too.
+    pub create_graph: bool,
+    /// Only these get gradients, leaves or not, and nothing behind them runs; empty means all leaves.
+    pub inputs: Vec<Tensor>,
+}
+
+/// How [`grad`] runs.
+#[derive(Clone, Debug, Default)]
+pub struct GradOptions {
+    /// The gradients of the outputs; empty means ones for one-element outputs.
+    pub grad_outputs: Vec<Option<Tensor>>,
+    /// Keep what the graph saved, so that backward can run again.
+    pub retain_graph: bool,
+    /// Record backward itself, for gradients of gradients; keeps the graph too.
+    pub create_graph: bool,
+    /// Give `None` for an input that the outputs do not depend on, instead of an error.
+    pub allow_unused: bool,
+}
+
+impl Tensor {
+    /// Computes the gradients of everything that led to this one-element tensor and adds them to the leaves.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[2], plimsoll_tensor::Device::cpu())?.requires_grad_(true)?;
+    /// x.mul(&x)?.sum()?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        self.backward_with(BackwardOptions::default())
+    }
+
+    /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or chosen leaves.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(3)?;
+    /// let gradient = Some(Tensor::ones(&[2], DType::F32)?);
+    /// y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
+        // Operations of backward count for the forward line that recorded them; what belongs to none of them (the first
+        // gradient, copies into the leaves) counts for this call.
+        with_site(Site::caller(), || self.run_backward(options))
+    }
+
+    fn run_backward(&self, options: BackwardOptions) -> Result<()> {
+        const OP: &str = "backward";
+        let root = root(OP, self, options.gradient.as_ref())?;
+        let retain = options.retain_graph || options.create_graph;
+        let inputs: Vec<&Tensor> = options.inputs.iter().collect();
+        let goal = if inputs.is_empty() {
+            Goal::EveryLeaf
+        } else {
+            let places = places(OP, &inputs)?;
+            // A leaf gets its gradient from its accumulator; any other tensor keeps what passes through.
+            inputs.iter().try_for_each(|input| input.retain_grad())?;
+            Goal::Reach(places)
+        };
+        engine::run(vec![root], goal, retain, options.create_graph).map(drop)
+    }
+}
+
+/// The gradients of `outputs` with respect to `inputs`, without touching any `.grad()`.
+///
+/// ```
+/// use plimsoll_tensor::{DType, GradOptions, Tensor, grad};
+/// let x = Tensor::full(&[], 3.0, DType::F64)?.requires_grad_(true)?;
+/// let y = x.mul(&x)?.mul(&x)?;
+/// let options = GradOptions { create_graph: true, ..GradOptions::default() };
+/// let first = grad(&[&y], &[&x], options)?.remove(0).unwrap();
+/// let second = grad(&[&first], &[&x], GradOptions::default())?.remove(0).unwrap();
+/// assert_eq!((first.item::<f64>()?, second.item::<f64>()?), (27.0, 18.0));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[track_caller]
+pub fn grad(
+    outputs: &[&Tensor],
+    inputs: &[&Tensor],
+    options: GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    with_site(Site::caller(), || run_grad(outputs, inputs, &options))
+}
+
+fn run_grad(
+    outputs: &[&Tensor],
+    inputs: &[&Tensor],
+    options: &GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    const OP: &str = "grad";
+    let given = &options.grad_outputs;
+    if !given.is_empty() && given.len() != outputs.len() {
+        return Err(Error::autograd(
+            OP,
+            format!("{} outputs need as many grad_outputs, not {}", outputs.len(), given.len()),
+        ));
+    }
+    let mut roots = Vec::new();
+    for (index, output) in outputs.iter().enumerate() {
+        roots.push(root(OP, output, given.get(index).and_then(Option::as_ref))?);
+    }
+    let places = places(OP, inputs)?;
+    let retain = options.retain_graph || options.create_graph;
+    let captured = engine::run(roots, Goal::Capture(places.clone()), retain, options.create_graph)?;
+    let mut grads = Vec::new();
+    for (index, place) in places.iter().enumerate() {
+        let found = captured.get(place).cloned();
+        if found.is_none() && !options.allow_unused {
+            return Err(Error::autograd(
+                OP,
+                format!(
+                    "the outputs do not depend on input {index}; set `allow_unused` to get None for it"
+                ),
+            ));
+        }
+        grads.push(found);
+    }
+    Ok(grads)
+}
+
+/// Where the gradients of `inputs` arrive.
+fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<Place>> {
+    inputs
+        .iter()
+        .enumerate()
+        .map(|(index, input)| {
+            input.edge().as_ref().map(Place::of).ok_or_else(|| {
+                Error::autograd(op, format!("input {index} does not require gradients"))
+            })
+        })
+        .collect()
+}
+
+/// The starting edge and gradient of one output.
+fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<(Edge, Tensor)> {
+    let edge = output.edge().ok_or_else(|| {
+        Error::autograd(
+            op,
+            "this tensor does not require gradients and no recorded operation made it; was it computed under \
+             `no_grad`, or is `requires_grad_` missing on the parameters?",
+        )
+    })?;
+    let gradient = match gradient {
+        Some(gradient) if gradient.shape() != output.shape() => {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "the gradient has shape {:?}, its tensor {:?}",
+                    gradient.shape(),
+                    output.shape()
+                ),
+            ));
+        }
+        Some(gradient) => gradient.clone(),
+        None if output.numel() == 1 => {
+            let _phase = enter_phase(Phase::Backward);
+            mode::with_grad(false, || output.ones_like())?
+        }
+        None => {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "a tensor of shape {:?} has no single gradient to start from: reduce it to one element \
+                     (`sum`, `mean`) or give its gradient",
+                    output.shape()
+                ),
+            ));
+        }
+    };
+    Ok((edge, gradient))
+}
