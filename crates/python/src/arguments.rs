@@ -3,9 +3,9 @@
 
 use plimsoll_core::Scalar;
 use plimsoll_tensor::{Other, Tensor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use crate::tensor::PyTensor;
 
@@ -30,10 +30,14 @@ impl<'py> FromPyObject<'_, 'py> for Number {
         if object.is_instance_of::<PyFloat>() {
             return Ok(Number(Scalar::Float(object.extract()?)));
         }
+        if object.is_instance_of::<PyInt>() {
+            // Past 64 bits Python's own OverflowError: a float in its place would lose digits.
+            return Ok(Number(Scalar::Int(object.extract()?)));
+        }
         if let Ok(value) = object.extract::<i64>() {
             return Ok(Number(Scalar::Int(value)));
         }
-        // NumPy's numbers, and integers past 64 bits, which Python converts or refuses itself.
+        // NumPy's numbers, which Python converts.
         object.extract::<f64>().map(|value| Number(Scalar::Float(value)))
     }
 }
@@ -63,6 +67,7 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
         }
         match object.extract::<Number>() {
             Ok(number) => Ok(Operand::Number(number.scalar())),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(error),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "expected a tensor or a number, not {}",
                 object.get_type().name()?

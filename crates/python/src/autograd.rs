@@ -1,13 +1,101 @@
-//! Recording on and off, hooks, and gradients of chosen tensors. The modes are guards of the calling thread; the package's context
+//! Gradients: a tensor's own, those of chosen tensors, hooks, and recording on and off. The modes are guards of the calling thread; the package's context
 //! managers hold them.
 
-use plimsoll_tensor::{self as rust, GradOptions};
+use std::any::Any;
+
+use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Hook};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::call::call;
+use crate::companion::{register as registered, wrap};
 use crate::error::to_python;
 use crate::tensor::PyTensor;
+
+#[pymethods]
+impl PyTensor {
+    /// Whether operations on this tensor are recorded.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.inner.requires_grad()
+    }
+
+    #[setter]
+    fn set_requires_grad(&self, py: Python<'_>, requires_grad: bool) -> PyResult<()> {
+        let change = self.inner.requires_grad_(requires_grad).map(drop);
+        change.map_err(|error| to_python(py, error))
+    }
+
+    /// Asks for a gradient, or no longer does.
+    #[pyo3(signature = (requires_grad = true))]
+    fn requires_grad_<'py>(
+        slf: Bound<'py, PyTensor>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        slf.get().set_requires_grad(slf.py(), requires_grad)?;
+        Ok(slf)
+    }
+
+    /// Whether no recorded operation made this tensor.
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.inner.is_leaf()
+    }
+
+    /// The name of the operation that made it, if one was recorded.
+    #[getter]
+    fn grad_fn(&self) -> Option<&'static str> {
+        self.inner.grad_fn_name()
+    }
+
+    /// The gradient that backward left here.
+    #[getter]
+    fn grad<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+        self.inner.grad().map(|grad| wrap(py, grad)).transpose()
+    }
+
+    #[setter]
+    fn set_grad(&self, py: Python<'_>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        // From now on Rust holds it: this is the object that must come back.
+        let grad = grad.map(|grad| registered(grad.clone()));
+        let grad = grad.as_ref().map(|grad| &grad.get().inner);
+        call(py, || self.inner.set_grad(grad))
+    }
+
+    /// Keeps the gradient of a tensor that is not a leaf.
+    fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
+        call(py, || self.inner.retain_grad())
+    }
+
+    /// This tensor outside the graph; the memory is shared.
+    fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        wrap(py, self.inner.detach())
+    }
+
+    /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
+    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = vec![]))]
+    fn backward(
+        &self,
+        py: Python<'_>,
+        gradient: Option<&Bound<'_, PyTensor>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<()> {
+        let options = BackwardOptions {
+            gradient: gradient.map(|gradient| gradient.get().inner.clone()),
+            retain_graph: retain_graph.unwrap_or(create_graph),
+            create_graph,
+            inputs: inputs.iter().map(|input| input.get().inner.clone()).collect(),
+        };
+        call(py, || self.inner.backward_with(options))
+    }
+
+    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
+    fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
+        register_hook(py, &self.inner, hook)
+    }
+}
 
 /// A mode that is in force until `leave`.
 #[pyclass(name = "_Mode", unsendable)]
@@ -56,15 +144,15 @@ fn is_inference_mode_enabled() -> bool {
 /// The gradients of `outputs` by `inputs`, without touching any `grad`.
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs = vec![], retain_graph = None, create_graph = false, allow_unused = false))]
-fn grad(
-    py: Python<'_>,
+fn grad<'py>(
+    py: Python<'py>,
     outputs: Vec<Bound<'_, PyTensor>>,
     inputs: Vec<Bound<'_, PyTensor>>,
     grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
     retain_graph: Option<bool>,
     create_graph: bool,
     allow_unused: bool,
-) -> PyResult<Vec<Option<PyTensor>>> {
+) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
     let options = GradOptions {
         grad_outputs: grad_outputs
             .iter()
@@ -77,7 +165,7 @@ fn grad(
     let outputs: Vec<_> = outputs.iter().map(|tensor| &tensor.get().inner).collect();
     let inputs: Vec<_> = inputs.iter().map(|tensor| &tensor.get().inner).collect();
     let grads = call(py, || rust::grad(&outputs, &inputs, options))?;
-    Ok(grads.into_iter().map(|grad| grad.map(|inner| PyTensor { inner })).collect())
+    grads.into_iter().map(|grad| grad.map(|grad| wrap(py, grad)).transpose()).collect()
 }
 
 /// What `register_hook` gives back.
@@ -94,21 +182,28 @@ impl PyHook {
     }
 }
 
-pub(crate) fn register_hook(
-    py: Python<'_>,
-    tensor: &rust::Tensor,
-    hook: Py<PyAny>,
-) -> PyResult<PyHook> {
-    let run = move |grad: &rust::Tensor| {
+/// A Python function as a hook; the collector sees the function through it.
+struct PythonHook(Py<PyAny>);
+
+impl Hook for PythonHook {
+    fn run(&self, grad: &rust::Tensor) -> rust::Result<Option<rust::Tensor>> {
         Python::attach(|py| {
-            let answer = hook.call1(py, (PyTensor { inner: grad.clone() },));
+            let answer = wrap(py, grad.clone()).and_then(|grad| self.0.call1(py, (grad,)));
             answer.and_then(|answer| replacement(py, &answer)).map_err(|error| {
                 let why = "the hook raised an exception";
                 rust::Error::autograd("hook", why).because(error)
             })
         })
-    };
-    let handle = tensor.register_hook(run).map_err(|error| to_python(py, error))?;
+    }
+
+    fn foreign(&self) -> Option<&dyn Any> {
+        Some(&self.0)
+    }
+}
+
+fn register_hook(py: Python<'_>, tensor: &rust::Tensor, hook: Py<PyAny>) -> PyResult<PyHook> {
+    let hook = std::sync::Arc::new(PythonHook(hook));
+    let handle = tensor.register_hook_object(hook).map_err(|error| to_python(py, error))?;
     Ok(PyHook(Some(handle)))
 }
 

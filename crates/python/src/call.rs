@@ -1,14 +1,40 @@
 //! How Python calls an operation: the caller's line is noted, the interpreter released while Rust works, and an error turned
 //! into an exception. Everything that allocates or computes goes through here, so that no byte is without a line.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use plimsoll_core::Result;
 use plimsoll_memory::with_site;
 use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
 
+use crate::companion::wrap;
 use crate::error::to_python;
 use crate::frames;
 use crate::tensor::PyTensor;
+
+/// How many calls run with the interpreter released. It changes only while attached, so a collection sees one value throughout.
+static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
+
+struct InFlight;
+
+impl InFlight {
+    fn enter() -> InFlight {
+        IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
+        InFlight
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether some thread works on tensors with the interpreter released.
+pub(crate) fn in_flight() -> bool {
+    IN_FLIGHT.load(Ordering::Relaxed) > 0
+}
 
 /// Runs `work` without the interpreter, under the caller's line.
 pub(crate) fn call<R: Send>(
@@ -16,6 +42,7 @@ pub(crate) fn call<R: Send>(
     work: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<R> {
     let site = frames::here(py);
+    let _flight = InFlight::enter();
     py.detach(|| with_site(site, work)).map_err(|error| to_python(py, error))
 }
 
@@ -25,11 +52,6 @@ pub(crate) fn fresh<'py>(
     work: impl FnOnce() -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
     wrap(py, call(py, work)?)
-}
-
-/// A tensor as a Python object.
-pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
-    Bound::new(py, PyTensor { inner: tensor })
 }
 
 /// Writes into the tensor itself, and gives the same object back.

@@ -1,13 +1,14 @@
 //! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and `requires_grad` like PyTorch's.
 
 use plimsoll_core::{DType, Device, Scalar};
-use plimsoll_tensor::{Tensor, TensorOptions, manual_seed as seed_all};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use plimsoll_tensor::{Tensor, TensorOptions, fits, manual_seed as seed_all};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::arguments::{Number, Operand, sizes};
 use crate::call::{call, fresh};
+use crate::companion::wrap;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
@@ -181,16 +182,16 @@ fn tensor<'py>(
 /// A tensor over the memory of a NumPy array, which is counted as external bytes. Writing to one writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: numpy::from_array(py, array)? })
+    wrap(py, numpy::from_array(py, array)?)
 }
 
 /// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
 #[pyfunction]
 fn from_dlpack<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    Bound::new(py, PyTensor { inner: dlpack::from_object(py, object)? })
+    wrap(py, dlpack::from_object(py, object)?)
 }
 
-fn from_lists(
+pub(crate) fn from_lists(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
     dtype: Option<DTypeArg>,
@@ -204,10 +205,18 @@ fn from_lists(
         Some(plimsoll_core::DTypeClass::Integer) => DType::I64,
         _ => DType::F32,
     };
+    if let Some(DTypeArg(dtype)) = dtype
+        && let Some(value) = values.iter().find(|value| !fits(**value, dtype))
+    {
+        let why = format!("tensor: {value} does not fit {dtype}; choose a wider dtype");
+        return Err(PyRuntimeError::new_err(why));
+    }
     call(py, || {
-        // 64 bits hold every value; the conversion is the tensor's own, with its rules.
+        // 64 bits hold every value; the conversion is the tensor's own, with its rules. A whole
+        // number that is to stay one never becomes a double, which holds 53 bits.
+        let stays_whole = dtype.is_some_and(|dtype| !dtype.0.is_float() && dtype.0 != DType::Bool);
         let wide = match inferred {
-            DType::F32 => {
+            DType::F32 if !stays_whole => {
                 let values: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
                 Tensor::from_slice(&values, &shape, device)?
             }

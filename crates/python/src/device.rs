@@ -3,8 +3,10 @@
 use plimsoll_core::Device;
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device;
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::error::to_python;
 
@@ -32,6 +34,11 @@ impl PyDevice {
     #[getter]
     fn index(&self) -> usize {
         self.0.index()
+    }
+
+    /// A pickle makes it again by its name.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
+        (PyDevice::type_object(py), (self.0.to_string(),))
     }
 
     fn __str__(&self) -> String {
@@ -64,7 +71,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
     }
 }
 
-fn named(py: Python<'_>, name: &str) -> PyResult<Device> {
+pub(crate) fn named(py: Python<'_>, name: &str) -> PyResult<Device> {
     let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
     let index: Option<usize> = index.parse().ok();
     match (kind, index) {

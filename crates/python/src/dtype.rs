@@ -3,6 +3,7 @@
 use plimsoll_core::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 /// The type of a tensor's elements.
 #[pyclass(name = "dtype", module = "plimsoll", frozen, eq, hash)]
@@ -21,6 +22,11 @@ impl PyDType {
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
+    }
+
+    /// A pickle names it.
+    fn __reduce__(&self) -> &'static str {
+        self.0.name()
     }
 
     fn __repr__(&self) -> String {
@@ -52,9 +58,16 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
     }
 }
 
-/// The module's object for a dtype.
+/// The module's one object for a dtype, so that `x.dtype is float32`.
 pub(crate) fn object<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyDType>> {
-    Bound::new(py, PyDType(dtype))
+    static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+    let objects = OBJECTS.get_or_try_init(py, || {
+        DType::ALL.into_iter().map(|dtype| Py::new(py, PyDType(dtype))).collect::<PyResult<_>>()
+    })?;
+    match objects.iter().find(|object| object.get().0 == dtype) {
+        Some(object) => Ok(object.bind(py).clone()),
+        None => Bound::new(py, PyDType(dtype)),
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

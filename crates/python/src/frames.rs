@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use plimsoll_memory::{ResolvedSite, Site, set_foreign_resolver};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
 use std::sync::Mutex;
 
@@ -27,6 +28,9 @@ struct Places {
 
 static PLACES: Mutex<Option<Places>> = Mutex::new(None);
 
+/// Stands for every place in this package.
+const OWN: u32 = u32::MAX;
+
 /// Entries of the cache in front of the table, on each thread.
 const CACHE: usize = 64;
 
@@ -40,33 +44,61 @@ pub(crate) fn install() {
     set_foreign_resolver(resolve);
 }
 
-/// The Python line that is running now.
+/// The Python line that is running now: the innermost one that is not this package's own.
 pub(crate) fn here(py: Python<'_>) -> Site {
-    // SAFETY: the interpreter is attached; the result is null or a frame that lives while we do not return to it.
-    let frame = unsafe { ffi::PyEval_GetFrame() };
-    if frame.is_null() {
-        return Site::Unknown;
-    }
-    // SAFETY: `frame` is a live frame, checked above; a frame always has a code object, and we own the new reference.
-    let code = unsafe {
-        Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetCode(frame).cast::<ffi::PyObject>())
+    // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that lives
+    // while we do not return to it.
+    let innermost = unsafe {
+        Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<ffi::PyObject>())
     };
-    let Some(code) = code else { return Site::Unknown };
-    // SAFETY: every frame is a Python object, and the reference stays borrowed from the running call.
-    let frame = unsafe { Bound::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
-    let offset = frame
-        .getattr(intern!(py, "f_lasti"))
-        .and_then(|offset| offset.extract::<i32>())
-        .unwrap_or(-1);
-    number(code, offset).map_or(Site::Unknown, Site::Foreign)
+    let mut next = innermost;
+    while let Some(frame) = next {
+        // SAFETY: `frame` is a live frame; a frame always has a code object, and we own the new
+        // reference.
+        let code = unsafe {
+            let code = ffi::PyFrame_GetCode(frame.as_ptr().cast());
+            Bound::from_owned_ptr_or_opt(py, code.cast::<ffi::PyObject>())
+        };
+        let Some(code) = code else { break };
+        let offset = frame
+            .getattr(intern!(py, "f_lasti"))
+            .and_then(|offset| offset.extract::<i32>())
+            .unwrap_or(-1);
+        match number(code, offset) {
+            Some(OWN) => next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none()),
+            found => return found.map_or(Site::Unknown, Site::Foreign),
+        }
+    }
+    Site::Unknown
 }
 
+/// Whether code lies in the folder of this package. A wrapper in Python is nobody's origin.
+fn is_own(code: &Bound<'_, PyAny>) -> bool {
+    static FOLDER: PyOnceLock<String> = PyOnceLock::new();
+    let py = code.py();
+    let folder = FOLDER.get_or_try_init(py, || -> PyResult<String> {
+        let file: String = py.import("plimsoll._plimsoll")?.getattr("__file__")?.extract()?;
+        let end = file.rfind(['/', '\\']).map_or(0, |end| end + 1);
+        Ok(file[..end].to_string())
+    });
+    let file = code.getattr(intern!(py, "co_filename")).and_then(|file| file.extract::<String>());
+    match (folder, file) {
+        (Ok(folder), Ok(file)) => !folder.is_empty() && file.starts_with(folder.as_str()),
+        _ => false,
+    }
+}
+
+/// The number of a place, [`OWN`] for all places in this package.
 fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
     let address = code.as_ptr().addr();
     let entry = (address >> 5 ^ offset as usize) % CACHE;
     let known = RECENT.with(|recent| recent[entry].get());
     if known.2 != 0 && (known.0, known.1) == (address, offset) {
         return Some(known.2 - 1);
+    }
+    if is_own(&code) {
+        // It is not put into the cache: nothing keeps this code, and its address may become another's.
+        return Some(OWN);
     }
     let mut places = PLACES.lock().ok()?;
     let places = places.get_or_insert_default();

@@ -14,7 +14,8 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::bind::{Arguments, bind};
-use crate::call::{call, wrap};
+use crate::call::call;
+use crate::companion::wrap;
 use crate::tensor::PyTensor;
 
 /// What an operation gives.

@@ -1,23 +1,45 @@
 //! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated.rs`, operators in `operators.rs`,
-//! indexing in `index.rs`.
+//! indexing in `index.rs`, gradients in `autograd.rs`, sharing memory in `exchange.rs`, being an object in `object.rs`.
 
-use plimsoll_core::Scalar;
-use plimsoll_tensor::{BackwardOptions, Tensor, To};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use std::sync::atomic::AtomicPtr;
+
+use plimsoll_core::{DType, Scalar};
+use plimsoll_tensor::{Tensor, To};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arguments::{Operand, sizes};
 use crate::call::{call, fresh};
+use crate::companion;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::to_python;
 
 /// A tensor.
-#[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref)]
+#[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
 #[derive(Debug)]
 pub(crate) struct PyTensor {
     pub(crate) inner: Tensor,
+    /// This very object, once it is known as the one object of its tensor; see `companion.rs`.
+    pub(crate) place: AtomicPtr<ffi::PyObject>,
+}
+
+impl PyTensor {
+    pub(crate) fn new(inner: Tensor) -> PyTensor {
+        PyTensor { inner, place: AtomicPtr::default() }
+    }
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        let place = *self.place.get_mut();
+        if !place.is_null() {
+            // SAFETY: only an object of Python's has a place, and Python frees objects while attached.
+            companion::depart(unsafe { Python::assume_attached() }, &self.inner, place);
+        }
+    }
 }
 
 #[pymethods]
@@ -94,6 +116,12 @@ impl PyTensor {
         self.inner.is_contiguous()
     }
 
+    /// What this is a view of.
+    #[getter]
+    fn _base<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+        self.inner.base().map(|base| companion::wrap(py, base)).transpose()
+    }
+
     /// The address of the first element; the memory stays there as long as the tensor lives.
     fn data_ptr(&self, py: Python<'_>) -> PyResult<usize> {
         self.inner.data_ptr().map_err(|error| to_python(py, error))
@@ -113,14 +141,18 @@ impl PyTensor {
 
     /// The elements as nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let values = call(py, || self.inner.to_f64_vec())?;
-        let dtype = self.inner.dtype();
-        let one = |value: f64| match dtype {
-            plimsoll_core::DType::Bool => number(py, Scalar::Bool(value != 0.0)),
-            dtype if dtype.is_float() => number(py, Scalar::Float(value)),
-            _ => number(py, Scalar::Int(value as i64)),
+        let (dtype, shape) = (self.inner.dtype(), self.inner.shape());
+        if dtype.is_float() {
+            let values = call(py, || self.inner.to_f64_vec())?;
+            return nested(py, &values, shape, &|value| number(py, Scalar::Float(value)));
+        }
+        // A double holds 53 bits, so whole numbers go their own way.
+        let values = call(py, || self.inner.to(DType::I64)?.to_vec::<i64>())?;
+        let one = |value| match dtype {
+            DType::Bool => number(py, Scalar::Bool(value != 0)),
+            _ => number(py, Scalar::Int(value)),
         };
-        nested(py, &values, self.inner.shape(), &one)
+        nested(py, &values, shape, &one)
     }
 
     /// The same elements under other sizes, copied only if they must be.
@@ -237,81 +269,6 @@ impl PyTensor {
         crate::call::write(slf, |this| this.zero_().map(drop))
     }
 
-    /// Whether operations on this tensor are recorded.
-    #[getter]
-    fn requires_grad(&self) -> bool {
-        self.inner.requires_grad()
-    }
-
-    #[setter]
-    fn set_requires_grad(&self, py: Python<'_>, requires_grad: bool) -> PyResult<()> {
-        let change = self.inner.requires_grad_(requires_grad).map(drop);
-        change.map_err(|error| to_python(py, error))
-    }
-
-    /// Asks for a gradient, or no longer does.
-    #[pyo3(signature = (requires_grad = true))]
-    fn requires_grad_<'py>(
-        slf: Bound<'py, PyTensor>,
-        requires_grad: bool,
-    ) -> PyResult<Bound<'py, PyTensor>> {
-        slf.get().set_requires_grad(slf.py(), requires_grad)?;
-        Ok(slf)
-    }
-
-    /// Whether no recorded operation made this tensor.
-    #[getter]
-    fn is_leaf(&self) -> bool {
-        self.inner.is_leaf()
-    }
-
-    /// The name of the operation that made it, if one was recorded.
-    #[getter]
-    fn grad_fn(&self) -> Option<&'static str> {
-        self.inner.grad_fn_name()
-    }
-
-    /// The gradient that backward left here.
-    #[getter]
-    fn grad(&self) -> Option<PyTensor> {
-        self.inner.grad().map(|inner| PyTensor { inner })
-    }
-
-    #[setter]
-    fn set_grad(&self, py: Python<'_>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        let grad = grad.map(|grad| &grad.get().inner);
-        call(py, || self.inner.set_grad(grad))
-    }
-
-    /// Keeps the gradient of a tensor that is not a leaf.
-    fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || self.inner.retain_grad())
-    }
-
-    /// This tensor outside the graph; the memory is shared.
-    fn detach(&self) -> PyTensor {
-        PyTensor { inner: self.inner.detach() }
-    }
-
-    /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
-    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = vec![]))]
-    fn backward(
-        &self,
-        py: Python<'_>,
-        gradient: Option<&Bound<'_, PyTensor>>,
-        retain_graph: Option<bool>,
-        create_graph: bool,
-        inputs: Vec<Bound<'_, PyTensor>>,
-    ) -> PyResult<()> {
-        let options = BackwardOptions {
-            gradient: gradient.map(|gradient| gradient.get().inner.clone()),
-            retain_graph: retain_graph.unwrap_or(create_graph),
-            create_graph,
-            inputs: inputs.iter().map(|input| input.get().inner.clone()).collect(),
-        };
-        call(py, || self.inner.backward_with(options))
-    }
-
     /// Counts this tensor's memory as a parameter.
     fn mark_parameter(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
         slf.get().inner.mark_parameter();
@@ -328,81 +285,6 @@ impl PyTensor {
     fn mark_optimizer_state(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
         slf.get().inner.mark_optimizer_state();
         slf
-    }
-
-    /// A NumPy array over the same memory. With `force`, also of a tensor that requires gradients or is on another device.
-    #[pyo3(signature = (*, force = false))]
-    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        if force {
-            let plain = call(py, || self.inner.detach().cpu())?;
-            return crate::numpy::to_array(py, &plain);
-        }
-        if self.inner.requires_grad() {
-            return Err(pyo3::exceptions::PyRuntimeError::new_err(
-                "numpy: this tensor requires gradients, which NumPy would lose; use detach() first",
-            ));
-        }
-        crate::numpy::to_array(py, &self.inner)
-    }
-
-    #[pyo3(signature = (dtype = None, copy = None))]
-    fn __array__<'py>(
-        &self,
-        py: Python<'py>,
-        dtype: Option<Bound<'py, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let shared = self.numpy(py, false)?;
-        let dtype = match dtype {
-            Some(dtype) => dtype,
-            None => shared.getattr("dtype")?,
-        };
-        // `astype` copies only if it must, or if it was told to.
-        let converts = !shared.getattr("dtype")?.eq(&dtype)?;
-        if converts && copy == Some(false) {
-            return Err(PyValueError::new_err(
-                "another dtype takes a copy, and copy=False forbids it",
-            ));
-        }
-        let copies = pyo3::types::PyDict::new(py);
-        copies.set_item("copy", converts || copy == Some(true))?;
-        shared.call_method("astype", (dtype,), Some(&copies))
-    }
-
-    /// The memory for another framework, as the DLPack standard hands it over.
-    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<i64>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        // The CPU has no streams to wait for.
-        let _ = stream;
-        let refuse =
-            |why: &str| Err(pyo3::exceptions::PyBufferError::new_err(format!("__dlpack__: {why}")));
-        if dl_device.is_some_and(|device| device != (1, 0)) {
-            return refuse(
-                "memory is shared only where it is; copy it to the other device instead",
-            );
-        }
-        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
-        if copy != Some(true) {
-            return crate::dlpack::to_capsule(py, &self.inner, versioned);
-        }
-        let copied = call(py, || self.inner.clone_tensor())?;
-        crate::dlpack::to_capsule(py, &copied, versioned)
-    }
-
-    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        crate::dlpack::device_of(self.inner.device())
-    }
-
-    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
-    fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<crate::autograd::PyHook> {
-        crate::autograd::register_hook(py, &self.inner, hook)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -433,7 +315,7 @@ impl PyTensor {
     }
 
     fn __hash__(slf: &Bound<'_, PyTensor>) -> usize {
-        slf.as_ptr().addr() >> 4
+        slf.as_ptr().addr()
     }
 }
 
@@ -447,11 +329,11 @@ fn number<'py>(py: Python<'py>, value: Scalar) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Row-major values as nested lists; dimensions are few, so this may recurse.
-fn nested<'py>(
+fn nested<'py, T: Copy + Default>(
     py: Python<'py>,
-    values: &[f64],
+    values: &[T],
     shape: &[usize],
-    one: &dyn Fn(f64) -> PyResult<Bound<'py, PyAny>>,
+    one: &dyn Fn(T) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some((&count, rest)) = shape.split_first() else {
         return one(values.first().copied().unwrap_or_default());

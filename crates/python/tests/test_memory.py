@@ -1,6 +1,7 @@
 """Bytes, lines and reports: what Plimsoll adds to PyTorch."""
 
 import json
+import pathlib
 import pickle
 import threading
 
@@ -70,6 +71,21 @@ def test_origins_are_python_lines():
     assert rows["ones"]["function"] == "make_some"
     assert rows["exp"]["bytes"] == 2048
     del x, y
+
+
+def test_a_line_of_this_package_is_no_origin():
+    device = own()
+    # As if a module of the package were written in Python.
+    inside = str(pathlib.Path(pm.__file__).with_name("made_up.py"))
+    scope = {"pm": pm}
+    source = "def make(device):\n    return twice(device)\n\ndef twice(device):\n    return pm.ones(512, device=device)\n"
+    exec(compile(source, inside, "exec"), scope)
+    for _ in range(2):
+        x = scope["make"](device)  # the user's line
+        (row,) = pm.memory_by_line(device)
+        assert (row["file"], row["line"]) == (__file__, line_of("the user's line"))
+        assert row["function"] == "test_a_line_of_this_package_is_no_origin"
+        del x
 
 
 def test_backward_keeps_the_forward_lines():

@@ -6,6 +6,7 @@
 mod api;
 mod autocast;
 mod autograd;
+mod companion;
 mod cuda;
 pub mod device;
 mod dispatch;
@@ -29,7 +30,7 @@ mod transfer;
 
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
-pub use api::create::EyeSize;
+pub use api::create::{EyeSize, fits};
 pub use api::foreign::Lent;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::options::{DimList, TensorOptions};
@@ -43,8 +44,9 @@ pub use autograd::{
     apply_function, save_on_host, saved_tensors_hooks,
 };
 pub use autograd::{
-    BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, HookHandle, InferenceMode, NoGrad,
-    enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, walk,
+    BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
+    NoGrad, enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
 pub use ops::{OPS, ops};

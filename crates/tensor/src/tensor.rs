@@ -7,6 +7,7 @@ use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
 
 use crate::autograd::slot::Slot;
 use crate::autograd::views::ViewOf;
+use crate::companion::Companion;
 use crate::device::Entry;
 use crate::memory::holders;
 use crate::storage::Storage;
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     view: Option<Arc<ViewOf>>,
     /// Gradient, graph node and hooks; empty for most tensors.
     slot: Slot,
+    /// What another language keeps beside it; see `companion.rs`.
+    companion: Companion,
 }
 
 impl Tensor {
@@ -52,8 +55,9 @@ impl Tensor {
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
         let registered = holders::is_on();
-        let slot = Slot::new();
-        let inner = Arc::new(Inner { storage, meta, inference, registered, view: None, slot });
+        let (slot, companion) = (Slot::new(), Companion::new());
+        let inner =
+            Arc::new(Inner { storage, meta, inference, registered, view: None, slot, companion });
         Tensor { inner }.listed()
     }
 
@@ -71,6 +75,7 @@ impl Tensor {
                 registered: holders::is_on(),
                 view,
                 slot: Slot::new(),
+                companion: Companion::new(),
             }),
         }
         .listed()
@@ -101,6 +106,10 @@ impl Tensor {
         &self.inner.slot
     }
 
+    pub(crate) fn companion_slot(&self) -> &Companion {
+        &self.inner.companion
+    }
+
     pub(crate) fn view_of(&self) -> Option<&Arc<ViewOf>> {
         self.inner.view.as_ref()
     }
@@ -115,6 +124,34 @@ impl Tensor {
         Arc::strong_count(&self.inner) == 1
             && Arc::weak_count(&self.inner) == usize::from(self.inner.registered)
             && Arc::strong_count(&self.inner.storage) == 1
+    }
+
+    /// Whether this is the only handle of the tensor. Other threads may change the answer at any time.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// assert!(x.is_sole_handle());
+    /// let view = x.view(&[2, 1])?; // a view holds its base
+    /// assert!(!x.is_sole_handle() && view.is_sole_handle());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_sole_handle(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
+    /// What this tensor is a view of: never itself a view, and nothing for a tensor that owns its memory or was detached.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// let view = x.view(&[2, 2])?.select(0, 1)?;
+    /// assert_eq!(view.base().map(|base| base.shape().to_vec()), Some(vec![4]));
+    /// assert!(x.base().is_none() && view.detach().base().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn base(&self) -> Option<Tensor> {
+        self.view_of().map(|view| view.base().clone())
     }
 
     /// Whether it was made in inference mode.
@@ -233,6 +270,19 @@ impl Tensor {
     /// ```
     pub fn shares_storage_with(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.inner.storage, &other.inner.storage)
+    }
+
+    /// A number that tells the storage apart from all others that are alive: equal where
+    /// [`Tensor::shares_storage_with`] holds.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert_eq!(x.view(&[2, 2])?.storage_id(), x.storage_id());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn storage_id(&self) -> usize {
+        Arc::as_ptr(&self.inner.storage).addr()
     }
 
     /// The device that holds it.

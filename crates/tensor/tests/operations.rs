@@ -452,3 +452,40 @@ fn powers_promote_like_pytorch_and_have_gradients_at_zero() -> Outcome {
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.0, 4.0]);
     Ok(())
 }
+
+// ---- whole numbers past 2^53 ----
+
+#[test]
+fn whole_numbers_never_pass_through_a_double() -> Outcome {
+    let big = (1i64 << 53) + 1;
+    let from = 1i64 << 60;
+    let up = Tensor::arange(from, from + 3, 1, DType::I64)?;
+    assert_eq!(up.to_vec::<i64>()?, [from, from + 1, from + 2]);
+    let down = Tensor::arange(from + 3, from, -2, DType::I64)?;
+    assert_eq!(down.to_vec::<i64>()?, [from + 3, from + 1]);
+    assert_eq!(Tensor::arange(i64::MIN, i64::MAX, i64::MAX, DType::I64)?.numel(), 3);
+    assert!(refusal("arange", Tensor::arange(from + 3, from, 1, DType::I64)).is_invalid_argument());
+    assert!(refusal("arange", Tensor::arange(0, 1, 0, DType::I64)).is_invalid_argument());
+    assert!(Tensor::arange(i64::MIN, i64::MAX, 1, DType::I64).is_err());
+    assert_eq!(Tensor::arange(from, from, 1, DType::I64)?.numel(), 0);
+    let x = Tensor::full(&[1], big, DType::I64)?;
+    assert_eq!(x.to_scalar()?, Scalar::Int(big));
+    assert_eq!(x.add(2)?.to_vec::<i64>()?, [big + 2]);
+    assert_eq!(x.add_with(big, AddOptions::new().alpha(3))?.to_vec::<i64>()?, [4 * big]);
+    assert_eq!(x.eq(big - 1)?.to_bools()?, [false]);
+    Ok(())
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused() -> Outcome {
+    assert_eq!(Tensor::full(&[1], -1, DType::U8)?.to_vec::<u8>()?, [255]);
+    assert_eq!(Tensor::full(&[1], 2.5, DType::I32)?.to_vec::<i32>()?, [2]);
+    assert!(refusal("full", Tensor::full(&[1], 300, DType::U8)).is_invalid_argument());
+    assert!(refusal("full", Tensor::full(&[1], 1i64 << 31, DType::I32)).is_invalid_argument());
+    assert!(refusal("full", Tensor::full(&[1], f64::NAN, DType::I64)).is_invalid_argument());
+    let x = Tensor::zeros(&[1], DType::I32)?;
+    assert!(refusal("fill_", x.fill_(1i64 << 40)).is_invalid_argument());
+    assert!(refusal("fill_", x.fill_(9_223_372_036_854_775_807.0)).is_invalid_argument());
+    assert_eq!(x.to_vec::<i32>()?, [0]);
+    Ok(())
+}

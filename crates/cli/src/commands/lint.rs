@@ -1,8 +1,6 @@
 //! `plimsoll lint`: hands the options to the checker and prints what comes back. Exit status 0 is
 //! clean, 1 findings, 2 a failure.
 
-use std::process::ExitCode;
-
 use anstream::{eprint, eprintln, print, println};
 use plimsoll_lint::{Format, Options, RULES};
 
@@ -10,7 +8,7 @@ use crate::args::{Lint, LintFormat};
 
 const FAILURE: u8 = 2;
 
-pub(crate) fn run(options: Lint) -> ExitCode {
+pub(crate) fn run(options: Lint) -> u8 {
     if let Some(name) = &options.explain {
         return explain(name);
     }
@@ -33,27 +31,27 @@ pub(crate) fn run(options: Lint) -> ExitCode {
         Ok(outcome) => {
             print!("{}", outcome.output);
             eprint!("{}", outcome.errors);
-            ExitCode::from(outcome.status)
+            outcome.status
         }
         Err(message) => {
             eprintln!("error: {message}");
-            ExitCode::from(FAILURE)
+            FAILURE
         }
     }
 }
 
-fn explain(name: &str) -> ExitCode {
+fn explain(name: &str) -> u8 {
     match plimsoll_lint::find(name) {
         Some(rule) => {
             print!("{}", rule.page);
-            ExitCode::SUCCESS
+            0
         }
         None => {
             eprintln!("error: there is no rule `{name}`; these are:");
             for rule in RULES {
                 println!("{}  {}", rule.code, rule.name);
             }
-            ExitCode::from(FAILURE)
+            FAILURE
         }
     }
 }

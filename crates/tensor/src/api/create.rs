@@ -349,7 +349,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<&Tensor> {
-        apply(&Fill(value.into()), &[self], Dest::InPlace, Site::caller())?;
+        let value = value.into();
+        check_fits("fill_", value, self.dtype())?;
+        apply(&Fill(value), &[self], Dest::InPlace, Site::caller())?;
         Ok(self)
     }
 
@@ -419,6 +421,7 @@ fn full(
     options: TensorOptions,
     site: Site,
 ) -> Result<Tensor> {
+    check_fits("full", value, options.dtype_or(dtype))?;
     let shape = sizes_from_i64("full", sizes)?;
     let meta =
         Meta::contiguous(&shape, options.dtype_or(dtype)).map_err(|e| e.in_operation("full"))?;
@@ -439,20 +442,69 @@ fn default_dtype(value: Scalar) -> DType {
     }
 }
 
+/// How many numbers there are; exact for whole numbers of any size.
 fn arange_length(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
-    let refuse =
-        |why: &str| Error::invalid_argument(format!("from {start} to {end} by {step}: {why}"));
+    let refuse = |why: &str| {
+        let why = format!("from {start} to {end} by {step}: {why}");
+        Error::invalid_argument(why).in_operation("arange")
+    };
+    const NO_WAY: &str = "the step must lead from start to end";
+    const TOO_MANY: &str = "too many numbers";
+    let whole = |scalar: Scalar| match scalar {
+        Scalar::Float(_) => None,
+        Scalar::Bool(_) | Scalar::Int(_) => Some(i128::from(scalar.to_i64())),
+    };
+    if let (Some(from), Some(to), Some(by)) = (whole(start), whole(end), whole(step)) {
+        if by == 0 || (to - from) * by.signum() < 0 {
+            return Err(refuse(NO_WAY));
+        }
+        let length = ((to - from).unsigned_abs()).div_ceil(by.unsigned_abs());
+        return usize::try_from(length).map_err(|_| refuse(TOO_MANY));
+    }
     let (from, to, by) = (start.to_f64(), end.to_f64(), step.to_f64());
     if !(from.is_finite() && to.is_finite() && by.is_finite()) {
-        return Err(refuse("the bounds and the step must be finite").in_operation("arange"));
+        return Err(refuse("the bounds and the step must be finite"));
     }
     if by == 0.0 || (to - from) * by < 0.0 {
-        return Err(refuse("the step must lead from start to end").in_operation("arange"));
+        return Err(refuse(NO_WAY));
     }
     let length = ((to - from) / by).ceil();
     // Past 2^53 the count itself would not be exact.
     if length > 9_007_199_254_740_992.0 {
-        return Err(refuse("too many numbers").in_operation("arange"));
+        return Err(refuse(TOO_MANY));
     }
     Ok(length as usize)
+}
+
+/// Whether an element of `dtype` can hold a number. As in PyTorch, fractions are cut off, a negative
+/// whole number wraps once in uint8, and bools and floats take everything.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// assert!(fits(Scalar::Int(-1), DType::U8) && fits(Scalar::Float(2.5), DType::I32));
+/// assert!(!fits(Scalar::Int(300), DType::U8) && !fits(Scalar::Float(1e30), DType::I64));
+/// ```
+pub fn fits(value: Scalar, dtype: DType) -> bool {
+    let (low, high) = match dtype {
+        DType::U8 if matches!(value, Scalar::Float(_)) => (0, 255),
+        DType::U8 => (-255, 255),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        DType::I64 => (i64::MIN, i64::MAX),
+        DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => return true,
+    };
+    match value {
+        Scalar::Bool(_) => true,
+        Scalar::Int(value) => (low..=high).contains(&value),
+        // As a double the highest int64 is 2^63, which is one too many.
+        Scalar::Float(value) if high == i64::MAX => value >= low as f64 && value < high as f64,
+        Scalar::Float(value) => value >= low as f64 && value <= high as f64,
+    }
+}
+
+fn check_fits(op: &'static str, value: Scalar, dtype: DType) -> Result<()> {
+    if fits(value, dtype) {
+        return Ok(());
+    }
+    let why = format!("{value} does not fit {dtype}; choose a wider dtype or another value");
+    Err(Error::invalid_argument(why).in_operation(op))
 }

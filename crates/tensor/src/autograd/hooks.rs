@@ -4,17 +4,36 @@
 //!
 //! How they are registered on a tensor is here; on a node, in `grad_fn.rs`.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use plimsoll_core::{Error, Result};
 
 use super::node::Edge;
+use super::slot::State;
 use crate::lock::Mutex;
 use crate::operation::Grads;
 use crate::{Tensor, WeakTensor};
 
-type TensorHook = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
+/// A function that sees a tensor's gradient and may replace it. Closures are hooks.
+pub trait Hook: Send + Sync {
+    /// Sees a gradient; what it returns takes the gradient's place.
+    fn run(&self, grad: &Tensor) -> Result<Option<Tensor>>;
+
+    /// What the hook owns in another language, for that language's garbage collector; see
+    /// [`Tensor::each_foreign_hook`].
+    fn foreign(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+impl<F: Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync> Hook for F {
+    fn run(&self, grad: &Tensor) -> Result<Option<Tensor>> {
+        self(grad)
+    }
+}
+
 pub(super) type PreHook =
     dyn Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 pub(super) type PostHook = dyn Fn(&[Option<Tensor>], &[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>>
@@ -40,7 +59,7 @@ struct Lists {
 /// The hooks of one tensor that a node made.
 struct OutputHooks {
     output: u32,
-    hooks: List<TensorHook>,
+    hooks: List<dyn Hook>,
     /// Gets the gradient as its `.grad()` too.
     retained: Option<WeakTensor>,
 }
@@ -75,6 +94,21 @@ impl Hooks {
         self.0.get().map_or_else(R::default, |lists| look(&lists.lock()))
     }
 
+    /// What the tensors' hooks own in another language; nothing while somebody changes the lists.
+    fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+        let Some(lists) = self.0.get().and_then(|lists| lists.try_lock()) else { return };
+        let hooks = lists.outputs.iter().flat_map(|output| &output.hooks);
+        hooks.filter_map(|(_, hook)| hook.foreign()).for_each(look);
+    }
+
+    /// Takes the tensors' hooks away, to be dropped outside of every lock.
+    fn take_tensor_hooks(&self) -> List<dyn Hook> {
+        self.0.get().map_or_else(Vec::new, |lists| {
+            let mut lists = lists.lock();
+            lists.outputs.iter_mut().flat_map(|output| std::mem::take(&mut output.hooks)).collect()
+        })
+    }
+
     pub(super) fn add_pre(&self, hook: Arc<PreHook>) -> HookHandle {
         self.add(|lists, id| lists.pre.push((id, hook)))
     }
@@ -96,7 +130,7 @@ impl Hooks {
     /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be missing; its hooks
     /// have nothing to see.
     pub(super) fn run_on_tensors(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
-        let found: Vec<(u32, List<TensorHook>, Option<WeakTensor>)> = self.copy(|lists| {
+        let found: Vec<(u32, List<dyn Hook>, Option<WeakTensor>)> = self.copy(|lists| {
             let outputs = lists.outputs.iter();
             outputs.map(|o| (o.output, o.hooks.clone(), o.retained.clone())).collect()
         });
@@ -104,7 +138,7 @@ impl Hooks {
             let Some(slot) = grads.get_mut(*output as usize) else { continue };
             for (_, hook) in hooks {
                 let Some(grad) = slot.as_ref() else { break };
-                if let Some(replacement) = hook(grad)? {
+                if let Some(replacement) = hook.run(grad)? {
                     check("a hook of a tensor", grad, &replacement)?;
                     *slot = Some(replacement);
                 }
@@ -260,13 +294,18 @@ impl Tensor {
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
+        self.register_hook_object(Arc::new(hook))
+    }
+
+    /// [`Tensor::register_hook`] for a hook that is more than a closure, as in
+    /// [`Tensor::each_foreign_hook`].
+    pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
         let edge = self.edge().ok_or_else(|| {
             Error::autograd(
                 "register_hook",
                 "this tensor does not require gradients, so its hook would never run",
             )
         })?;
-        let hook: Arc<TensorHook> = Arc::new(hook);
         Ok(edge.hooks().add(|lists, id| lists.output(edge.output()).hooks.push((id, hook))))
     }
 
@@ -297,5 +336,47 @@ impl Tensor {
         };
         let hook: Arc<AccumulatedHook> = Arc::new(hook);
         Ok(accumulator.hooks.add(|lists, id| lists.accumulated.push((id, hook))))
+    }
+    /// Shows `look` what the hooks on this tensor's gradient own in another language
+    /// ([`Hook::foreign`]), as far as this tensor alone keeps these hooks. It waits for nobody, so
+    /// that a garbage collector can call it: while another thread changes the hooks, it shows none.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Hook, Result, Tensor};
+    /// struct Named(&'static str);
+    /// impl Hook for Named {
+    ///     fn run(&self, _: &Tensor) -> Result<Option<Tensor>> { Ok(None) }
+    ///     fn foreign(&self) -> Option<&dyn std::any::Any> { Some(&self.0) }
+    /// }
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// x.register_hook_object(std::sync::Arc::new(Named("a")))?;
+    /// let mut seen = Vec::new();
+    /// x.each_foreign_hook(&mut |it| seen.extend(it.downcast_ref::<&str>().copied()));
+    /// assert_eq!(seen, ["a"]);
+    /// x.remove_own_hooks();
+    /// x.each_foreign_hook(&mut |_| unreachable!());
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn each_foreign_hook(&self, look: &mut dyn FnMut(&dyn Any)) {
+        self.slot().try_read(|state| state.own_hooks().for_each(|hooks| hooks.each_foreign(look)));
+    }
+
+    /// Removes the hooks that [`Tensor::each_foreign_hook`] looks at.
+    pub fn remove_own_hooks(&self) {
+        let removed = self
+            .slot()
+            .read(|state| state.own_hooks().flat_map(Hooks::take_tensor_hooks).collect::<Vec<_>>());
+        // They are dropped after the locks: a hook may own anything.
+        drop(removed);
+    }
+}
+
+impl State {
+    /// The hooks that this tensor alone keeps: others may hold its node or, in graphs that it is a
+    /// leaf of, its accumulator.
+    fn own_hooks(&self) -> impl Iterator<Item = &Hooks> {
+        let node = self.node.as_ref().filter(|(node, _)| Arc::strong_count(node) == 1);
+        let leaf = self.accumulator.as_ref().filter(|leaf| Arc::strong_count(leaf) == 1);
+        node.map(|(node, _)| &node.hooks).into_iter().chain(leaf.map(|leaf| &leaf.hooks))
     }
 }

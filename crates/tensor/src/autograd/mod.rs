@@ -29,7 +29,7 @@ mod walk;
 pub use backward::{BackwardOptions, GradOptions, grad};
 pub use custom::{BackwardContext, Context, Function, apply_function};
 pub use grad_fn::GradFn;
-pub use hooks::HookHandle;
+pub use hooks::{Hook, HookHandle};
 pub use mode::{
     EnableGrad, InferenceMode, NoGrad, enable_grad, inference_mode, is_grad_enabled,
     is_inference_mode_enabled, no_grad,

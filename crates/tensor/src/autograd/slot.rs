@@ -76,6 +76,11 @@ impl Slot {
     pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> Option<R> {
         self.state.lock().as_deref().map(look)
     }
+
+    /// Reads the state if there is one and nobody is changing it: for callers that must not wait.
+    pub(super) fn try_read<R>(&self, look: impl FnOnce(&State) -> R) -> Option<R> {
+        self.state.try_lock()?.as_deref().map(look)
+    }
 }
 
 impl Tensor {

@@ -1,0 +1,64 @@
+//! The `plimsoll` command as a function: reads arguments and hands them to one of `commands/`. It
+//! computes nothing itself. `main.rs` is the executable; the Python package calls the same function,
+//! so that its wheel carries the command without a second binary.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod network;
+mod output;
+mod spirals;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+const SUCCESS: u8 = 0;
+const FAILURE: u8 = 1;
+
+/// Runs the command with its arguments, of which the first is the program's name, and gives back the
+/// exit status. It prints to the standard streams and never ends the process.
+///
+/// ```
+/// assert_eq!(plimsoll_cli::run(["plimsoll", "ops", "--format", "json"].map(Into::into)), 0);
+/// assert_eq!(plimsoll_cli::run(["plimsoll", "no-such-command"].map(Into::into)), 2);
+/// ```
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let status = match Args::try_parse_from(arguments) {
+        Ok(args) => execute(args.command),
+        // Help and the version come this way too, with success. Nobody is left to tell of a failure.
+        Err(error) => {
+            let _ = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(FAILURE)
+        }
+    };
+    // Rust flushes when its own `main` returns, which is not where this may have been called from.
+    let _ = std::io::stdout().flush();
+    status
+}
+
+fn execute(command: Command) -> u8 {
+    let outcome = match command {
+        Command::Diff(options) => commands::diff::run(&options),
+        Command::Doctor => commands::doctor::run(),
+        Command::Flame(options) => commands::flame::run(&options),
+        // Its exit status says more than success or failure.
+        Command::Lint(options) => return commands::lint::run(options),
+        Command::Ops(options) => commands::ops::run(&options),
+        Command::Report(options) => commands::report::run(&options),
+        Command::Trace(options) => commands::trace::run(&options),
+        Command::Train(options) => commands::train::run(&options),
+        Command::View(options) => commands::view::run(&options),
+    };
+    match outcome {
+        Ok(()) => SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("error: {error}");
+            FAILURE
+        }
+    }
+}

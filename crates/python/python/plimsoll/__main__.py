@@ -1,0 +1,19 @@
+"""The command `plimsoll`, as `python -m plimsoll` and as the script that pip installs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from ._plimsoll import _command
+
+
+def main() -> int:
+    # Python would only note Ctrl-C until the command is done; the executable ends at once, and so does this.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _command(["plimsoll", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

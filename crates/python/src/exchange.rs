@@ -1,0 +1,82 @@
+//! Memory shared with others, by method: NumPy arrays and DLPack capsules. What they are made of is
+//! in `numpy.rs` and `dlpack.rs`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::call::call;
+use crate::tensor::PyTensor;
+
+#[pymethods]
+impl PyTensor {
+    /// A NumPy array over the same memory. With `force`, also of a tensor that requires gradients
+    /// or is on another device.
+    #[pyo3(signature = (*, force = false))]
+    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
+        if force {
+            let plain = call(py, || self.inner.detach().cpu())?;
+            return crate::numpy::to_array(py, &plain);
+        }
+        if self.inner.requires_grad() {
+            return Err(pyo3::exceptions::PyRuntimeError::new_err(
+                "numpy: this tensor requires gradients, which NumPy would lose; use detach() first",
+            ));
+        }
+        crate::numpy::to_array(py, &self.inner)
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let shared = self.numpy(py, false)?;
+        let dtype = match dtype {
+            Some(dtype) => dtype,
+            None => shared.getattr("dtype")?,
+        };
+        // `astype` copies only if it must, or if it was told to.
+        let converts = !shared.getattr("dtype")?.eq(&dtype)?;
+        if converts && copy == Some(false) {
+            return Err(PyValueError::new_err(
+                "another dtype takes a copy, and copy=False forbids it",
+            ));
+        }
+        let copies = pyo3::types::PyDict::new(py);
+        copies.set_item("copy", converts || copy == Some(true))?;
+        shared.call_method("astype", (dtype,), Some(&copies))
+    }
+
+    /// The memory for another framework, as the DLPack standard hands it over.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // The CPU has no streams to wait for.
+        let _ = stream;
+        let refuse =
+            |why: &str| Err(pyo3::exceptions::PyBufferError::new_err(format!("__dlpack__: {why}")));
+        if dl_device.is_some_and(|device| device != (1, 0)) {
+            return refuse(
+                "memory is shared only where it is; copy it to the other device instead",
+            );
+        }
+        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        if copy != Some(true) {
+            return crate::dlpack::to_capsule(py, &self.inner, versioned);
+        }
+        let copied = call(py, || self.inner.clone_tensor())?;
+        crate::dlpack::to_capsule(py, &copied, versioned)
+    }
+
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        crate::dlpack::device_of(self.inner.device())
+    }
+}

@@ -1,0 +1,102 @@
+//! The `Tensor` object as Python sees objects: attributes and the garbage collector. Which object
+//! stands for which tensor is in `companion.rs`, how one is made in `construct.rs`.
+//!
+//! Note [Collecting tensors]
+//! Python's collector finds cycles by visiting what each object owns. Attributes and hooks belong
+//! to the Rust tensor, which others than this object may hold: a `.grad`, a base of views, a graph.
+//! So they are shown only if this object is the tensor's only holder; otherwise what they refer to
+//! must stay. The collector visits twice and must be told the same both times. Holders appear and
+//! vanish only in work that Python started (`call.rs` counts it), so while such work runs nothing
+//! is shown.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::call;
+use crate::companion;
+use crate::tensor::PyTensor;
+
+#[pymethods]
+impl PyTensor {
+    fn __setattr__(
+        slf: &Bound<'_, PyTensor>,
+        name: &Bound<'_, PyString>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        generic_set(slf, name, Some(value))?;
+        if !companion::has_attributes(&slf.get().inner) {
+            companion::note_attributes(slf)?;
+        }
+        Ok(())
+    }
+
+    fn __delattr__(slf: &Bound<'_, PyTensor>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        generic_set(slf, name, None)
+    }
+
+    /// The attributes that were set on this object.
+    #[getter(__dict__)]
+    fn attributes<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let dict = companion::attributes(slf)?;
+        companion::note_attributes(slf)?;
+        Ok(dict)
+    }
+
+    #[setter(__dict__)]
+    fn set_attributes(slf: &Bound<'_, PyTensor>, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+        set_dict(slf, dict)?;
+        companion::note_attributes(slf)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // See Note [Collecting tensors].
+        if call::in_flight() || !self.inner.is_sole_handle() {
+            return Ok(());
+        }
+        companion::traverse(&self.inner, &visit)?;
+        let mut outcome = Ok(());
+        self.inner.each_foreign_hook(&mut |owned| {
+            if let (Ok(()), Some(callable)) = (&outcome, owned.downcast_ref::<Py<PyAny>>()) {
+                outcome = visit.call(callable);
+            }
+        });
+        outcome
+    }
+
+    fn __clear__(slf: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let tensor = &slf.get().inner;
+        if tensor.is_sole_handle() {
+            companion::forget_attributes(tensor);
+            tensor.remove_own_hooks();
+        } else if companion::has_attributes(tensor) {
+            // This object is garbage, its tensor is not. The dictionary in the object is emptied
+            // next; the attributes wait in the companion for the tensor's next object.
+            set_dict(slf, &PyDict::new(slf.py()))?;
+        }
+        Ok(())
+    }
+}
+
+/// What Python does where a class has no `__setattr__`: descriptors first, then the object's
+/// dictionary.
+fn generic_set(
+    object: &Bound<'_, PyTensor>,
+    name: &Bound<'_, PyString>,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let value = value.map_or(std::ptr::null_mut(), |value| value.as_ptr());
+    // SAFETY: attached; the object, the name and the value (null deletes) are alive for the call.
+    let outcome = unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value) };
+    if outcome < 0 { Err(PyErr::fetch(object.py())) } else { Ok(()) }
+}
+
+fn set_dict(object: &Bound<'_, PyTensor>, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+    // SAFETY: attached; the object and the dictionary are alive for the call, and the class has a
+    // dictionary.
+    let outcome = unsafe {
+        ffi::PyObject_GenericSetDict(object.as_ptr(), dict.as_ptr(), std::ptr::null_mut())
+    };
+    if outcome < 0 { Err(PyErr::fetch(object.py())) } else { Ok(()) }
+}
