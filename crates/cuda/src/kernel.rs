@@ -141,7 +141,7 @@ impl Context {
         if let Some(kernel) = self.kernels.functions.lock().get(&key) {
             return Ok(*kernel);
         }
-        self.bind()?;
+        let _bound = self.bind()?;
         let module = self.module(source)?;
         let text = CString::new(name)
             .map_err(|_| Error::invalid_argument(format!("`{name}` is not a kernel's name")))?;
@@ -158,7 +158,7 @@ impl Context {
         if let Some(module) = modules.get(&key) {
             return Ok(*module);
         }
-        let code = source.cubin(self.capability())?;
+        let code = source.cubin(self.properties().capability)?;
         // SAFETY: `code` is a whole cubin; the driver copies it.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) }
             .told(&format!("cuModuleLoadData of {}.cu", source.name))?;
@@ -178,7 +178,7 @@ impl Context {
         grid: Grid,
         arguments: &[Argument],
     ) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut pointers: Vec<_> = arguments.iter().map(Argument::pointer).collect();
         let threads = (grid.threads, 1, 1);

@@ -11,13 +11,15 @@ mod fence;
 mod kernel;
 mod library;
 mod nvrtc;
+mod properties;
 pub mod source_files;
 mod sources;
 mod stream;
 
-pub use blas::{BlasType, Matmul};
-pub use context::Context;
+pub use blas::{BlasType, Matmul, MatmulMemory};
+pub use context::{Context, ForeignContext};
 pub use kernel::{Argument, Grid, Kernel, KernelSource};
 pub use library::{count, unavailable};
 pub use nvrtc::compile;
-pub use sources::{DeviceSource, PinnedSource};
+pub use properties::Properties;
+pub use sources::DeviceSource;

@@ -53,7 +53,7 @@ pub(crate) fn workspace_bytes(
 ) -> usize {
     match entry.backend() {
         Backend::Cpu | Backend::StandIn(_) => op.workspace_bytes(inputs, outputs),
-        Backend::Cuda(_) => op.cuda_workspace_bytes(inputs, outputs),
+        Backend::Cuda(gpu) => op.cuda_workspace_bytes(gpu.properties(), inputs, outputs),
     }
 }
 
@@ -88,7 +88,9 @@ pub(crate) fn launch(
             };
             engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
         }
-        Backend::Cuda(context) => {
+        Backend::Cuda(gpu) => {
+            // Only a dry run has none.
+            let Some(context) = gpu.context() else { return Ok(()) };
             order(entry, inputs, outputs)?;
             with_operands(inputs, outputs, |inputs, outputs| {
                 op.cuda(&CudaLaunch {

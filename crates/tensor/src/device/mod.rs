@@ -10,6 +10,7 @@ mod pinned;
 pub(crate) mod queue;
 mod stand_in;
 mod stream;
+mod stream_pool;
 mod table;
 
 use plimsoll_core::{Device, DeviceKind, Error, Result};
@@ -18,7 +19,11 @@ use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, Source};
 use crate::Tensor;
 
 pub(crate) use entry::{Backend, Entry};
-pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
+pub use gpu::{
+    cuda, cuda_count, cuda_is_initialized, cuda_memory_info, cuda_ordinal, cuda_unavailable,
+    dry_named, private_cuda_over, properties,
+};
+pub(crate) use pinned::is_pinned_block;
 pub use pinned::pinned_arena;
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]

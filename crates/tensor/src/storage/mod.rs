@@ -154,8 +154,7 @@ impl Storage {
     /// Whether the memory is pinned host memory, which accelerators copy from and to without waiting.
     pub(crate) fn is_page_locked(&self) -> bool {
         let place = self.place.lock();
-        self.entry.device().is_cpu()
-            && place.block().is_some_and(|b| std::ptr::eq(b.arena(), device::pinned_arena()))
+        self.entry.device().is_cpu() && place.block().is_some_and(device::is_pinned_block)
     }
 
     /// The origin of the memory itself, if it has memory of ours at the moment.
@@ -166,6 +165,10 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
+        if matches!(self.place.get_mut(), Place::Foreign(_)) {
+            // Its owner knows nothing of our streams: what they still do with it must be done.
+            self.entry.wait_for_uses(self);
+        }
         let place = self.place.get_mut();
         match place {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
