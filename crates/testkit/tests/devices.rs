@@ -80,6 +80,11 @@ fn operands_on_different_devices_are_an_error_that_names_both() -> Result<()> {
 }
 
 #[test]
+fn memory_of_others_is_shared_and_given_back() -> Result<()> {
+    on_every_accelerator(memory::memory_of_others_is_shared_and_given_back)
+}
+
+#[test]
 fn products_are_written_where_the_target_lies() -> Result<()> {
     on_every_accelerator(targets::products_are_written_where_the_target_lies)
 }

@@ -85,3 +85,26 @@ pub fn operands_on_different_devices_are_an_error_that_names_both(device: Device
     assert_eq!(there.mul(&scalar)?.to_f64_vec()?, values(4).mul(2.0)?.to_f64_vec()?);
     Ok(())
 }
+
+/// Memory that somebody else owns is used in place, counted as external, and given back when the
+/// work on it is done.
+pub fn memory_of_others_is_shared_and_given_back(device: Device) -> Result<()> {
+    let owned = values(600).to(device)?;
+    let held = memory::memory_allocated(device);
+    let lent = owned.lend()?;
+    let address = lent.address();
+    // SAFETY: the lent tensor keeps 600 floats at the address, which nobody else touches meanwhile;
+    // they were written on the current stream.
+    let shared =
+        unsafe { Tensor::from_foreign_on(device, lent, address, &[20, 30], &[1, 20], DType::F32) }?;
+    assert_eq!(memory::memory_allocated(device), held, "nothing was copied");
+    assert_eq!(memory::arena(device).stats().external_bytes.current, 2400);
+    let side = Stream::new(device)?;
+    with_stream(&side, || shared.mul_(2.0).map(drop))?;
+    let expected = values(600).mul(2.0)?.view(&[30, 20])?.t()?.contiguous()?;
+    assert_eq!(shared.to_f64_vec()?, expected.to_f64_vec()?);
+    drop(shared);
+    assert_eq!(memory::arena(device).stats().external_bytes.current, 0);
+    assert_eq!(owned.to_f64_vec()?, values(600).mul(2.0)?.to_f64_vec()?);
+    Ok(())
+}

@@ -22,7 +22,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 15] = [
+pub static EVERYWHERE: [Program; 16] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -45,6 +45,10 @@ pub static EVERYWHERE: [Program; 15] = [
     program(
         "operands_on_different_devices_are_an_error_that_names_both",
         memory::operands_on_different_devices_are_an_error_that_names_both,
+    ),
+    program(
+        "memory_of_others_is_shared_and_given_back",
+        memory::memory_of_others_is_shared_and_given_back,
     ),
     program(
         "products_are_written_where_the_target_lies",
