@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     /// Host memory for storages that are taken off this device.
     spill: &'static Arena,
     backend: Backend,
-    generator: Mutex<Generator>,
+    generator: Generator,
     /// Its storages, while it takes memory back.
     tracked: Tracked,
     chaos: Chaos,
@@ -68,7 +68,7 @@ impl Entry {
             arena,
             spill: spill_arena(),
             backend,
-            generator: Mutex::new(Generator::DEFAULT),
+            generator: Generator::first_of(device),
             tracked: Tracked::default(),
             chaos: Chaos::default(),
             configuration,
@@ -110,7 +110,7 @@ impl Entry {
         &self.backend
     }
 
-    pub(crate) fn generator(&self) -> &Mutex<Generator> {
+    pub(crate) fn generator(&self) -> &Generator {
         &self.generator
     }
 

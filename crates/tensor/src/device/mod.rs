@@ -21,7 +21,7 @@ use crate::Tensor;
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{
     cuda, cuda_count, cuda_is_initialized, cuda_memory_info, cuda_ordinal, cuda_unavailable,
-    dry_named, private_cuda_over, properties,
+    dry_named, named, private_cuda_over, properties,
 };
 pub(crate) use pinned::is_pinned_block;
 pub use pinned::pinned_arena;
