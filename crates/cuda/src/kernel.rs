@@ -146,8 +146,19 @@ impl Context {
         let text = CString::new(name)
             .map_err(|_| Error::invalid_argument(format!("`{name}` is not a kernel's name")))?;
         // SAFETY: the module is loaded and never unloaded.
-        let function = unsafe { result::module::get_function(module.0, text) }
-            .told(&format!("cuModuleGetFunction of `{name}` in {}.cu", source.name))?;
+        let function = match unsafe { result::module::get_function(module.0, text) } {
+            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND => {
+                return Err(Error::unsupported(
+                    source.name,
+                    format!(
+                        "`{name}` has no CUDA kernel yet; move the inputs to the CPU with `to` first"
+                    ),
+                ));
+            }
+            found => {
+                found.told(&format!("cuModuleGetFunction of `{name}` in {}.cu", source.name))?
+            }
+        };
         self.kernels.functions.lock().insert(key, Kernel(function));
         Ok(Kernel(function))
     }

@@ -41,7 +41,7 @@ static MODELS: [Model; 5] = [
     Model {
         word: "h200",
         name: "NVIDIA H200",
-        memory_bytes: 143_156 * MIB,
+        memory_bytes: 150_109_880_320,
         multiprocessors: 132,
         capability: 90,
         l2_bytes: 60 * MIB,

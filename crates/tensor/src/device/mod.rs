@@ -2,11 +2,13 @@
 //! run kernels. A [`Device`] is a small copyable id into it; storages hold their entry directly, so operations never look it up.
 //!
 //! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs` the stand-in accelerator, `gpu.rs` GPUs,
-//! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting.
+//! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting,
+//! `pool.rs` memory that a graph or a part of a program has for itself.
 
 mod entry;
 mod gpu;
 mod pinned;
+mod pool;
 pub(crate) mod queue;
 mod stand_in;
 mod stream;
@@ -25,6 +27,8 @@ pub use gpu::{
 };
 pub(crate) use pinned::is_pinned_block;
 pub use pinned::pinned_arena;
+pub(crate) use pool::current_pool;
+pub use pool::{MemPool, with_pool};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]
 pub use stream::Pause;

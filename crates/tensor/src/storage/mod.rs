@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use plimsoll_core::{Device, Result};
-use plimsoll_memory::{Arena, Block, Kind, OriginId, Request, StreamId};
+use plimsoll_memory::{Arena, Block, Kind, OriginId, PoolId, Request, StreamId};
 
 use crate::device::{self, Entry};
 use claim::Access;
@@ -74,8 +74,15 @@ impl Storage {
     ) -> Result<Arc<Storage>> {
         entry.check_configuration()?;
         let stream = entry.current_stream();
-        let block = arena.allocate(&Request { bytes, origin, kind, stream })?;
-        Ok(Storage::over(entry, block, bytes, kind, stream))
+        let pool = if std::ptr::eq(arena, entry.arena()) {
+            device::current_pool(entry)
+        } else {
+            PoolId::COMMON
+        };
+        let block = arena.allocate(&Request { bytes, origin, kind, stream, pool })?;
+        // A private pool's blocks stay where they are: a graph writes to their addresses.
+        let movable = entry.tracked().is_on() && pool == PoolId::COMMON;
+        Ok(Storage::over(entry, block, bytes, kind, (stream, movable)))
     }
 
     fn over(
@@ -83,10 +90,9 @@ impl Storage {
         block: Block,
         bytes: usize,
         kind: Kind,
-        home: StreamId,
+        (home, movable): (StreamId, bool),
     ) -> Arc<Storage> {
         let address = block.address();
-        let movable = entry.tracked().is_on();
         let place = Place::Resident(block);
         let storage = Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
         if movable {

@@ -51,12 +51,10 @@ impl Storage {
 
     fn spill(&self, block: &Block) -> Result<Block> {
         let (origin, kind) = (block.origin(), self.kind());
-        let spilled = self.entry.spill_arena().allocate(&Request {
-            bytes: self.bytes,
-            origin,
-            kind,
-            stream: plimsoll_memory::StreamId::DEFAULT,
-        })?;
+        let spilled = self
+            .entry
+            .spill_arena()
+            .allocate(&Request { kind, ..Request::new(self.bytes, origin) })?;
         // Nobody has it pinned, so all work that writes it is queued and noted.
         self.entry.order(self.uses.home(), self, false)?;
         self.move_bytes(block.address(), spilled.address())?;
@@ -134,7 +132,12 @@ impl Storage {
 
     fn allocate_home(&self, origin: OriginId, kind: Kind) -> Result<Block> {
         let stream = self.uses.home();
-        self.entry.arena().allocate(&Request { bytes: self.bytes, origin, kind, stream })
+        self.entry.arena().allocate(&Request {
+            kind,
+            stream,
+            // What lies in a private pool is never taken away, so it never comes home.
+            ..Request::new(self.bytes, origin)
+        })
     }
 
     /// Tells the arena which other streams may still use `block`, which is about to be freed.
