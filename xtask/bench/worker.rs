@@ -16,7 +16,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site, StreamId};
+use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site};
 use plimsoll_tensor::{DType, Device, Error, Result, Tensor, device, memory, no_grad, parallel};
 
 type Work = Box<dyn FnMut() -> Result<()>>;
@@ -137,7 +137,7 @@ fn private_arena(history: HistoryLevel) -> Result<&'static Arena> {
 
 fn allocate_and_free(arena: &'static Arena) -> Result<()> {
     let origin = OriginId::intern("bench", Site::caller());
-    let request = Request { bytes: 1024, origin, kind: Kind::Temporary, stream: StreamId::DEFAULT };
+    let request = Request { kind: Kind::Temporary, ..Request::new(1024, origin) };
     arena.allocate(&request).map(|block| drop(black_box(block)))
 }
 

@@ -1,61 +1,52 @@
-//! `cargo xtask gpu-bundle`: a folder that runs the CUDA tests and benchmarks on a machine with a
-//! driver and no Rust. Test and bench binaries built here, stripped; the cubins; a script that runs
-//! them and writes its results into `$OUT`.
+//! `cargo xtask gpu-bundle`: a folder that runs the CUDA checks and benchmarks on a machine with a
+//! driver and no Rust. One program (`crates/testkit/src/bin/gpu_bundle`), stripped; the cubins; a script
+//! that runs it step by step and writes its results into `$OUT`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::{nvrtc, run};
 
-/// What the device machine takes at most.
-const MOST_BYTES: u64 = 64 << 20;
+/// What a bundle may weigh, so that it is carried to another machine in seconds.
+const MOST_BYTES: u64 = 40 << 20;
 
 const RUN: &str = r#"#!/usr/bin/env bash
 # Runs what is in this folder on a machine with an NVIDIA driver; results go to $OUT (or ./results).
+# `run.sh STEP...` runs the named steps, without a name all of them.
 set -u
 here="$(cd "$(dirname "$0")" && pwd)"
 out="${OUT:-$here/results}"
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
 status=0
-# One at a time: the tests count the bytes of the one GPU.
-for test in "$here"/test-*; do
-    echo "== $(basename "$test")"
-    PLIMSOLL_REQUIRE_CUDA=1 "$test" --nocapture --test-threads=1 2>&1 | tee -a "$out/tests.txt"
-    [ "${PIPESTATUS[0]}" -eq 0 ] || status=1
+# A process for each: one that ends in a failed driver does not hide the others.
+for step in ${*:-devices oracle dry exhaustion gradients bench}; do
+    timeout 300 "$here/gpu_bundle" "$step" >"$out/$step.txt" 2>&1 || status=1
+    tail -n 40 "$out/$step.txt"
 done
-for bench in "$here"/bench-*; do
-    [ -x "$bench" ] || continue
-    echo "== $(basename "$bench")"
-    "$bench" 2>&1 | tee -a "$out/bench.txt"
-done
-if [ -f "$here/torch_gpu.py" ] && python3 -c 'import torch' 2>/dev/null; then
+if [ $# -eq 0 ] && python3 -c 'import torch' 2>/dev/null; then
     echo "== PyTorch on the same GPU"
-    python3 "$here/torch_gpu.py" 2>&1 | tee -a "$out/bench.txt"
+    python3 "$here/torch_gpu.py" 2>&1 | tee "$out/torch.txt"
 fi
 exit $status
 "#;
 
 /// Builds the bundle and says where it is and how large.
-pub(crate) fn build() -> Result<(), String> {
+pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
+    let profile = match arguments {
+        [] => "release",
+        [word] if word == "dev" => "dev",
+        _ => return Err("gpu-bundle takes nothing, or `dev`".to_string()),
+    };
     let folder = run::target().join("gpu-bundle");
     let _ = std::fs::remove_dir_all(&folder);
     let cubins = folder.join("cubins");
     std::fs::create_dir_all(&cubins).map_err(|e| format!("{}: {e}", cubins.display()))?;
     run::plain(&mut nvrtc::compile_into(&nvrtc::cubins())?)?;
     copy_cubins(&nvrtc::cubins(), &cubins)?;
-    // A test is built as a test; an example as a program, which `cargo test` would wrap in a test
-    // of its own.
-    let wanted: [(&str, &[&str], &str); 2] = [
-        ("test", &["test", "--no-run", "--test"], "devices"),
-        ("bench", &["build", "--example"], "cuda_bench"),
-    ];
-    for (prefix, build, name) in wanted {
-        let binary = built(build, name)?;
-        let target = folder.join(format!("{prefix}-{name}"));
-        copy(&binary, &target)?;
-        run::plain(&mut run::command("strip", &[&target.to_string_lossy()]))?;
-    }
+    let program = folder.join("gpu_bundle");
+    copy(&built(profile)?, &program)?;
+    run::plain(&mut run::command("strip", &[&program.to_string_lossy()]))?;
     let peer = run::root().join("crates/tensor/examples/torch_gpu.py");
     copy(&peer, &folder.join("torch_gpu.py"))?;
     let script = folder.join("run.sh");
@@ -69,25 +60,26 @@ pub(crate) fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds one release binary of the tensor crate and finds it in cargo's messages.
-fn built(build: &[&str], name: &str) -> Result<PathBuf, String> {
-    let mut command = run::command(env!("CARGO"), build);
-    command.args([name, "--release", "--package", "plimsoll-tensor"]);
+/// Builds the program and finds it in cargo's messages.
+fn built(profile: &str) -> Result<PathBuf, String> {
+    const NAME: &str = "gpu_bundle";
+    let build = ["build", "--package", "plimsoll-testkit", "--bin", NAME, "--profile", profile];
+    let mut command = run::command(env!("CARGO"), &build);
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
-        return Err(format!("building {name} failed"));
+        return Err(format!("building {NAME} failed"));
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines()
-        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains(name))
+        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains(NAME))
         .filter_map(|line| {
             let from = line.find("\"executable\":\"")? + "\"executable\":\"".len();
             let length = line[from..].find('"')?;
             Some(PathBuf::from(&line[from..from + length]))
         })
         .next_back()
-        .ok_or_else(|| format!("cargo did not say where {name} is"))
+        .ok_or_else(|| format!("cargo did not say where {NAME} is"))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

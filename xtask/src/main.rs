@@ -39,7 +39,8 @@ cargo xtask COMMAND
                      gradients beside PyTorch's on random programs
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
-  gpu-bundle         a folder that tests and measures CUDA on a machine without Rust
+  gpu-bundle [dev]   a folder that tests and measures CUDA on a machine without Rust; `dev` builds
+                     it quickly and unoptimised, for the checks alone
 ";
 
 fn main() -> ExitCode {
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
         Some("conformance") => conformance::conformance(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
-        Some("gpu-bundle") => gpu_bundle::build(),
+        Some("gpu-bundle") => gpu_bundle::build(rest),
         _ => Err(HELP.to_string()),
     };
     match outcome {

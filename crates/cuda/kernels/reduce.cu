@@ -1,6 +1,7 @@
-// Reductions. Outputs are contiguous. `outer` locates an output's first input element (operand 0); `inner` walks the elements that
-// are folded into it. Each output is folded by `parts` blocks, whose partial results lie in `partial` ([outputs][parts]) until
-// `_finish` folds those. With parts == 1 the result is written at once.
+// Reductions. `outer` locates an output's first input element (operand 0) and the output itself
+// (operand 1); `inner` walks the elements that are folded into it. Each output is folded by `parts`
+// blocks, whose partial results lie in `partial` ([outputs][parts]) until `_finish` folds those. With
+// parts == 1 the result is written at once.
 
 template <typename C> struct Sum {
   static __device__ C start() { return (C)0; }
@@ -39,8 +40,8 @@ __device__ void reduce(i64 outputs, i64 count, const Strided &outer, const Strid
                        const T *x, O *out, C *partial) {
   for (i64 job = blockIdx.x; job < outputs * parts; job += gridDim.x) {
     i64 output = job / parts, part = job - output * parts;
-    i64 at[1];
-    locate<1>(outer, output, at);
+    i64 at[2];
+    locate<2>(outer, output, at);
     const T *base = x + at[0];
     i64 length = (count + parts - 1) / parts;
     i64 from = part * length, to = min(from + length, count);
@@ -82,7 +83,7 @@ __device__ void reduce(i64 outputs, i64 count, const Strided &outer, const Strid
     value = block_fold<C, R>(value);
     if (threadIdx.x == 0) {
       if (parts == 1)
-        out[output] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
+        out[at[1]] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
       else
         partial[job] = value;
     }
@@ -90,12 +91,16 @@ __device__ void reduce(i64 outputs, i64 count, const Strided &outer, const Strid
 }
 
 template <typename O, typename C, typename R>
-__device__ void finish(i64 outputs, i64 parts, f64 scale, O *out, const C *partial) {
+__device__ void finish(i64 outputs, const Strided &outer, i64 parts, f64 scale, O *out, const C *partial) {
   for (i64 output = blockIdx.x; output < outputs; output += gridDim.x) {
     C value = R::start();
     for (i64 i = threadIdx.x; i < parts; i += blockDim.x) value = R::fold(value, partial[output * parts + i]);
     value = block_fold<C, R>(value);
-    if (threadIdx.x == 0) out[output] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
+    if (threadIdx.x == 0) {
+      i64 at[2];
+      locate<2>(outer, output, at);
+      out[at[1]] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
+    }
   }
 }
 
@@ -104,9 +109,9 @@ __device__ void finish(i64 outputs, i64 parts, f64 scale, O *out, const C *parti
                                            f64 scale, const type *x, result *out, compute *partial) {                 \
     reduce<type, result, compute, R<compute>>(outputs, count, outer, inner, dense, parts, scale, x, out, partial);    \
   }                                                                                                                   \
-  extern "C" __global__ void name##_##type##_finish(i64 outputs, i64 parts, f64 scale, result *out,                   \
+  extern "C" __global__ void name##_##type##_finish(i64 outputs, Strided outer, i64 parts, f64 scale, result *out,    \
                                                     const compute *partial) {                                         \
-    finish<result, compute, R<compute>>(outputs, parts, scale, out, partial);                                         \
+    finish<result, compute, R<compute>>(outputs, outer, parts, scale, out, partial);                                  \
   }
 
 REDUCE(sum, f32, f32, f32, Sum)

@@ -89,6 +89,7 @@ UNARY_NUMBERS(relu, Relu)
 UNARY_NUMBERS(neg, Neg)
 UNARY_NUMBERS(abs, Abs)
 UNARY_NUMBERS(sign, Sign)
+UNARY(sign, truth, Sign)
 
 template <typename T, typename F>
 __device__ void map_grad(i64 n, const Strided &s, int dense, const T *grad, const T *saved, T *out, F f) {

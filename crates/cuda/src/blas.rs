@@ -23,7 +23,8 @@ pub enum BlasType {
     BF16,
 }
 
-/// `C[b] = A[b] B[b]` for each of `batch`: `A` is m x k, `B` k x n, `C` m x n, each row-major or transposed with a leading stride.
+/// `C[b] = A[b] B[b]` for each of `batch`: `A` is m x k, `B` k x n, `C` m x n. `A` and `B` are
+/// row-major or transposed with a leading stride, `C` is row-major with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Matmul {
     /// The element type of all three.
@@ -48,12 +49,49 @@ pub struct Matmul {
     pub b_transposed: bool,
     /// Elements from one `B` to the next; 0 shares one.
     pub b_batch: usize,
+    /// Elements from row to row of `C`.
+    pub c_stride: usize,
+    /// Elements from one `C` to the next.
+    pub c_batch: usize,
+}
+
+/// Where the operands of a product are.
+#[derive(Clone, Copy, Debug)]
+pub struct MatmulMemory {
+    /// The first element of `A`.
+    pub a: usize,
+    /// The first element of `B`.
+    pub b: usize,
+    /// The first element of `C`.
+    pub c: usize,
+    /// Scratch of the library.
+    pub workspace: usize,
+    /// Its size.
+    pub workspace_bytes: usize,
+}
+
+/// The largest alignment that the library tells apart, and the one it takes for granted unless told.
+const MOST_ALIGNMENT_BYTES: usize = 256;
+
+/// The largest power of two, up to 256, that `address` is a multiple of.
+fn alignment_bytes(address: usize) -> u32 {
+    1 << address.trailing_zeros().min(MOST_ALIGNMENT_BYTES.trailing_zeros())
+}
+
+/// What the library chooses an algorithm by. Alignment belongs to it: an algorithm that loads 16
+/// bytes at a time refuses an operand that starts at an odd element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    matmul: Matmul,
+    /// Of `A`, `B` and `C`.
+    alignment_bytes: [u32; 3],
+    workspace_bytes: usize,
 }
 
 /// The library's handle, and the algorithm that it chose for each shape seen.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    plans: HashMap<(Matmul, usize), Plan>,
+    plans: HashMap<Question, Plan>,
 }
 
 // SAFETY: cuBLASLt handles and descriptors may be used from any thread; the mutex around `Blas` keeps it to one at a time.
@@ -72,30 +110,30 @@ impl Context {
     /// Queues a matrix product.
     ///
     /// # Safety
-    /// `a`, `b` and `c` are memory of this GPU that holds the matrices as `matmul` describes them, `workspace` is `workspace_bytes`
-    /// of it, and the stream may read `a` and `b` and write `c` and `workspace`.
-    #[expect(clippy::too_many_arguments, reason = "three matrices and a workspace")]
+    /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them and
+    /// a workspace of that size; the stream may read `a` and `b` and write `c` and the workspace.
     pub unsafe fn matmul(
         &self,
         stream: StreamId,
         matmul: &Matmul,
-        a: usize,
-        b: usize,
-        c: usize,
-        workspace: usize,
-        workspace_bytes: usize,
+        memory: MatmulMemory,
     ) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut blas = self.blas.lock();
         let blas = match &mut *blas {
             Some(blas) => blas,
             empty => empty.insert(Blas::open()?),
         };
-        let plan = blas.plan(matmul, workspace_bytes)?;
+        let MatmulMemory { a, b, c, workspace, workspace_bytes } = memory;
+        let plan = blas.plan(&Question {
+            matmul: *matmul,
+            alignment_bytes: [a, b, c].map(alignment_bytes),
+            workspace_bytes,
+        })?;
         let (one, zero) = (Factor::one(matmul.dtype), Factor::zero(matmul.dtype));
-        // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are the caller's promise. The library
-        // computes B^T A^T, so its first operand is our `b`.
+        // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are
+        // the caller's promise. The library computes B^T A^T, so its first operand is our `b`.
         unsafe {
             result::matmul(
                 blas.handle,
@@ -156,10 +194,11 @@ impl Blas {
         Ok(Blas { handle, plans: HashMap::new() })
     }
 
-    fn plan(&mut self, matmul: &Matmul, workspace_bytes: usize) -> Result<Plan> {
-        if let Some(plan) = self.plans.get(&(*matmul, workspace_bytes)) {
+    fn plan(&mut self, question: &Question) -> Result<Plan> {
+        if let Some(plan) = self.plans.get(question) {
             return Ok(*plan);
         }
+        let matmul = &question.matmul;
         use sys::cublasComputeType_t as Compute;
         use sys::cudaDataType_t as Data;
         let (data, scale, compute) = match matmul.dtype {
@@ -203,28 +242,56 @@ impl Blas {
         } else {
             layout(n, k, matmul.b_stride, matmul.b_batch)?
         };
-        let c = layout(n, m, n, m * n)?;
-        let preference = result::create_matmul_pref().told("cublasLtMatmulPreferenceCreate")?;
-        // SAFETY: the preference is alive, and the attribute is a 64-bit count of bytes.
-        unsafe {
-            result::set_matmul_pref_attribute(
-                preference,
-                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                std::ptr::from_ref(&workspace_bytes).cast(),
-                size_of::<usize>(),
-            )
-        }
-        .told("cublasLtMatmulPreferenceSetAttribute")?;
+        let c = layout(n, m, matmul.c_stride, matmul.c_batch)?;
+        let preference = Preference::new(question)?;
         // SAFETY: all descriptors are alive.
         let found = unsafe {
-            result::get_matmul_algo_heuristic(self.handle, product, b, a, c, c, preference)
+            result::get_matmul_algo_heuristic(self.handle, product, b, a, c, c, preference.0)
         };
-        // SAFETY: the preference is destroyed once.
-        let _ = unsafe { result::destroy_matmul_pref(preference) };
         let algorithm = found.told("cublasLtMatmulAlgoGetHeuristic")?.algo;
         let plan = Plan { product, a, b, c, algorithm };
-        self.plans.insert((*matmul, workspace_bytes), plan);
+        self.plans.insert(*question, plan);
         Ok(plan)
+    }
+}
+
+/// What an algorithm must make do with.
+struct Preference(sys::cublasLtMatmulPreference_t);
+
+impl Preference {
+    fn new(question: &Question) -> Result<Preference> {
+        use sys::cublasLtMatmulPreferenceAttributes_t as A;
+        let preference =
+            Preference(result::create_matmul_pref().told("cublasLtMatmulPreferenceCreate")?);
+        preference.set(A::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &question.workspace_bytes)?;
+        // The library's A is our `b`, and its C and D are both our `c`.
+        let [a, b, c] = &question.alignment_bytes;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, b)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, a)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c)?;
+        Ok(preference)
+    }
+
+    /// Sets an attribute whose type is `T`: 64 bits for the workspace, 32 for alignments.
+    fn set<T>(&self, which: sys::cublasLtMatmulPreferenceAttributes_t, value: &T) -> Result<()> {
+        // SAFETY: the preference is alive, and `new` passes each attribute in its documented type.
+        unsafe {
+            result::set_matmul_pref_attribute(
+                self.0,
+                which,
+                std::ptr::from_ref(value).cast(),
+                size_of::<T>(),
+            )
+        }
+        .told("cublasLtMatmulPreferenceSetAttribute")
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, and destroyed once.
+        let _ = unsafe { result::destroy_matmul_pref(self.0) };
     }
 }
 
@@ -277,4 +344,15 @@ fn matrix(
     }
     .told("cublasLtMatrixLayoutSetAttribute")?;
     Ok(layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::alignment_bytes;
+
+    #[test]
+    fn alignment_is_the_largest_power_of_two_that_divides_and_that_the_library_knows() {
+        let of = [0x7000_0000, 0x7000_0002, 0x7000_0030, 0x7000_0080, 0x7000_0101];
+        assert_eq!(of.map(alignment_bytes), [256, 2, 16, 128, 1]);
+    }
 }

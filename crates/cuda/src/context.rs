@@ -1,11 +1,18 @@
-//! One GPU: its context, name, streams and loaded kernels. Lives for ever once opened, like the device table entry over it.
-
-use std::cell::Cell;
+//! One GPU: its context, properties, streams and loaded kernels. Lives for ever once opened, like
+//! the device table entry over it.
+//!
+//! Note [Whose context is current]
+//! A driver call goes to the context that is current on the thread, and other libraries in the
+//! process set it too. So every call asks the driver which one that is (a read of the thread's own
+//! memory) instead of trusting a note of ours. Where it is ours nothing happens. Where there is
+//! none, ours stays: nobody is disturbed. Where it is another library's, ours is pushed for the
+//! one call and popped after it, so that the other library finds its own again.
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 
+use crate::Properties;
 use crate::blas::Blas;
 use crate::error::Told;
 use crate::fence::EventPool;
@@ -16,10 +23,7 @@ use crate::stream::Streams;
 /// A GPU that is open for work.
 pub struct Context {
     ordinal: usize,
-    name: String,
-    /// Compute capability, 90 for 9.0.
-    capability: u32,
-    multiprocessors: u32,
+    properties: Properties,
     handle: sys::CUcontext,
     pub(crate) streams: Streams,
     pub(crate) events: EventPool,
@@ -27,14 +31,28 @@ pub struct Context {
     pub(crate) blas: Mutex<Option<Blas>>,
 }
 
-// SAFETY: the handle names a context of the driver, which may be used from any thread; `bind` makes it current on the thread first.
+// SAFETY: the handle names a context of the driver, which may be used from any thread; `bind` makes
+// it current on the thread first.
 unsafe impl Send for Context {}
 // SAFETY: as for Send.
 unsafe impl Sync for Context {}
 
-thread_local! {
-    /// The context that is current on this thread, so that `bind` costs nothing when it is ours.
-    static CURRENT: Cell<usize> = const { Cell::new(0) };
+/// While this lives, the thread's driver calls go to the GPU that was bound.
+#[must_use = "the GPU is current only as long as this lives"]
+pub(crate) struct Bound {
+    /// Whether another library's context waits below ours.
+    pushed: bool,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut ours = std::ptr::null_mut();
+            // SAFETY: `bind` pushed it on this thread, and a `Bound` stays on its thread and within
+            // one call. A driver that refuses has failed, which the next call that can tell tells.
+            let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut ours) };
+        }
+    }
 }
 
 impl Context {
@@ -62,42 +80,43 @@ impl Context {
             ));
         }
         let device = result::device::get(ordinal as i32).told("cuDeviceGet")?;
-        let attribute = |attribute| -> Result<u32> {
-            // SAFETY: `device` came from the driver just now.
-            let value = unsafe { result::device::get_attribute(device, attribute) };
-            value.told("cuDeviceGetAttribute").map(|value| value as u32)
-        };
-        use sys::CUdevice_attribute_enum as A;
-        let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        let multiprocessors = attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        // SAFETY: as above; the context is never released, because contexts live for ever here.
+        let properties = properties_of(device)?;
+        // SAFETY: `device` came from the driver; the context is never released, because contexts
+        // live for ever here.
         let handle =
             unsafe { result::primary_ctx::retain(device) }.told("cuDevicePrimaryCtxRetain")?;
         let context = Box::leak(Box::new(Context {
             ordinal,
-            name: result::device::get_name(device).told("cuDeviceGetName")?,
-            capability: major * 10 + minor,
-            multiprocessors,
+            properties,
             handle,
             streams: Streams::new(),
             events: EventPool::new(),
             kernels: Kernels::new(),
             blas: Mutex::new(None),
         }));
-        context.bind()?;
+        let _bound = context.bind()?;
         Ok(context)
     }
 
     /// Makes this GPU the one that the thread's driver calls go to.
-    pub(crate) fn bind(&self) -> Result<()> {
-        let address = self.handle.addr();
-        if CURRENT.get() != address {
-            // SAFETY: the handle is a context that was retained in `open` and is never released.
-            unsafe { result::ctx::set_current(self.handle) }.told("cuCtxSetCurrent")?;
-            CURRENT.set(address);
+    /// See Note [Whose context is current].
+    pub(crate) fn bind(&self) -> Result<Bound> {
+        match result::ctx::get_current().told("cuCtxGetCurrent")? {
+            Some(current) if current == self.handle => Ok(Bound { pushed: false }),
+            None => {
+                // SAFETY: the handle is a context that was retained in `open` and is never
+                // released.
+                unsafe { result::ctx::set_current(self.handle) }.told("cuCtxSetCurrent")?;
+                Ok(Bound { pushed: false })
+            }
+            Some(_) => {
+                // SAFETY: as above.
+                unsafe { sys::cuCtxPushCurrent_v2(self.handle) }
+                    .result()
+                    .told("cuCtxPushCurrent")?;
+                Ok(Bound { pushed: true })
+            }
         }
-        Ok(())
     }
 
     /// The index of the GPU.
@@ -105,36 +124,78 @@ impl Context {
         self.ordinal
     }
 
-    /// The GPU's name as the driver gives it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Compute capability, 90 for 9.0.
-    pub fn capability(&self) -> u32 {
-        self.capability
-    }
-
-    /// How many multiprocessors it has: enough blocks for each is what fills the GPU.
-    pub fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
+    /// What the GPU is.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
     }
 
     /// Free and total bytes of the GPU's memory, all processes counted.
     pub fn memory_info(&self) -> Result<(usize, usize)> {
-        self.bind()?;
+        let _bound = self.bind()?;
         result::mem_get_info().told("cuMemGetInfo")
     }
 
     /// Waits until all streams have no queued work.
     pub fn synchronize(&self) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         result::ctx::synchronize().told("cuCtxSynchronize")
     }
 }
 
+fn properties_of(device: sys::CUdevice) -> Result<Properties> {
+    let attribute = |attribute| -> Result<u32> {
+        // SAFETY: `device` came from the driver just now.
+        let value = unsafe { result::device::get_attribute(device, attribute) };
+        value.told("cuDeviceGetAttribute").map(|value| value as u32)
+    };
+    use sys::CUdevice_attribute_enum as A;
+    let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(Properties {
+        name: result::device::get_name(device).told("cuDeviceGetName")?,
+        // SAFETY: as above.
+        memory_bytes: unsafe { result::device::total_mem(device) }.told("cuDeviceTotalMem")?,
+        multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        capability: major * 10 + minor,
+        l2_bytes: attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+    })
+}
+
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cuda:{} ({}, sm_{})", self.ordinal, self.name, self.capability)
+        let Properties { name, capability, .. } = &self.properties;
+        write!(f, "cuda:{} ({name}, sm_{capability})", self.ordinal)
+    }
+}
+
+/// For tests: another library's context on the same GPU, current on this thread until it is
+/// dropped.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ForeignContext(sys::CUcontext);
+
+impl ForeignContext {
+    /// Makes one and makes it current.
+    pub fn enter(ordinal: usize) -> Result<ForeignContext> {
+        let device = result::device::get(ordinal as i32).told("cuDeviceGet")?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the driver fills in the handle of a new context, current on this thread from now
+        // on. Null asks for no special parameters.
+        unsafe { sys::cuCtxCreate_v4(&raw mut handle, std::ptr::null_mut(), 0, device) }
+            .result()
+            .told("cuCtxCreate")?;
+        Ok(ForeignContext(handle))
+    }
+
+    /// Whether it is current on this thread.
+    pub fn is_current(&self) -> bool {
+        result::ctx::get_current().ok().flatten() == Some(self.0)
+    }
+}
+
+impl Drop for ForeignContext {
+    fn drop(&mut self) {
+        // SAFETY: made in `enter`, and destroyed once; that takes it off this thread too.
+        let _ = unsafe { sys::cuCtxDestroy_v2(self.0) };
     }
 }

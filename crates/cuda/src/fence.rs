@@ -58,9 +58,7 @@ pub(crate) struct Recorded {
 
 impl FenceState for Recorded {
     fn is_done(&self) -> bool {
-        if self.context.bind().is_err() {
-            return false;
-        }
+        let Ok(_bound) = self.context.bind() else { return false };
         // SAFETY: the event is ours until it goes back to the pool in `drop`.
         let state = unsafe { result::event::query(self.event.0) };
         // A failed kernel makes every later call fail: the work will never run, so nothing has to be waited for.
@@ -68,7 +66,7 @@ impl FenceState for Recorded {
     }
 
     fn wait(&self) {
-        if self.context.bind().is_ok() {
+        if let Ok(_bound) = self.context.bind() {
             // SAFETY: as above. An error here is the stream's, and is told by whoever synchronises next.
             let _ = unsafe { result::event::synchronize(self.event.0) };
         }

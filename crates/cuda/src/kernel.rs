@@ -141,13 +141,24 @@ impl Context {
         if let Some(kernel) = self.kernels.functions.lock().get(&key) {
             return Ok(*kernel);
         }
-        self.bind()?;
+        let _bound = self.bind()?;
         let module = self.module(source)?;
         let text = CString::new(name)
             .map_err(|_| Error::invalid_argument(format!("`{name}` is not a kernel's name")))?;
         // SAFETY: the module is loaded and never unloaded.
-        let function = unsafe { result::module::get_function(module.0, text) }
-            .told(&format!("cuModuleGetFunction of `{name}` in {}.cu", source.name))?;
+        let function = match unsafe { result::module::get_function(module.0, text) } {
+            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NOT_FOUND => {
+                return Err(Error::unsupported(
+                    source.name,
+                    format!(
+                        "`{name}` has no CUDA kernel yet; move the inputs to the CPU with `to` first"
+                    ),
+                ));
+            }
+            found => {
+                found.told(&format!("cuModuleGetFunction of `{name}` in {}.cu", source.name))?
+            }
+        };
         self.kernels.functions.lock().insert(key, Kernel(function));
         Ok(Kernel(function))
     }
@@ -158,7 +169,7 @@ impl Context {
         if let Some(module) = modules.get(&key) {
             return Ok(*module);
         }
-        let code = source.cubin(self.capability())?;
+        let code = source.cubin(self.properties().capability)?;
         // SAFETY: `code` is a whole cubin; the driver copies it.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) }
             .told(&format!("cuModuleLoadData of {}.cu", source.name))?;
@@ -178,7 +189,7 @@ impl Context {
         grid: Grid,
         arguments: &[Argument],
     ) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut pointers: Vec<_> = arguments.iter().map(Argument::pointer).collect();
         let threads = (grid.threads, 1, 1);

@@ -1,11 +1,14 @@
-//! Memory of a GPU, and host memory that a GPU can copy from by itself, as sources for arenas.
+//! Memory of a GPU as a source for arenas, and host memory made known to the driver, so that GPUs
+//! copy from and to it by themselves.
 
 use std::num::NonZeroUsize;
 
 use cudarc::driver::{result, sys};
+use plimsoll_core::Result;
 use plimsoll_memory::{Fence, Room, Source, SourceFull, StreamId};
 
 use crate::Context;
+use crate::error::Told;
 
 /// GPU memory by `cuMemAlloc`.
 #[derive(Debug)]
@@ -27,8 +30,8 @@ impl Source for DeviceSource {
         "cuda"
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        self.0.bind().map_err(full)?;
+    fn reserve(&self, bytes: usize) -> std::result::Result<NonZeroUsize, SourceFull> {
+        let _bound = self.0.bind().map_err(full)?;
         // SAFETY: asks for memory; the segment owns it until `release`.
         let address = unsafe { result::malloc_sync(bytes) }.map_err(full)?;
         NonZeroUsize::new(address as usize).ok_or_else(|| full("the driver gave address 0"))
@@ -36,7 +39,7 @@ impl Source for DeviceSource {
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
         let _ = bytes;
-        if self.0.bind().is_ok() {
+        if let Ok(_bound) = self.0.bind() {
             // SAFETY: the caller hands back a segment that nothing uses. After a failed kernel the driver refuses everything,
             // and the memory goes with the process.
             let _ = unsafe { result::free_sync(address.get() as u64) };
@@ -65,43 +68,35 @@ impl Source for DeviceSource {
     }
 }
 
-/// Host memory locked for copies without the CPU.
-#[derive(Debug)]
-pub struct PinnedSource(&'static Context);
-
-impl PinnedSource {
-    /// Pinned memory that `context`'s GPU can reach.
-    pub fn new(context: &'static Context) -> PinnedSource {
-        PinnedSource(context)
-    }
-}
-
-impl Source for PinnedSource {
-    fn name(&self) -> &'static str {
-        "pinned"
-    }
-
-    fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        self.0.bind().map_err(full)?;
-        // SAFETY: asks for memory that every GPU of the process may use; the segment owns it until `release`.
-        let pointer = unsafe { result::malloc_host(bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };
-        NonZeroUsize::new(pointer.map_err(full)?.addr())
-            .ok_or_else(|| full("the driver gave address 0"))
-    }
-
-    unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
-        let _ = bytes;
-        if self.0.bind().is_ok() {
-            // SAFETY: the caller hands back a segment that nothing uses.
-            let _ = unsafe { result::free_host(address.get() as *mut _) };
+impl Context {
+    /// Locks host memory and makes it known to every GPU of the process, so that copies from and to
+    /// it need no help of the host.
+    ///
+    /// # Safety
+    /// `bytes` at `address` are memory of this process, and stay so until [`Context::unregister`].
+    pub unsafe fn register(&self, address: NonZeroUsize, bytes: usize) -> Result<()> {
+        let _bound = self.bind()?;
+        // SAFETY: the caller's promise; registering changes no contents.
+        unsafe {
+            sys::cuMemHostRegister_v2(
+                address.get() as *mut _,
+                bytes,
+                sys::CU_MEMHOSTREGISTER_PORTABLE,
+            )
         }
+        .result()
+        .told("cuMemHostRegister")
     }
 
-    fn record(&self, stream: StreamId) -> Fence {
-        self.0.record(stream).unwrap_or(Fence::done())
-    }
-
-    fn synchronize(&self, stream: StreamId) {
-        let _ = self.0.synchronize_stream(stream);
+    /// Takes back what [`Context::register`] did. No copy from or to the memory runs any more.
+    ///
+    /// # Safety
+    /// `address` was registered, and is unregistered once.
+    pub unsafe fn unregister(&self, address: NonZeroUsize) {
+        if let Ok(_bound) = self.bind() {
+            // SAFETY: the caller's promise. A driver that refuses has failed; the memory is
+            // unlocked when it is unmapped.
+            let _ = unsafe { sys::cuMemHostUnregister(address.get() as *mut _) };
+        }
     }
 }

@@ -29,15 +29,29 @@ impl Streams {
 }
 
 impl Context {
-    /// A new stream that does not wait for the default one.
-    pub fn new_stream(&self) -> Result<StreamId> {
-        self.bind()?;
-        let handle = result::stream::create(result::stream::StreamKind::NonBlocking)
-            .told("cuStreamCreate")?;
+    /// Makes sure that `stream` exists. It does not wait for the default one. The smaller `priority`
+    /// is, the more urgent its work, within what the GPU tells apart.
+    pub fn open_stream(&self, stream: StreamId, priority: i32) -> Result<()> {
+        if stream == StreamId::DEFAULT || self.streams.0.read().contains_key(&stream.0) {
+            return Ok(());
+        }
+        let _bound = self.bind()?;
         let mut streams = self.streams.0.write();
-        let id = streams.len() as u64 + 1;
-        streams.insert(id, Handle(handle));
-        Ok(StreamId(id))
+        if streams.contains_key(&stream.0) {
+            return Ok(());
+        }
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: the driver fills in two numbers.
+        unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest) }
+            .result()
+            .told("cuCtxGetStreamPriorityRange")?;
+        let kind = result::stream::StreamKind::NonBlocking;
+        // Smaller is more urgent: `greatest` is the most negative number.
+        let priority = priority.min(least).max(greatest);
+        let handle = result::stream::create_with_priority(kind, priority)
+            .told("cuStreamCreateWithPriority")?;
+        streams.insert(stream.0, Handle(handle));
+        Ok(())
     }
 
     /// The driver's handle of `stream`.
@@ -54,9 +68,36 @@ impl Context {
         }
     }
 
+    /// The driver's own number for `stream`, as other libraries take it; 0 is the default stream.
+    pub fn raw_stream(&self, stream: StreamId) -> Result<usize> {
+        self.handle(stream).map(|handle| handle.addr())
+    }
+
+    /// Makes `stream` wait for what another library has queued on its stream `raw`, or the other
+    /// way round if `ours_first`.
+    ///
+    /// # Safety
+    /// `raw` is a stream of this GPU that is alive, by the driver's numbers (0 and 1 are the default
+    /// stream, 2 the default stream of the thread).
+    pub unsafe fn order_with_raw(
+        &'static self,
+        stream: StreamId,
+        raw: usize,
+        ours_first: bool,
+    ) -> Result<()> {
+        let _bound = self.bind()?;
+        let (ours, theirs) = (self.handle(stream)?, raw as sys::CUstream);
+        let (first, second) = if ours_first { (ours, theirs) } else { (theirs, ours) };
+        let fence = self.events.record(self, first)?;
+        match fence.state::<Recorded>() {
+            Some(recorded) => recorded.hold_back(second),
+            None => Ok(()),
+        }
+    }
+
     /// Waits until `stream` has no queued work. Errors of earlier kernels show here.
     pub fn synchronize_stream(&self, stream: StreamId) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         // SAFETY: the handle is the default stream or one of ours, which are never destroyed.
         unsafe { result::stream::synchronize(handle) }.told("cuStreamSynchronize")
@@ -64,14 +105,14 @@ impl Context {
 
     /// A point in `stream`'s queue.
     pub fn record(&'static self, stream: StreamId) -> Result<Fence> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         self.events.record(self, handle)
     }
 
     /// Makes later work on `stream` wait for `fence`: by itself where the fence is CUDA's, else by stopping the host.
     pub fn wait_for_fence(&self, stream: StreamId, fence: &Fence) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         match fence.state::<Recorded>() {
             Some(recorded) => recorded.hold_back(self.handle(stream)?),
             None => {
@@ -83,7 +124,7 @@ impl Context {
 
     /// Whether an earlier kernel failed. Does not wait.
     pub fn check(&self) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         // SAFETY: asks about the default stream, which always exists.
         match unsafe { sys::cuStreamQuery(result::stream::null()) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(()),
@@ -104,7 +145,7 @@ impl Context {
         to: usize,
         bytes: usize,
     ) -> Result<()> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         // SAFETY: the caller's promise.
         unsafe { sys::cuMemcpyAsync(to as u64, from as u64, bytes, handle) }

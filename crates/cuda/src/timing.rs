@@ -25,7 +25,7 @@ unsafe impl Sync for TimedEvent {}
 impl Context {
     /// A point at the end of `stream`'s queue that keeps its time.
     pub fn record_timed(&'static self, stream: StreamId) -> Result<TimedEvent> {
-        self.bind()?;
+        let _bound = self.bind()?;
         let stream = self.handle(stream)?;
         let flags = sys::CUevent_flags_enum::CU_EVENT_DEFAULT;
         let event = result::event::create(flags).told("cuEventCreate")?;
@@ -39,7 +39,7 @@ impl Context {
 impl TimedEvent {
     /// The time from `earlier` to this one; `None` if the device has not passed both.
     pub fn since(&self, earlier: &TimedEvent) -> Option<Duration> {
-        self.context.bind().ok()?;
+        let _bound = self.context.bind().ok()?;
         // SAFETY: both events were recorded and are alive.
         let milliseconds = unsafe { result::event::elapsed(earlier.event, self.event) }.ok()?;
         Some(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))

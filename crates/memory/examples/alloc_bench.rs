@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use plimsoll_core::Device;
 use plimsoll_memory::{
-    Arena, Configuration, DrySource, HistoryLevel, Kind, OriginId, Request, Site, StreamId,
+    Arena, Configuration, DrySource, HistoryLevel, Kind, OriginId, Request, Site,
 };
 
 const PAIRS: u32 = 4000;
@@ -26,7 +26,7 @@ fn arena() -> &'static Arena {
 
 fn pair(arena: &'static Arena, bytes: usize) {
     let origin = OriginId::intern("bench", Site::caller());
-    let request = Request { bytes, origin, kind: Kind::Temporary, stream: StreamId::DEFAULT };
+    let request = Request { kind: Kind::Temporary, ..Request::new(bytes, origin) };
     let block = arena.allocate(&request).expect("a dry source without end has room");
     black_box(block.address());
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use plimsoll_core::{Device, Result};
 use plimsoll_memory::{
     Arena, Block, Configuration, HistoryLevel, HostSource, Kind, OriginId, Phase, Request, Site,
-    Snapshot, StreamId, enter_module, enter_phase, set_step,
+    Snapshot, enter_module, enter_phase, set_step,
 };
 
 #[track_caller]
@@ -22,7 +22,7 @@ fn allocate(
     kind: Kind,
 ) -> Result<Block> {
     let origin = OriginId::intern(operation, Site::caller());
-    arena.allocate(&Request { bytes, origin, kind, stream: StreamId::DEFAULT })
+    arena.allocate(&Request { kind, ..Request::new(bytes, origin) })
 }
 
 fn train(arena: &'static Arena, steps: u64) -> Result<Vec<Block>> {

@@ -129,7 +129,10 @@ impl Arena {
     ) -> OutOfMemory {
         let ledger = &state.ledger;
         let allocated_bytes = ledger.allocated_bytes();
-        let own = state.lanes.iter().find(|lane| lane.stream == request.stream);
+        let own = state
+            .lanes
+            .iter()
+            .find(|lane| lane.stream == request.stream && lane.pool == request.pool);
         let free_elsewhere = state.blocks.iter().filter(|(_, block)| {
             block.state == BlockState::Free
                 && state.segments[block.segment].stream != request.stream

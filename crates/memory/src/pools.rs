@@ -1,4 +1,4 @@
-//! The free blocks of one stream, ordered for best fit: the smallest that is large enough, of those the
+//! The free blocks of one stream in one pool (the common one or a private one), ordered for best fit: the smallest that is large enough, of those the
 //! one from the oldest segment, of those the lowest address (PyTorch's order; birth numbers instead of
 //! addresses first, so that runs repeat exactly).
 //!
@@ -7,6 +7,7 @@
 //! handed out is decided here; splitting and merging are in `state.rs`.
 
 use crate::bin_heap;
+use crate::private_pool::PoolId;
 use crate::records::{BlockSlab, NONE, SegmentSlab};
 use crate::size_class::{BLOCK_UNIT_BYTES, Fit, Pool, SMALL_SEGMENT_BYTES, SizeRules};
 use crate::source::StreamId;
@@ -16,10 +17,13 @@ const BINS: usize = SMALL_SEGMENT_BYTES / BLOCK_UNIT_BYTES;
 const WORDS: usize = BINS / 64;
 const _: () = assert!(WORDS == 64, "one word summarises all the others");
 
-/// The free blocks of one stream.
+/// The free blocks of one stream in one pool.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) stream: StreamId,
+    pub(crate) pool: PoolId,
+    /// Whether its pool still serves; see `private_pool.rs`.
+    pub(crate) open: bool,
     small: SmallBins,
     large: LargeSizes,
 }
@@ -44,9 +48,9 @@ struct SmallBins {
 }
 
 impl Lane {
-    pub(crate) fn new(stream: StreamId) -> Lane {
+    pub(crate) fn new(pool: PoolId, stream: StreamId) -> Lane {
         let small = SmallBins { roots: Box::new([NONE; BINS]), words: [0; WORDS], summary: 0 };
-        Lane { stream, small, large: LargeSizes::default() }
+        Lane { stream, pool, open: true, small, large: LargeSizes::default() }
     }
 
     #[inline(always)]

@@ -10,6 +10,8 @@ use std::num::NonZeroUsize;
 
 use crate::arena::Arena;
 use crate::evict::Shortage;
+use crate::pools::Lane;
+use crate::private_pool::PoolId;
 use crate::records::BlockState;
 use crate::size_class::{Fit, Pool};
 use crate::source::StreamId;
@@ -23,6 +25,7 @@ impl Arena {
         let stamp = Stamp::of_free(self.history_level());
         let mut state = self.state();
         state.ledger.history.prepare();
+        let leaves = state.eager && state.leaves_when_free(index);
         if state.blocks[index].shared {
             state.request_free(index, stamp);
             if state.defer(index, self.source()) {
@@ -32,9 +35,9 @@ impl Arena {
         } else {
             state.free(index, stamp);
         }
-        if !state.rules.caching {
+        if leaves {
             drop(state);
-            self.release_uncached();
+            self.release_eagerly();
         }
     }
 
@@ -128,12 +131,13 @@ impl Arena {
     /// Where splitting has a limit: gives back one oversize segment that is large enough by itself, or
     /// several, largest first, until there is room.
     pub(crate) fn release_oversize(&self, fit: &Fit, stream: StreamId) -> usize {
+        let common = |lane: &&Lane| lane.stream == stream && lane.pool == PoolId::COMMON;
         if self.rules().max_split_bytes == usize::MAX || fit.pool == Pool::Small {
             return 0;
         }
         let wanted = fit.block_bytes.max(self.rules().max_split_bytes);
         self.release_where(|state| {
-            let Some(lane) = state.lanes.iter().find(|lane| lane.stream == stream) else {
+            let Some(lane) = state.lanes.iter().find(common) else {
                 return Vec::new();
             };
             let whole = |index: &u32| !state.blocks[*index].is_split();
@@ -196,6 +200,27 @@ impl Arena {
         }
     }
 
+    /// Gives back the free segments of pools that were closed.
+    pub(crate) fn release_closed(&self) {
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            let lane = |index: u32| state.segments[state.blocks[index].segment].lane as usize;
+            whole.retain(|&index| !state.lanes[lane(index)].open);
+            whole
+        });
+        self.state().update_eager();
+    }
+
+    /// After a free: what cannot be reused by anybody goes back.
+    #[cold]
+    fn release_eagerly(&self) {
+        if self.rules().caching {
+            self.release_closed();
+        } else {
+            self.release_uncached();
+        }
+    }
+
     /// Gives back the segments of the free blocks that `select` names; returns how many bytes.
     fn release_where(&self, select: impl FnOnce(&State) -> Vec<u32>) -> usize {
         let _one_at_a_time = self.releasing();
@@ -230,12 +255,12 @@ impl Arena {
     }
 }
 
-/// The free blocks that are whole segments.
+/// The free blocks that are whole segments and may leave.
 fn whole_segments(state: &State) -> Vec<u32> {
     let free = state.segments.iter().map(|(_, segment)| segment.first_block);
     let whole = |&index: &u32| {
         let block = &state.blocks[index];
-        block.state == BlockState::Free && !block.is_split()
+        block.state == BlockState::Free && !block.is_split() && state.may_leave(index)
     };
     free.filter(whole).collect()
 }

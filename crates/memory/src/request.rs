@@ -2,6 +2,7 @@
 
 use crate::kind::Kind;
 use crate::origin::OriginId;
+use crate::private_pool::PoolId;
 use crate::source::StreamId;
 
 /// What an allocation asks for.
@@ -16,11 +17,14 @@ pub struct Request {
     /// The stream whose work will use it first. Reuse without waiting is only among blocks of one
     /// stream.
     pub stream: StreamId,
+    /// The pool that it comes from: the common one, unless a graph or the program has its own.
+    pub pool: PoolId,
 }
 
 impl Request {
-    /// `bytes` on the default stream, of unknown kind.
+    /// `bytes` on the default stream from the common pool, of unknown kind.
     pub fn new(bytes: usize, origin: OriginId) -> Request {
-        Request { bytes, origin, kind: Kind::Unknown, stream: StreamId::DEFAULT }
+        let (kind, stream, pool) = (Kind::Unknown, StreamId::DEFAULT, PoolId::COMMON);
+        Request { bytes, origin, kind, stream, pool }
     }
 }

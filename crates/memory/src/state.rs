@@ -11,6 +11,7 @@ use crate::event::{Action, Event, SplitChange};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::pools::Lane;
+use crate::private_pool::PoolId;
 use crate::records::{
     BlockRecord, BlockSlab, BlockState, HeapLinks, NONE, SegmentRecord, SegmentSlab,
 };
@@ -24,7 +25,8 @@ pub(crate) struct State {
     pub(crate) rules: SizeRules,
     pub(crate) blocks: BlockSlab,
     pub(crate) segments: SegmentSlab,
-    /// The pools of each stream that ever allocated; the default stream's come first.
+    /// The free blocks of each stream that ever allocated, in each pool that it allocated from; those
+    /// of the default stream in the common pool come first.
     pub(crate) lanes: Vec<Lane>,
     pub(crate) ledger: Ledger,
     pub(crate) limits: Limits,
@@ -38,6 +40,8 @@ pub(crate) struct State {
     pub(crate) idle_mark: u64,
     /// Segments that went back to the source so far.
     pub(crate) releases: u64,
+    /// Whether free segments leave at once: without caching, and where a closed pool has some left.
+    pub(crate) eager: bool,
     /// Birth number of the next segment.
     next_birth: u64,
 }
@@ -53,10 +57,11 @@ impl State {
     pub(crate) fn new(rules: SizeRules, limits: Limits) -> State {
         State {
             ledger: Ledger::new(rules.max_split_bytes),
+            eager: !rules.caching,
             rules,
             blocks: BlockSlab::new(),
             segments: SegmentSlab::default(),
-            lanes: vec![Lane::new(StreamId::DEFAULT)],
+            lanes: vec![Lane::new(PoolId::COMMON, StreamId::DEFAULT)],
             limits,
             deferred: Deferred::default(),
             tick: 0,
@@ -67,13 +72,27 @@ impl State {
         }
     }
 
-    /// The number of `stream`'s pools. Streams are few, so a list is faster than a map.
+    /// The number of `stream`'s free blocks in `pool`. Both are few, so a list is faster than a map.
     #[inline]
-    pub(crate) fn lane(&mut self, stream: StreamId) -> u32 {
-        match self.lanes.iter().position(|lane| lane.stream == stream) {
+    pub(crate) fn lane(&mut self, pool: PoolId, stream: StreamId) -> u32 {
+        match self.lanes.iter().position(|lane| lane.stream == stream && lane.pool == pool) {
             Some(number) => number as u32,
+            None => self.add_lane(Lane::new(pool, stream)),
+        }
+    }
+
+    /// Puts a lane in the place of one whose pool was closed and has nothing left, or at the end.
+    #[cold]
+    fn add_lane(&mut self, lane: Lane) -> u32 {
+        let used = |number: usize| self.segments.iter().any(|(_, s)| s.lane as usize == number);
+        let vacant = (0..self.lanes.len()).find(|&at| !self.lanes[at].open && !used(at));
+        match vacant {
+            Some(number) => {
+                self.lanes[number] = lane;
+                number as u32
+            }
             None => {
-                self.lanes.push(Lane::new(stream));
+                self.lanes.push(lane);
                 (self.lanes.len() - 1) as u32
             }
         }
@@ -85,7 +104,7 @@ impl State {
         if !self.rules.caching {
             return None;
         }
-        let lane = self.lane(request.stream) as usize;
+        let lane = self.lane(request.pool, request.stream) as usize;
         let lane = &mut self.lanes[lane];
         let index = lane.best(fit, &self.rules)?;
         lane.remove(&mut self.blocks, &self.segments, index);
@@ -262,7 +281,8 @@ impl State {
         fit: &Fit,
         request: &Request,
     ) -> u32 {
-        let (lane, birth, step) = (self.lane(request.stream), self.next_birth, current_step());
+        let (lane, birth) = (self.lane(request.pool, request.stream), self.next_birth);
+        let step = current_step();
         self.next_birth += 1;
         let segment = self.segments.insert(SegmentRecord {
             address,

@@ -4,6 +4,7 @@
 use crate::arena::Arena;
 use crate::kind::Kind;
 use crate::origin::OriginId;
+use crate::private_pool::PoolId;
 use crate::records::{BlockState, NONE};
 use crate::size_class::Pool;
 use crate::source::StreamId;
@@ -48,8 +49,10 @@ pub struct SegmentView {
     pub bytes: usize,
     /// The stream that its blocks belong to.
     pub stream: StreamId,
-    /// The pool that its blocks belong to.
+    /// Whether its blocks are small or large ones.
     pub pool: Pool,
+    /// The pool that its blocks belong to: the common one, a graph's or a user's.
+    pub pool_id: PoolId,
     /// Its number in the order of reservation.
     pub birth: u64,
     /// Who asked for the block that it was reserved for.
@@ -88,6 +91,7 @@ impl State {
                 bytes: segment.bytes,
                 stream: segment.stream,
                 pool: segment.pool,
+                pool_id: self.lanes[segment.lane as usize].pool,
                 birth: segment.birth,
                 origin: segment.origin,
                 step: segment.step,

@@ -40,7 +40,11 @@ fn program(
                 let origin = OriginId::intern("program", Site::Foreign(random.below(5) as u32));
                 let kind = Kind::ALL[random.below(8) as usize];
                 let stream = StreamId(random.below(2));
-                held.push(arena.allocate(&Request { bytes, origin, kind, stream }).unwrap());
+                held.push(
+                    arena
+                        .allocate(&Request { kind, stream, ..Request::new(bytes, origin) })
+                        .unwrap(),
+                );
             }
             9..16 if !held.is_empty() => {
                 let place = random.below(held.len() as u64) as usize;
@@ -112,7 +116,7 @@ fn a_segment_leaves_the_log_before_its_address_comes_back() {
     arena.record_history(HistoryLevel::All, usize::MAX);
     let origin = OriginId::intern("program", Site::Foreign(0));
     let rounds = if cfg!(miri) { 3 } else { 500 };
-    let large = Request { bytes: 11 * MIB, origin, kind: Kind::Unknown, stream: StreamId::DEFAULT };
+    let large = Request::new(11 * MIB, origin);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {

@@ -148,7 +148,7 @@ fn run(configuration: &Configuration, steps: &[Step]) -> Result<(), TestCaseErro
                 let origin = OriginId::intern("program", Site::Foreign(origin));
                 let (kind, stream) = (Kind::ALL[kind], StreamId(stream));
                 let block = arena
-                    .allocate(&Request { bytes, origin, kind, stream })
+                    .allocate(&Request { kind, stream, ..Request::new(bytes, origin) })
                     .map_err(|error| TestCaseError::fail(error.to_string()))?;
                 prop_assert!(block.allocated_bytes() >= bytes);
                 prop_assert_eq!(block.address() % 512, 0);

@@ -95,7 +95,8 @@ fn by_plimsoll(events: &[Event]) -> Replayed {
             Event::Segment { .. } => {}
             Event::Allocate { id, bytes, stream } => {
                 let kind = Kind::Unknown;
-                let request = Request { bytes, origin, kind, stream: StreamId(stream) };
+                let request =
+                    Request { kind, stream: StreamId(stream), ..Request::new(bytes, origin) };
                 live.insert(id, arena.allocate(&request).expect("no limit is set"));
             }
             Event::Free { id } => {

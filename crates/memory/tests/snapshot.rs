@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use plimsoll_core::{Device, DeviceKind};
 use plimsoll_memory::{
     Action, Arena, BlockUse, Configuration, DeviceSnapshot, DrySource, HistoryLevel, Kind,
-    OriginId, Phase, Request, Site, Snapshot, Stage, StreamId, annotate, enter_module, enter_phase,
-    set_step, with_site,
+    OriginId, Phase, Request, Site, Snapshot, Stage, annotate, enter_module, enter_phase, set_step,
+    with_site,
 };
 
 fn arena(configuration: &Configuration) -> &'static Arena {
@@ -26,7 +26,7 @@ fn recording() -> Configuration {
 
 fn request(operation: &'static str, bytes: usize, kind: Kind) -> Request {
     let origin = OriginId::intern(operation, Site::Foreign(12));
-    Request { bytes, origin, kind, stream: StreamId::DEFAULT }
+    Request { kind, ..Request::new(bytes, origin) }
 }
 
 /// The figures of the blocks, against the counters.

@@ -47,7 +47,9 @@ fn hammer(arena: &'static Arena, thread: u64, passed_on: &Mutex<Vec<(Block, u64)
                 let origin = OriginId::intern("hammer", Site::Foreign(thread as u32));
                 let kind = Kind::ALL[random.below(8) as usize];
                 let stream = StreamId(random.below(2));
-                let block = arena.allocate(&Request { bytes, origin, kind, stream }).unwrap();
+                let block = arena
+                    .allocate(&Request { kind, stream, ..Request::new(bytes, origin) })
+                    .unwrap();
                 let value = random.next();
                 mark(&block, value);
                 held.push((block, value));

@@ -1,10 +1,16 @@
-//! DLPack: tensors of the CPU to and from other frameworks without a copy. The structures are the standard's, versions 0 and 1
-//! (<https://dmlc.github.io/dlpack>); a capsule named `dltensor` holds one until somebody takes it and renames the capsule.
+//! DLPack: tensors of the CPU and of GPUs to and from other frameworks without a copy. The structures
+//! are the standard's, versions 0 and 1 (<https://dmlc.github.io/dlpack>); a capsule named `dltensor`
+//! holds one until somebody takes it and renames the capsule.
+//!
+//! Note [Streams of two libraries]
+//! Whoever asks for memory of a GPU names the stream that it will use it on, and the owner makes that
+//! stream wait for its own work. So an export waits on the device, never on the host; an import names
+//! our current stream. Memory that we imported goes back when our streams have passed it.
 
 use std::ffi::{CStr, c_void};
 
 use plimsoll_core::{DType, Device};
-use plimsoll_tensor::{Lent, Tensor};
+use plimsoll_tensor::{Lent, Stream, Tensor, device};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,6 +19,13 @@ use pyo3::types::PyDict;
 use crate::call::call;
 
 const CPU: i32 = 1;
+const CUDA: i32 = 2;
+/// Host memory that a GPU's driver knows: the CPU's, to us.
+const CUDA_HOST: i32 = 3;
+/// In the standard, the stream that work goes to by default; 0 would be ambiguous.
+const DEFAULT_STREAM: i64 = 1;
+/// In the standard: do not wait for anything.
+const NO_ORDER: i64 = -1;
 /// Bit of `flags` that forbids writing.
 const READ_ONLY: u64 = 1;
 
@@ -135,14 +148,14 @@ impl<H> Export<H> {
         drop(unsafe { Box::from_raw(handed.cast::<Export<H>>()) });
     }
 
-    fn boxed(lent: Lent, make: impl FnOnce(DLTensor) -> H) -> *mut H {
+    fn boxed(lent: Lent, device: DLDevice, make: impl FnOnce(DLTensor) -> H) -> *mut H {
         let tensor = lent.tensor();
         let data = lent.address() as *mut c_void;
         let mut shape: Vec<i64> = tensor.shape().iter().map(|&size| size as i64).collect();
         let mut strides: Vec<i64> = tensor.strides().iter().map(|&step| step as i64).collect();
         let described = DLTensor {
             data,
-            device: DLDevice { device_type: CPU, device_id: 0 },
+            device,
             ndim: shape.len() as i32,
             dtype: described(tensor.dtype()),
             shape: shape.as_mut_ptr(),
@@ -156,10 +169,68 @@ impl<H> Export<H> {
     }
 }
 
-/// A capsule over a tensor's memory; of version 1 if the receiver knows it.
-pub(crate) fn to_capsule<'py>(
+/// What `__dlpack__` is asked for.
+pub(crate) struct Asked {
+    /// The stream that the memory will be used on.
+    pub(crate) stream: Option<i64>,
+    /// The newest version that the receiver knows.
+    pub(crate) max_version: Option<(u32, u32)>,
+    /// The device that the receiver wants the memory on.
+    pub(crate) device: Option<(i32, i32)>,
+    /// Whether it must be a copy.
+    pub(crate) copy: Option<bool>,
+}
+
+/// A capsule over a tensor's memory or a copy of it; of version 1 if the receiver knows it.
+pub(crate) fn export<'py>(
     py: Python<'py>,
     tensor: &Tensor,
+    asked: &Asked,
+) -> PyResult<Bound<'py, PyAny>> {
+    if asked.device.is_some_and(|device| device_of(tensor.device()).ok() != Some(device)) {
+        return Err(PyBufferError::new_err(
+            "__dlpack__: memory is shared only where it is; copy it to the other device instead",
+        ));
+    }
+    let copied;
+    let tensor = if asked.copy == Some(true) {
+        copied = call(py, || tensor.clone_tensor())?;
+        &copied
+    } else {
+        tensor
+    };
+    let versioned = asked.max_version.is_some_and(|(major, _)| major >= 1);
+    to_capsule(py, tensor, asked.stream, versioned)
+}
+
+/// Makes the receiver's stream wait for the work that writes the memory.
+/// See Note [Streams of two libraries].
+fn order(py: Python<'_>, lent: &Lent, stream: Option<i64>) -> PyResult<()> {
+    if !lent.tensor().device().is_cuda() {
+        return match stream {
+            None | Some(NO_ORDER) => Ok(()),
+            Some(_) => Err(PyBufferError::new_err(
+                "__dlpack__: memory of the CPU has no streams; leave `stream` out",
+            )),
+        };
+    }
+    match stream.unwrap_or(DEFAULT_STREAM) {
+        NO_ORDER => Ok(()),
+        raw @ 1.. => {
+            // SAFETY: the standard says that the number is a stream of this GPU that is alive.
+            call(py, || unsafe { lent.ready_on_raw_stream(raw as usize) })
+        }
+        other => Err(PyBufferError::new_err(format!(
+            "__dlpack__: {other} is no stream of CUDA: use 1 for the default stream, 2 for the \
+             thread's, a handle, or -1 not to wait"
+        ))),
+    }
+}
+
+fn to_capsule<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    stream: Option<i64>,
     versioned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     if tensor.requires_grad() {
@@ -167,15 +238,12 @@ pub(crate) fn to_capsule<'py>(
             "__dlpack__: this tensor requires gradients, which others would lose; use detach() first",
         ));
     }
-    if !tensor.device().is_cpu() {
-        return Err(PyBufferError::new_err(format!(
-            "__dlpack__: the memory is on {}, and only that of the CPU is shared; use cpu() first",
-            tensor.device()
-        )));
-    }
+    let (device_type, device_id) = device_of(tensor.device())?;
+    let device = DLDevice { device_type, device_id };
     let lent = call(py, || tensor.lend())?;
+    order(py, &lent, stream)?;
     if versioned {
-        let handed = Export::<ManagedVersioned>::boxed(lent, |tensor| ManagedVersioned {
+        let handed = Export::<ManagedVersioned>::boxed(lent, device, |tensor| ManagedVersioned {
             major: 1,
             minor: 0,
             context: std::ptr::null_mut(),
@@ -185,7 +253,7 @@ pub(crate) fn to_capsule<'py>(
         });
         capsule(py, handed)
     } else {
-        let handed = Export::<Managed>::boxed(lent, |tensor| Managed {
+        let handed = Export::<Managed>::boxed(lent, device, |tensor| Managed {
             tensor,
             context: std::ptr::null_mut(),
             deleter: Some(Export::<Managed>::free),
@@ -236,18 +304,19 @@ impl<H: Handed> Drop for Taken<H> {
 /// A tensor over the memory of an object that speaks DLPack.
 pub(crate) fn from_object(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let capsule = if object.hasattr("__dlpack__")? {
-        let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-        if kind != CPU {
-            return Err(PyBufferError::new_err(format!(
-                "from_dlpack: the memory is on a device of DLPack's type {kind}, and only that of the CPU (1) is shared; copy it to the CPU first"
-            )));
-        }
+        let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
+        let device = device_named(py, device.0, device.1)?;
         let newest = PyDict::new(py);
         newest.set_item("max_version", (1, 0))?;
-        // Older objects do not know the argument.
+        if device.is_cuda() {
+            let raw = call(py, || Stream::current(device).raw())?;
+            newest.set_item("stream", (raw as i64).max(DEFAULT_STREAM))?;
+        }
+        // Older objects do not know the version.
         match object.call_method("__dlpack__", (), Some(&newest)) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-                object.call_method0("__dlpack__")?
+                newest.del_item("max_version")?;
+                object.call_method("__dlpack__", (), Some(&newest))?
             }
             answer => answer?,
         }
@@ -287,9 +356,7 @@ fn over<H: Handed>(py: Python<'_>, taken: Taken<H>) -> PyResult<Tensor> {
     if handed.read_only() {
         return refuse("the memory is read-only, and a tensor can be written to; copy it first");
     }
-    if tensor.device.device_type != CPU {
-        return refuse("only the memory of the CPU is shared; copy it to the CPU first");
-    }
+    let device = device_named(py, tensor.device.device_type, tensor.device.device_id)?;
     let Some(dtype) = dtype_of(&tensor.dtype) else {
         return refuse("it has a dtype that Plimsoll does not have; convert it first");
     };
@@ -306,7 +373,19 @@ fn over<H: Handed>(py: Python<'_>, taken: Taken<H>) -> PyResult<Tensor> {
     let address = tensor.data.addr().wrapping_add(tensor.byte_offset as usize);
     // SAFETY: whoever made the structure promises these elements at these strides until its deleter is called, which `taken` does when
     // the last tensor goes; writing was allowed above. Python programs keep threads apart as with any shared array.
-    call(py, || unsafe { Tensor::from_foreign(taken, address, &sizes, &strides, dtype) })
+    // A GPU's memory is ordered before our current stream; see Note [Streams of two libraries].
+    call(py, || unsafe { Tensor::from_foreign_on(device, taken, address, &sizes, &strides, dtype) })
+}
+
+/// The device that DLPack's type and number name.
+fn device_named(py: Python<'_>, kind: i32, number: i32) -> PyResult<Device> {
+    match (kind, usize::try_from(number)) {
+        (CPU | CUDA_HOST, _) => Ok(Device::cpu()),
+        (CUDA, Ok(number)) => call(py, || device::cuda(number)),
+        _ => Err(PyBufferError::new_err(format!(
+            "from_dlpack: the memory is on a device of DLPack's type {kind}, and only that of the CPU (1) and of CUDA (2) is shared; copy it to the CPU first"
+        ))),
+    }
 }
 
 fn row_major(sizes: &[i64]) -> Vec<i64> {
@@ -346,12 +425,16 @@ fn dtype_of(dtype: &DLDataType) -> Option<DType> {
     }
 }
 
-/// DLPack's name for a device of the CPU.
+/// DLPack's name for a device.
 pub(crate) fn device_of(device: Device) -> PyResult<(i32, i32)> {
     if device.is_cpu() {
         return Ok((CPU, 0));
     }
-    Err(PyBufferError::new_err(format!(
-        "__dlpack_device__: only the memory of the CPU is shared, and this is on {device}"
-    )))
+    match device::cuda_ordinal(device) {
+        Ok(ordinal) => Ok((CUDA, ordinal as i32)),
+        Err(_) => Err(PyBufferError::new_err(format!(
+            "__dlpack_device__: only the memory of the CPU and of GPUs is shared, and this is on \
+             {device}; use cpu() first"
+        ))),
+    }
 }

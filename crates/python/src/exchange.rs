@@ -59,21 +59,8 @@ impl PyTensor {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The CPU has no streams to wait for.
-        let _ = stream;
-        let refuse =
-            |why: &str| Err(pyo3::exceptions::PyBufferError::new_err(format!("__dlpack__: {why}")));
-        if dl_device.is_some_and(|device| device != (1, 0)) {
-            return refuse(
-                "memory is shared only where it is; copy it to the other device instead",
-            );
-        }
-        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
-        if copy != Some(true) {
-            return crate::dlpack::to_capsule(py, &self.inner, versioned);
-        }
-        let copied = call(py, || self.inner.clone_tensor())?;
-        crate::dlpack::to_capsule(py, &copied, versioned)
+        let asked = crate::dlpack::Asked { stream, max_version, device: dl_device, copy };
+        crate::dlpack::export(py, &self.inner, &asked)
     }
 
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {

@@ -1,4 +1,4 @@
-"""The work of cuda_bench.rs in PyTorch on the same GPU: medians of 15 rounds, microseconds a call."""
+"""The work of the GPU bundle's bench.rs in PyTorch on the same GPU: medians of 15 rounds, microseconds a call."""
 import time
 
 import torch

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::cuda::CudaLaunch;
 use crate::device::queue::{Kernel, Work};
-use crate::device::{Backend, Entry};
+use crate::device::{self, Backend, Entry};
 use crate::operation::{Metas, Operation};
 use plimsoll_kernels::{CpuLaunch, Meta, Operand, Workspace, parallel};
 
@@ -33,7 +33,8 @@ impl Scratch {
 
     fn allocate_some(entry: &'static Entry, bytes: usize, origin: OriginId) -> Result<Scratch> {
         let stream = entry.current_stream();
-        let request = Request { bytes, origin, kind: Kind::Workspace, stream };
+        let pool = device::current_pool(entry);
+        let request = Request { bytes, origin, kind: Kind::Workspace, stream, pool };
         Ok(Scratch { block: Some(entry.arena().allocate(&request)?), bytes })
     }
 
@@ -53,7 +54,7 @@ pub(crate) fn workspace_bytes(
 ) -> usize {
     match entry.backend() {
         Backend::Cpu | Backend::StandIn(_) => op.workspace_bytes(inputs, outputs),
-        Backend::Cuda(_) => op.cuda_workspace_bytes(inputs, outputs),
+        Backend::Cuda(gpu) => op.cuda_workspace_bytes(gpu.properties(), inputs, outputs),
     }
 }
 
@@ -88,7 +89,9 @@ pub(crate) fn launch(
             };
             engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
         }
-        Backend::Cuda(context) => {
+        Backend::Cuda(gpu) => {
+            // Only a dry run has none.
+            let Some(context) = gpu.context() else { return Ok(()) };
             order(entry, inputs, outputs)?;
             with_operands(inputs, outputs, |inputs, outputs| {
                 op.cuda(&CudaLaunch {

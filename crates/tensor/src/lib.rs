@@ -53,6 +53,9 @@ pub use ops::{OPS, ops};
 pub use plimsoll_core::{DType, Device, DeviceKind, Error, ErrorKind, Result, Scalar};
 pub use plimsoll_kernels::{CpuLaunch, Element, Meta, Operand, Truth, Workspace, parallel};
 pub use promotion::{Other, result_type};
-pub use random::{Draws, manual_seed, manual_seed_on};
+pub use random::{
+    Draws, Generator, RngCapture, RngFork, RngReplay, RngState, fork_rng, get_rng_state,
+    manual_seed, manual_seed_on, set_rng_state, with_generator,
+};
 pub use storage::Storage;
 pub use tensor::{Tensor, WeakTensor};

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result, Scalar};
+use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -46,8 +47,13 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
     /// Computes on the host (and, on its stream's thread, for the stand-in accelerator).
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()>;
 
-    /// Scratch bytes of a CUDA launch, as [`Operation::workspace_bytes`].
-    fn cuda_workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+    /// Scratch bytes of a launch on such a GPU, as [`Operation::workspace_bytes`].
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        _inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
         0
     }
 

@@ -1,16 +1,31 @@
-//! Random state: a seed and how many counters of its Philox stream are used up. Operations carry the part of the stream
-//! that they use in their value, so that they can be run again; the numbers themselves are made in `kernels/*/random`.
+//! Random state: a seed and how many counters of its Philox stream are used up. Operations carry the
+//! part of the stream that they use in their value, so that they can be run again; the numbers
+//! themselves are made in `kernels/*/random`.
+//!
+//! Note [Draws of a captured graph]
+//! A graph that is captured once and replayed holds the very operations that were recorded, yet every
+//! replay must draw anew. While a [`RngCapture`] is open, draws count from 0, and operations take the
+//! seed and the offset to count from as one more input: two numbers in memory of the device. Before
+//! each replay [`RngReplay::advance`] writes the generator's present state there, in the order of the
+//! stream, and moves the generator on. Being an input, that memory is pinned, claimed, ordered between
+//! streams and kept alive like any other.
 
-use plimsoll_core::Device;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-use crate::device;
+use parking_lot::Mutex;
+use plimsoll_core::{DType, Device, Error, Result};
+use plimsoll_kernels::CpuLaunch;
+use plimsoll_kernels::cpu::random::Stream;
+use plimsoll_memory::{Site, with_site};
 
-/// One device's generator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Generator {
-    seed: u64,
-    offset: u64,
-}
+use crate::Tensor;
+use crate::autograd::no_grad;
+use crate::device::{self, Entry};
+
+/// PyTorch's default seed.
+const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 /// A piece of a generator's stream, enough for one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,29 +34,201 @@ pub struct Draws {
     pub seed: u64,
     /// The first counter.
     pub offset: u64,
+    /// Whether the operation's last input holds the seed, and what `offset` counts from.
+    /// See Note [Draws of a captured graph].
+    pub from_memory: bool,
 }
 
 impl Draws {
-    /// As the kernels take it.
-    pub(crate) fn stream(self) -> plimsoll_kernels::cpu::random::Stream {
-        plimsoll_kernels::cpu::random::Stream { seed: self.seed, offset: self.offset }
+    /// The stream as kernels take it, and the launch without the input that it was read from.
+    pub(crate) fn resolve<'a>(self, launch: &CpuLaunch<'a>) -> (Stream, CpuLaunch<'a>) {
+        let (inputs, seed, offset) = match launch.inputs {
+            [inputs @ .., state] if self.from_memory => {
+                let state = state.first::<i64>();
+                // SAFETY: the last input is a contiguous pair of int64 (`Generator::draw` made it),
+                // and the launch may read its inputs.
+                let (seed, base) = unsafe { (*state as u64, *state.wrapping_add(1) as u64) };
+                (inputs, seed, base.wrapping_add(self.offset))
+            }
+            inputs => (inputs, self.seed, self.offset),
+        };
+        (Stream { seed, offset }, CpuLaunch { inputs, ..*launch })
     }
 }
 
-impl Generator {
-    /// PyTorch's default seed.
-    pub(crate) const DEFAULT: Generator = Generator { seed: 67_280_421_310_721, offset: 0 };
+/// What an operation draws with: its piece of the stream, and the input to read its start from.
+#[derive(Debug)]
+pub(crate) struct Drawn {
+    pub(crate) draws: Draws,
+    pub(crate) state: Option<Tensor>,
+}
 
-    pub(crate) const fn new(seed: u64) -> Generator {
-        Generator { seed, offset: 0 }
+/// Everything that decides a generator's next numbers: 16 bytes, to be kept and set again.
+///
+/// ```
+/// use plimsoll_tensor::{Device, RngState, get_rng_state};
+/// let state = get_rng_state(Device::cpu());
+/// assert_eq!(RngState::from_tensor(&state.to_tensor()?)?, state); // as checkpoints keep it
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RngState {
+    /// The key of the Philox stream.
+    pub seed: u64,
+    /// The next counter that is not used up.
+    pub offset: u64,
+}
+
+impl RngState {
+    /// Its bytes as a tensor of uint8 on the CPU, as PyTorch's `get_rng_state` gives it.
+    pub fn to_tensor(self) -> Result<Tensor> {
+        let bytes = [self.seed.to_le_bytes(), self.offset.to_le_bytes()].concat();
+        Tensor::from_slice(&bytes, &[bytes.len() as i64], Device::cpu())
+    }
+
+    /// From the bytes that [`RngState::to_tensor`] gave.
+    pub fn from_tensor(bytes: &Tensor) -> Result<RngState> {
+        const OP: &str = "set_rng_state";
+        if bytes.dtype() != DType::U8 || !bytes.device().is_cpu() {
+            return Err(Error::dtype(
+                OP,
+                format!(
+                    "the state is {} on {}, and must be uint8 on the CPU",
+                    bytes.dtype(),
+                    bytes.device()
+                ),
+            ));
+        }
+        let [seed, offset] = match bytes.to_vec::<u8>()?.as_chunks::<8>() {
+            (&[seed, offset], []) => [seed, offset].map(u64::from_le_bytes),
+            _ => {
+                let shape = bytes.shape();
+                let why = format!("a state has 16 bytes, and this tensor has shape {shape:?}");
+                return Err(Error::shape(OP, why));
+            }
+        };
+        Ok(RngState { seed, offset })
+    }
+}
+
+/// A source of random numbers for one device. Clones are the same generator. Every device has a
+/// default one; others are for numbers that must not depend on what the rest of a program draws.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Device, Generator, Tensor, with_generator};
+/// let own = Generator::new(Device::cpu(), 7);
+/// let a = with_generator(&own, || Tensor::rand(&[3], DType::F32))?;
+/// Tensor::rand(&[3], DType::F32)?; // draws from the default generator, and does not disturb
+/// own.manual_seed(7);
+/// let b = with_generator(&own, || Tensor::rand(&[3], DType::F32))?;
+/// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Generator {
+    device: Device,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: RngState,
+    capture: Option<Capturing>,
+}
+
+/// A capture that is open.
+#[derive(Debug)]
+struct Capturing {
+    /// Seed and offset on the device.
+    memory: Tensor,
+    /// Counters that its operations use up.
+    counters: u64,
+}
+
+impl Generator {
+    /// A generator for tensors on `device` that starts from `seed`.
+    pub fn new(device: Device, seed: u64) -> Generator {
+        let shared = Shared { state: RngState { seed, offset: 0 }, capture: None };
+        Generator { device, shared: Arc::new(Mutex::new(shared)) }
+    }
+
+    /// The one that a new device draws from.
+    pub(crate) fn first_of(device: Device) -> Generator {
+        Generator::new(device, DEFAULT_SEED)
+    }
+
+    /// The generator that `device` draws from unless another is named.
+    pub fn default_of(device: Device) -> Generator {
+        device::entry(device).generator().clone()
+    }
+
+    /// The device whose tensors it draws.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Starts it again from `seed`.
+    pub fn manual_seed(&self, seed: u64) {
+        self.set_state(RngState { seed, offset: 0 });
+    }
+
+    /// The seed that it was started from.
+    pub fn initial_seed(&self) -> u64 {
+        self.state().seed
+    }
+
+    /// What decides its next numbers.
+    pub fn state(&self) -> RngState {
+        self.shared.lock().state
+    }
+
+    /// Goes on from `state`.
+    pub fn set_state(&self, state: RngState) {
+        self.shared.lock().state = state;
     }
 
     /// Hands out the next `counters` counters (each gives four 32-bit draws).
-    pub(crate) fn take(&mut self, counters: u64) -> Draws {
-        let draws = Draws { seed: self.seed, offset: self.offset };
-        self.offset = self.offset.wrapping_add(counters);
-        draws
+    fn draw(&self, counters: u64) -> Drawn {
+        let mut shared = self.shared.lock();
+        if let Some(capture) = &mut shared.capture {
+            let offset = capture.counters;
+            capture.counters = offset.wrapping_add(counters);
+            let state = Some(capture.memory.clone());
+            return Drawn { draws: Draws { seed: 0, offset, from_memory: true }, state };
+        }
+        let RngState { seed, offset } = shared.state;
+        shared.state.offset = offset.wrapping_add(counters);
+        Drawn { draws: Draws { seed, offset, from_memory: false }, state: None }
     }
+}
+
+/// Draws for an operation on the device of `entry`: from the generator that this thread names for
+/// it, else from its default one.
+pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Drawn {
+    let device = entry.device();
+    let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device == device).cloned());
+    named.as_ref().unwrap_or_else(|| entry.generator()).draw(counters)
+}
+
+thread_local! {
+    /// Generators that this thread draws from instead of the default ones; the newest counts.
+    static NAMED: RefCell<Vec<Generator>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `body` with this thread's draws on the generator's device coming from `generator`.
+pub fn with_generator<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
+    /// Takes the generator off again, however `body` ends.
+    struct Named(usize);
+    impl Drop for Named {
+        fn drop(&mut self) {
+            let _ = NAMED.try_with(|list| list.borrow_mut().truncate(self.0));
+        }
+    }
+    let _named = NAMED.with_borrow_mut(|list| {
+        list.push(generator.clone());
+        Named(list.len() - 1)
+    });
+    body()
 }
 
 /// Restarts the random numbers of every device from `seed`.
@@ -55,7 +242,7 @@ impl Generator {
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn manual_seed(seed: u64) {
-    device::for_each(|entry| *entry.generator().lock() = Generator::new(seed));
+    device::for_each(|entry| entry.generator().manual_seed(seed));
 }
 
 /// Restarts the random numbers of one device from `seed`.
@@ -70,5 +257,280 @@ pub fn manual_seed(seed: u64) {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn manual_seed_on(device: Device, seed: u64) {
-    *device::entry(device).generator().lock() = Generator::new(seed);
+    device::entry(device).generator().manual_seed(seed);
+}
+
+/// What decides the next random numbers of a device.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// let state = get_rng_state(own);
+/// let first = Tensor::rand(&[4], (DType::F32, own))?.to_vec::<f32>()?;
+/// set_rng_state(own, state);
+/// assert_eq!(Tensor::rand(&[4], (DType::F32, own))?.to_vec::<f32>()?, first);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn get_rng_state(device: Device) -> RngState {
+    device::entry(device).generator().state()
+}
+
+/// Goes on with the random numbers of a device from a state that was kept.
+pub fn set_rng_state(device: Device, state: RngState) {
+    device::entry(device).generator().set_state(state);
+}
+
+/// Until the guard is dropped, what is drawn on `devices` does not move their generators on: then
+/// they are as they were.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let own = device::private_cpu(&Default::default())?;
+/// let before = get_rng_state(own);
+/// {
+///     let _fork = fork_rng(&[own]);
+///     Tensor::rand(&[4], (DType::F32, own))?;
+///     assert_ne!(get_rng_state(own), before);
+/// }
+/// assert_eq!(get_rng_state(own), before);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn fork_rng(devices: &[Device]) -> RngFork {
+    let kept = devices.iter().map(|&device| {
+        let generator = Generator::default_of(device);
+        let state = generator.state();
+        (generator, state)
+    });
+    RngFork { kept: kept.collect(), not_send: PhantomData }
+}
+
+/// Sets generators back to what they were when it is dropped; see [`fork_rng`].
+#[must_use = "the generators are set back when the guard drops"]
+#[derive(Debug)]
+pub struct RngFork {
+    kept: Vec<(Generator, RngState)>,
+    /// Guards nest on one thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for RngFork {
+    fn drop(&mut self) {
+        for (generator, state) in self.kept.drain(..).rev() {
+            generator.set_state(state);
+        }
+    }
+}
+
+/// While this is open, operations that draw from its generator take the numbers to start from out of
+/// device memory. See Note [Draws of a captured graph].
+#[derive(Debug)]
+pub struct RngCapture {
+    generator: Generator,
+}
+
+impl RngCapture {
+    /// Opens a capture on `generator`, which can have one at a time. What is recorded meanwhile runs
+    /// with the generator's present state, and leaves it as it is.
+    #[track_caller]
+    pub fn begin(generator: &Generator) -> Result<RngCapture> {
+        let memory = with_site(Site::caller(), || {
+            let memory = Tensor::zeros(&[2], (DType::I64, generator.device))?;
+            write_state(&memory, generator.state())?;
+            Ok::<Tensor, Error>(memory)
+        })?;
+        let mut shared = generator.shared.lock();
+        if shared.capture.is_some() {
+            return Err(Error::invalid_argument(format!(
+                "a capture of the random numbers of {} is open already; end it first",
+                generator.device
+            ))
+            .in_operation("rng_capture"));
+        }
+        shared.capture = Some(Capturing { memory, counters: 0 });
+        drop(shared);
+        Ok(RngCapture { generator: generator.clone() })
+    }
+
+    /// Closes the capture; what was recorded can be replayed.
+    pub fn end(self) -> Option<RngReplay> {
+        let capture = self.generator.shared.lock().capture.take()?;
+        let Capturing { memory, counters } = capture;
+        Some(RngReplay { generator: self.generator.clone(), memory, counters })
+    }
+}
+
+impl Drop for RngCapture {
+    fn drop(&mut self) {
+        // Dropped without `end`: nothing will be replayed.
+        let abandoned = self.generator.shared.lock().capture.take();
+        drop(abandoned);
+    }
+}
+
+/// Recorded operations and the memory that they start drawing from.
+#[derive(Debug)]
+pub struct RngReplay {
+    generator: Generator,
+    memory: Tensor,
+    counters: u64,
+}
+
+impl RngReplay {
+    /// Counters that one replay uses up.
+    pub fn counters(&self) -> u64 {
+        self.counters
+    }
+
+    /// To be called before each replay, on the stream that replays: hands the next part of the
+    /// generator's stream to the recorded operations, and moves the generator on.
+    #[track_caller]
+    pub fn advance(&self) -> Result<()> {
+        let site = Site::caller();
+        let state = {
+            let mut shared = self.generator.shared.lock();
+            let state = shared.state;
+            shared.state.offset = state.offset.wrapping_add(self.counters);
+            state
+        };
+        with_site(site, || write_state(&self.memory, state))
+    }
+}
+
+/// Writes a state to memory of the device, in the order of the current stream.
+fn write_state(memory: &Tensor, state: RngState) -> Result<()> {
+    no_grad(|| {
+        memory.select(0, 0)?.fill_(state.seed as i64)?;
+        memory.select(0, 1)?.fill_(state.offset as i64)?;
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::StandIn;
+    use crate::dispatch::{Dest, apply_on, first};
+    use crate::ops::random::{Distribution, Random};
+    use plimsoll_kernels::Meta;
+
+    const UNIT: Distribution = Distribution::Uniform { low: 0.0, high: 1.0 };
+
+    fn devices() -> Result<[Device; 2]> {
+        let stand_in = StandIn { configuration: Some(Default::default()), ..StandIn::default() };
+        Ok([device::private_cpu(&Default::default())?, device::stand_in(stand_in)?])
+    }
+
+    fn ten(device: Device) -> Result<Vec<f32>> {
+        Tensor::rand(&[10], (DType::F32, device))?.to_vec::<f32>()
+    }
+
+    #[test]
+    fn states_are_read_set_and_forked_each_device_by_itself() -> Result<()> {
+        let [here, there] = devices()?;
+        manual_seed_on(here, 3);
+        manual_seed_on(there, 3);
+        let (first, kept) = (ten(here)?, get_rng_state(here));
+        // Ten floats are two and a half counters of four draws.
+        assert_eq!(kept, RngState { seed: 3, offset: 3 });
+        let second = ten(here)?;
+        assert_eq!(get_rng_state(there), RngState { seed: 3, offset: 0 });
+        assert_eq!((ten(there)?, ten(there)?), (first.clone(), second.clone()));
+        set_rng_state(here, RngState::from_tensor(&kept.to_tensor()?)?);
+        {
+            let _fork = fork_rng(&[here, there]);
+            assert_eq!(ten(here)?, second);
+            manual_seed_on(there, 99);
+        }
+        assert_eq!(ten(here)?, second, "the fork left no trace");
+        assert_eq!(get_rng_state(there), RngState { seed: 3, offset: 6 });
+        Ok(())
+    }
+
+    #[test]
+    fn a_state_that_is_none_is_refused() -> Result<()> {
+        let short = Tensor::zeros(&[15], DType::U8)?;
+        assert!(RngState::from_tensor(&short).unwrap_err().is_shape());
+        let wide = Tensor::zeros(&[16], DType::I64)?;
+        assert!(RngState::from_tensor(&wide).unwrap_err().is_dtype());
+        Ok(())
+    }
+
+    #[test]
+    fn a_named_generator_serves_its_device_and_its_thread_alone() -> Result<()> {
+        let [here, there] = devices()?;
+        manual_seed_on(here, 1);
+        let expected = ten(here)?;
+        manual_seed_on(here, 2);
+        let own = Generator::new(here, 1);
+        with_generator(&own, || -> Result<()> {
+            assert_eq!(ten(here)?, expected);
+            ten(there)?;
+            assert!(std::thread::scope(|s| s.spawn(|| ten(here)).join().is_ok()));
+            Ok(())
+        })?;
+        assert_eq!(own.state(), RngState { seed: 1, offset: 3 });
+        assert_eq!(get_rng_state(here), RngState { seed: 2, offset: 3 }, "the other thread's");
+        assert_eq!(get_rng_state(there).offset, 3);
+        let panics = std::panic::AssertUnwindSafe(|| with_generator(&own, || panic!("as asked")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        ten(here)?;
+        assert_eq!(own.state().offset, 3, "a panic took the generator off again");
+        Ok(())
+    }
+
+    #[test]
+    fn recorded_draws_are_drawn_anew_at_each_replay() -> Result<()> {
+        for device in devices()? {
+            manual_seed_on(device, 11);
+            let expected = [ten(device)?, ten(device)?, ten(device)?];
+            manual_seed_on(device, 11);
+            let generator = Generator::default_of(device);
+            let capture = RngCapture::begin(&generator)?;
+            assert!(RngCapture::begin(&generator).unwrap_err().is_invalid_argument());
+            assert_eq!(ten(device)?, expected[0], "while it is recorded");
+            assert_eq!(ten(device)?, expected[1], "the second operation goes on from there");
+            let replay = capture.end().expect("it was open");
+            assert_eq!((replay.counters(), generator.state().offset), (6, 0));
+            // What a graph would hold: the second operation, and the memory that it reads.
+            let meta = Meta::contiguous(&[10], DType::F32)?;
+            let draws = Draws { seed: 0, offset: 3, from_memory: true };
+            let recorded = Random { meta, distribution: UNIT, draws };
+            let entry = device::entry(device);
+            let again = || -> Result<Vec<f32>> {
+                replay.advance()?;
+                let inputs = [&replay.memory];
+                let results = apply_on(entry, &recorded, &inputs, Dest::New, Site::caller())?;
+                first(results).to_vec::<f32>()
+            };
+            assert_eq!(again()?, expected[1]);
+            assert_eq!(generator.state().offset, 6);
+            let third = again()?;
+            assert!(!expected.contains(&third));
+            generator.set_state(RngState { seed: 11, offset: 6 });
+            assert_eq!(again()?, third);
+            generator.manual_seed(11);
+            assert_eq!(again()?, expected[1], "a new seed is heard of too");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn gradients_of_recorded_dropout_use_its_mask() -> Result<()> {
+        for device in devices()? {
+            let generator = Generator::default_of(device);
+            let capture = RngCapture::begin(&generator)?;
+            let x = Tensor::ones(&[64], (DType::F32, device))?.requires_grad_(true)?;
+            let y = x.dropout(0.5, true)?;
+            y.sum()?.backward()?;
+            let grad = x.grad().expect("a gradient").to_vec::<f32>()?;
+            assert_eq!(y.to_vec::<f32>()?, grad);
+            assert!(grad.contains(&0.0) && grad.contains(&2.0));
+            let noise = Tensor::zeros(&[64], (DType::F32, device))?;
+            noise.uniform_(1.0, 2.0)?;
+            assert!(noise.to_vec::<f32>()?.iter().all(|x| (1.0..2.0).contains(x)));
+            drop(capture);
+            assert!(RngCapture::begin(&generator)?.end().is_some(), "dropping it closed it");
+        }
+        Ok(())
+    }
 }

@@ -45,54 +45,67 @@ impl Tap {
     }
 }
 
-/// Host memory behind a [`Tap`].
+/// A device's memory behind a [`Tap`].
 #[derive(Debug)]
 pub struct FailingSource {
-    host: HostSource,
+    inner: Box<dyn Source>,
     tap: Tap,
 }
 
 impl Source for FailingSource {
     fn name(&self) -> &'static str {
-        "failing host"
+        "failing"
     }
 
     fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
         if self.tap.passes() {
-            self.host.reserve(bytes)
+            self.inner.reserve(bytes)
         } else {
             Err(SourceFull::because("the test has closed the tap"))
         }
     }
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
-        // SAFETY: the caller's promise is the one that `HostSource::release` asks for, and every segment of this
-        // source came from that host source.
-        unsafe { self.host.release(address, bytes) }
+        // SAFETY: the caller's promise is the one that the inner source asks for, and every segment of
+        // this source came from there.
+        unsafe { self.inner.release(address, bytes) }
     }
 
     fn room(&self) -> Room {
-        self.host.room()
+        self.inner.room()
     }
 
     fn record(&self, stream: StreamId) -> Fence {
-        self.host.record(stream)
+        self.inner.record(stream)
     }
 
     fn synchronize(&self, stream: StreamId) {
-        self.host.synchronize(stream);
+        self.inner.synchronize(stream);
     }
 }
 
 /// A host device of its own over a failing source, without a cache: every allocation asks the source.
 pub fn failing_device() -> (Device, Tap) {
-    let tap = Tap::default();
-    tap.open();
-    let configuration = Configuration::default().with_caching(false);
-    let source = FailingSource { host: HostSource::new(false), tap: tap.clone() };
+    let (tap, configuration) = closable();
+    let source = FailingSource { inner: Box::new(HostSource::new(false)), tap: tap.clone() };
     let device = device::private_cpu_over(Box::new(source), &configuration)
         .expect("a private CPU device opens");
     (device, tap)
+}
+
+/// The same over the memory of GPU 0.
+pub fn failing_cuda_device() -> Result<(Device, Tap)> {
+    let (tap, configuration) = closable();
+    let wrap = |inner| Box::new(FailingSource { inner, tap: tap.clone() }) as Box<dyn Source>;
+    let device = device::private_cuda_over(0, wrap, &configuration)?;
+    Ok((device, tap))
+}
+
+/// An open tap, and a configuration in which every allocation asks the source.
+fn closable() -> (Tap, Configuration) {
+    let tap = Tap::default();
+    tap.open();
+    (tap, Configuration::default().with_caching(false))
 }
 
 /// Panics unless `device`'s counters are what its blocks add up to.

@@ -6,6 +6,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod cases;
+pub mod checks;
 pub mod compare;
 pub mod failing;
 pub mod failures;

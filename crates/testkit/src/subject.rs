@@ -21,6 +21,18 @@ pub fn chaos_device(seed: u64) -> Device {
     device
 }
 
+/// A stand-in accelerator of the test's own.
+pub fn stand_in_device() -> Device {
+    let configuration = Some(Configuration::default());
+    let options = device::StandIn { configuration, ..device::StandIn::default() };
+    device::stand_in(options).expect("a stand-in opens")
+}
+
+/// GPU 0 with an arena of the test's own.
+pub fn cuda_device() -> Result<Device> {
+    device::private_cuda_over(0, |source| source, &Configuration::default())
+}
+
 /// A tensor over the whole storage of `placed`, and the view of it that the layout describes.
 pub fn place(placed: &Placed, device: Device) -> Result<(Tensor, Tensor)> {
     let base = flat(placed.dtype, &placed.storage, device)?;
@@ -43,7 +55,9 @@ fn flat(dtype: DType, numbers: &[Number], device: Device) -> Result<Tensor> {
         convert: impl Fn(Number) -> T,
     ) -> Result<Tensor> {
         let values: Vec<T> = numbers.iter().map(|&n| convert(n)).collect();
-        Tensor::from_slice(&values, &[values.len() as i64], device)
+        // A dry run has no memory to write values to.
+        let host = if device.is_dry() { Device::cpu() } else { device };
+        Tensor::from_slice(&values, &[values.len() as i64], host)?.to(device)
     }
     match dtype {
         DType::Bool => of(numbers, device, |n| Truth::new(n.is_true())),

@@ -57,7 +57,8 @@ fn write_segment(device: usize, segment: &SegmentView, out: &mut impl Sink) {
     out.integer(segment.stream.0.into());
     text(out, "segment_type", pool_word(segment.pool));
     out.key("segment_pool_id");
-    out.pair(0, 0);
+    let (graph, user) = segment.pool_id.pair();
+    out.pair(graph.into(), user.into());
     out.key("is_expandable");
     out.flag(false);
     out.key("frames");

@@ -40,21 +40,27 @@ impl Tensor {
         strides: &[i64],
         dtype: DType,
     ) -> Result<Tensor> {
-        let layout = Layout::as_strided(sizes, strides, 0, usize::MAX)
-            .map_err(|error| error.in_operation(OP))?;
-        let meta = Meta { layout, dtype };
-        let bytes = meta.span_bytes();
-        if bytes > 0 && (address == 0 || !address.is_multiple_of(dtype.size_bytes())) {
-            return Err(Error::invalid_argument(format!(
-                "the address {address:#x} is not a multiple of the {} bytes of a {dtype}; copy the elements instead",
-                dtype.size_bytes()
-            ))
-            .in_operation(OP));
-        }
-        let origin = OriginId::intern(OP, Site::caller());
-        let entry = device::entry(Device::CPU);
-        let storage = Storage::over_foreign(entry, address, bytes, Box::new(owner), origin);
-        Ok(Tensor::new(storage, meta))
+        let place = (Device::CPU, address);
+        over_foreign(Box::new(owner), place, sizes, strides, dtype, Site::caller())
+    }
+
+    /// As [`Tensor::from_foreign`], over memory of `device`. `owner` is dropped when the last tensor on
+    /// the memory is and the device has passed the work that uses it.
+    ///
+    /// # Safety
+    /// As for [`Tensor::from_foreign`], of memory of `device`. What others have queued on it is done
+    /// before the work that this thread's current stream is given next.
+    #[track_caller]
+    pub unsafe fn from_foreign_on(
+        device: Device,
+        owner: impl Any + Send + Sync,
+        address: usize,
+        sizes: &[i64],
+        strides: &[i64],
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let place = (device, address);
+        over_foreign(Box::new(owner), place, sizes, strides, dtype, Site::caller())
     }
 
     /// Keeps this tensor's memory where it is for as long as the guard lives, for others to use.
@@ -69,6 +75,32 @@ impl Tensor {
         self.storage().expose()?;
         Ok(lent)
     }
+}
+
+/// A tensor over the elements at an address of a device, which belong to `owner`.
+fn over_foreign(
+    owner: Box<dyn Any + Send + Sync>,
+    (device, address): (Device, usize),
+    sizes: &[i64],
+    strides: &[i64],
+    dtype: DType,
+    site: Site,
+) -> Result<Tensor> {
+    let layout = Layout::as_strided(sizes, strides, 0, usize::MAX)
+        .map_err(|error| error.in_operation(OP))?;
+    let meta = Meta { layout, dtype };
+    let bytes = meta.span_bytes();
+    if bytes > 0 && (address == 0 || !address.is_multiple_of(dtype.size_bytes())) {
+        return Err(Error::invalid_argument(format!(
+            "the address {address:#x} is not a multiple of the {} bytes of a {dtype}; copy the elements instead",
+            dtype.size_bytes()
+        ))
+        .in_operation(OP));
+    }
+    let origin = OriginId::intern(OP, site);
+    let entry = device::entry(device);
+    let storage = Storage::over_foreign(entry, address, bytes, owner, origin);
+    Ok(Tensor::new(storage, meta))
 }
 
 /// A tensor whose memory stays in place and alive while this lives.
@@ -95,6 +127,20 @@ impl Lent {
     pub fn address(&self) -> usize {
         let offset = self.tensor.storage_offset() * self.tensor.element_size();
         self.tensor.storage().pointer().addr() + offset
+    }
+}
+
+impl Lent {
+    /// Makes a stream of another library wait for the work that writes this tensor. Nothing to do
+    /// on devices whose work is done when a call returns.
+    ///
+    /// # Safety
+    /// `raw` is a stream of the tensor's GPU that is alive, by the driver's numbers (1 is the
+    /// default stream).
+    pub unsafe fn ready_on_raw_stream(&self, raw: usize) -> Result<()> {
+        let storage = self.tensor.storage();
+        // SAFETY: the caller's promise.
+        unsafe { storage.entry().hand_over(storage, raw) }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one, first};
 use crate::ops::layer_norm::LayerNorm;
 use crate::ops::nn::{Dropout, Softmax};
+use crate::random::Drawn;
 use plimsoll_kernels::cpu::random::{self, Distribution};
 
 options! {
@@ -218,7 +219,10 @@ impl Tensor {
         if !training || p == 0.0 {
             return Ok(self.clone());
         }
-        apply_one(&self.dropout_draws(p), &[self], Site::caller())
+        let site = Site::caller();
+        let (dropout, state) = self.dropout_draws(p);
+        let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(self).chain(&state).collect();
+        apply_one(&dropout, &inputs, site)
     }
 
     /// [`Tensor::dropout`] in place.
@@ -234,15 +238,19 @@ impl Tensor {
     pub fn dropout_(&self, p: f64, training: bool) -> Result<&Tensor> {
         check_probability(p)?;
         if training && p > 0.0 {
-            apply(&self.dropout_draws(p), &[self], Dest::InPlace, Site::caller())?;
+            let (dropout, state) = self.dropout_draws(p);
+            let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(self).chain(&state).collect();
+            apply(&dropout, &inputs, Dest::InPlace, Site::caller())?;
         }
         Ok(self)
     }
 
-    fn dropout_draws(&self, p: f64) -> Dropout {
+    /// The operation, and the input that it starts drawing from in a capture.
+    fn dropout_draws(&self, p: f64) -> (Dropout, Option<Tensor>) {
         let words = random::draws_per_element(self.dtype(), Distribution::Dropout) as u64;
         let counters = (self.numel() as u64).saturating_mul(words).div_ceil(4);
-        Dropout { p, draws: self.entry().generator().lock().take(counters) }
+        let Drawn { draws, state } = crate::random::draw(self.entry(), counters);
+        (Dropout { p, draws }, state)
     }
 }
 

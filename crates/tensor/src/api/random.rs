@@ -2,12 +2,14 @@
 
 use plimsoll_core::{DType, Error, Result, sizes_from_i64};
 use plimsoll_memory::{Site, enter_operation};
+use smallvec::SmallVec;
 
 use super::options::TensorOptions;
 use crate::Tensor;
 use crate::device::{self, Entry};
 use crate::dispatch::{Dest, apply, apply_on, first};
 use crate::ops::random::{Distribution, Random, Randomize};
+use crate::random::{self, Drawn};
 use plimsoll_kernels::Meta;
 
 const UNIT: Distribution = Distribution::Uniform { low: 0.0, high: 1.0 };
@@ -187,9 +189,10 @@ fn draw(
     site: Site,
 ) -> Result<Tensor> {
     check_dtype(op, distribution, meta.dtype)?;
-    let draws = entry.generator().lock().take(distribution.counters(&meta));
+    let Drawn { draws, state } = random::draw(entry, distribution.counters(&meta));
     let random = Random { meta, distribution, draws };
-    Ok(first(apply_on(entry, &random, &[], Dest::New, site)?))
+    let inputs: SmallVec<[&Tensor; 1]> = state.iter().collect();
+    Ok(first(apply_on(entry, &random, &inputs, Dest::New, site)?))
 }
 
 fn overwrite<'a>(
@@ -199,8 +202,9 @@ fn overwrite<'a>(
     site: Site,
 ) -> Result<&'a Tensor> {
     check_dtype(op, distribution, x.dtype())?;
-    let draws = x.entry().generator().lock().take(distribution.counters(x.meta()));
-    apply(&Randomize { distribution, draws }, &[x], Dest::InPlace, site)?;
+    let Drawn { draws, state } = random::draw(x.entry(), distribution.counters(x.meta()));
+    let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(x).chain(&state).collect();
+    apply(&Randomize { distribution, draws }, &inputs, Dest::InPlace, site)?;
     Ok(x)
 }
 

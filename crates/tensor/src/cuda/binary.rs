@@ -25,8 +25,15 @@ pub(crate) fn binary(
         Second::Left(number) => (2, number),
     };
     let strided = match second {
-        Second::Tensor => Strided::broadcast(&[out, a, &launch.inputs[1]])?,
-        _ => Strided::broadcast(&[out, a])?,
+        Second::Tensor => {
+            let b = &launch.inputs[1];
+            launch.check_dtypes(out.dtype(), &[a, b])?;
+            Strided::broadcast(&[out, a, b])?
+        }
+        _ => {
+            launch.check_dtypes(out.dtype(), &[a])?;
+            Strided::broadcast(&[out, a])?
+        }
     };
     let arguments = [
         whole(n),

@@ -2,13 +2,22 @@
 
 use plimsoll_core::{Result, Scalar};
 use plimsoll_cuda::{Argument, source_files};
+use plimsoll_kernels::Operand;
 
 use super::strided::Strided;
 use super::{CudaLaunch, address, type_name, whole};
 
-/// One value everywhere.
+/// One value everywhere in the first output.
 pub(crate) fn fill(launch: &CudaLaunch<'_>, value: Scalar) -> Result<()> {
-    let out = &launch.outputs[0];
+    fill_operand(launch, &launch.outputs[0], value)
+}
+
+/// One value everywhere in `out`, one of the launch's outputs.
+pub(super) fn fill_operand(
+    launch: &CudaLaunch<'_>,
+    out: &Operand<'_>,
+    value: Scalar,
+) -> Result<()> {
     let n = out.layout().numel();
     if n == 0 {
         return Ok(());
@@ -29,7 +38,7 @@ pub(crate) fn fill(launch: &CudaLaunch<'_>, value: Scalar) -> Result<()> {
 
 /// `start`, `start + step`, ... into a contiguous output.
 pub(crate) fn arange(launch: &CudaLaunch<'_>, start: Scalar, step: Scalar) -> Result<()> {
-    let out = &launch.outputs[0];
+    let out = launch.contiguous_output()?;
     let n = out.layout().numel();
     if n == 0 {
         return Ok(());
@@ -50,7 +59,7 @@ pub(crate) fn arange(launch: &CudaLaunch<'_>, start: Scalar, step: Scalar) -> Re
 
 /// The identity into a contiguous output.
 pub(crate) fn eye(launch: &CudaLaunch<'_>) -> Result<()> {
-    let out = &launch.outputs[0];
+    let out = launch.contiguous_output()?;
     let n = out.layout().numel();
     if n == 0 {
         return Ok(());

@@ -1,9 +1,11 @@
-//! Layer normalisation over contiguous rows.
+//! Layer normalisation over contiguous rows; operands that are not contiguous are copied first.
 
-use plimsoll_core::Result;
+use plimsoll_core::{Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
 
+use super::fill::fill_operand;
+use super::in_workspace::Space;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
 
 fn or_nothing(operand: Option<&Operand<'_>>) -> Argument {
@@ -15,11 +17,19 @@ fn rows_grid(rows: usize, length: usize) -> Grid {
     Grid { blocks: (rows.clamp(1, 1 << 20) as u32, 1, 1), threads, shared_bytes: 0 }
 }
 
-fn check_rows(launch: &CudaLaunch<'_>, operands: &[&Operand<'_>]) -> Result<()> {
-    match operands.iter().find(|operand| !operand.layout().is_contiguous()) {
-        None => Ok(()),
-        Some(_) => Err(launch.unsupported("layer_norm of operands that are not contiguous")),
+/// The addresses of inputs as contiguous rows; 0 for one that is not there.
+fn rows_of<const N: usize>(
+    launch: &CudaLaunch<'_>,
+    operands: [Option<&Operand<'_>>; N],
+) -> Result<[Argument; N]> {
+    let mut space = Space::new(&launch.workspace);
+    let mut addresses = [const { NOTHING }; N];
+    for (place, operand) in addresses.iter_mut().zip(operands) {
+        if let Some(operand) = operand {
+            *place = whole(space.contiguous(launch, operand)?);
+        }
     }
+    Ok(addresses)
 }
 
 /// Inputs [x, weight?, bias?]; outputs [out] or [out, mean, rstd]. Rows of `length` elements.
@@ -30,20 +40,22 @@ pub(crate) fn layer_norm(
     weight: Option<&Operand<'_>>,
     bias: Option<&Operand<'_>>,
 ) -> Result<()> {
-    let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
-    let operands: Vec<&Operand<'_>> = [x, out].into_iter().chain(weight).chain(bias).collect();
-    check_rows(launch, &operands)?;
+    let x = &launch.inputs[0];
+    let out = launch.contiguous_output()?;
     if x.layout().numel() == 0 {
         return Ok(());
     }
+    let given: Vec<&Operand<'_>> = [out].into_iter().chain(weight).chain(bias).collect();
+    launch.check_dtypes(x.dtype(), &given)?;
     let rows = x.layout().numel() / length;
+    let [x_rows, weight, bias] = rows_of(launch, [Some(x), weight, bias])?;
     let arguments = [
         whole(rows),
         whole(length),
         Argument::F64(eps),
-        address(x),
-        or_nothing(weight),
-        or_nothing(bias),
+        x_rows,
+        weight,
+        bias,
         address(out),
         or_nothing(launch.outputs.get(1)),
         or_nothing(launch.outputs.get(2)),
@@ -52,7 +64,8 @@ pub(crate) fn layer_norm(
     launch.run(&source_files::LAYER_NORM, &kernel, rows_grid(rows, length), &arguments)
 }
 
-/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted.
+/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. Outputs are
+/// new, so they are contiguous.
 pub(crate) fn layer_norm_backward(
     launch: &CudaLaunch<'_>,
     length: usize,
@@ -60,18 +73,24 @@ pub(crate) fn layer_norm_backward(
     outputs: [Option<&Operand<'_>>; 3],
 ) -> Result<()> {
     let [grad, x, mean, rstd] = [0, 1, 2, 3].map(|index| &launch.inputs[index]);
-    check_rows(launch, &[grad, x])?;
+    let [input, weight_out, bias_out] = outputs;
     if x.layout().numel() == 0 {
-        return Ok(());
+        // No row adds anything to the gradients of the parameters.
+        let parameters = [weight_out, bias_out].into_iter().flatten();
+        return parameters
+            .into_iter()
+            .try_for_each(|out| fill_operand(launch, out, Scalar::Int(0)));
     }
+    let given: Vec<&Operand<'_>> = [grad].into_iter().chain(weight).collect();
+    launch.check_dtypes(x.dtype(), &given)?;
     let rows = x.layout().numel() / length;
     let dtype = type_name(x.dtype());
-    let [input, weight_out, bias_out] = outputs;
-    let shared =
-        [whole(rows), whole(length), address(grad), address(x), address(mean), address(rstd)];
+    let [grad, x, mean, rstd, weight] =
+        rows_of(launch, [Some(grad), Some(x), Some(mean), Some(rstd), weight])?;
+    let shared = [whole(rows), whole(length), grad, x, mean, rstd];
     if let Some(out) = input {
         let arguments: Vec<Argument> =
-            shared.iter().cloned().chain([or_nothing(weight), address(out)]).collect();
+            shared.iter().cloned().chain([weight, address(out)]).collect();
         let kernel = format!("layer_norm_backward_{dtype}");
         launch.run(&source_files::LAYER_NORM, &kernel, rows_grid(rows, length), &arguments)?;
     }

@@ -1,15 +1,203 @@
-//! Matrix products by cuBLASLt, with a workspace from the arena.
+//! Matrix products by cuBLASLt, with a workspace from the arena. The library takes matrices whose
+//! rows or columns are runs of elements, with even steps from one of a batch to the next. What lies
+//! otherwise is copied to the workspace first, a target that does is written through it.
 
-use plimsoll_core::{DType, Result};
-use plimsoll_cuda::{BlasType, Matmul};
-use plimsoll_kernels::Operand;
+use plimsoll_core::{DType, Dims, Layout, Result, Scalar};
+use plimsoll_cuda::{BlasType, Matmul, MatmulMemory, Properties};
+use plimsoll_kernels::{Meta, Operand};
 
-use super::CudaLaunch;
+use super::in_workspace::{Space, copy_bytes};
+use super::{CudaLaunch, copy, fill};
 
-/// What NVIDIA advises for Hopper; taken for every product, so that a dry run knows it.
-pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+/// The sizes of `batch` products of m x k by k x n. A vector is a row on the left and a column on
+/// the right, and the result lacks that dimension.
+struct Sizes {
+    batch: Dims,
+    m: usize,
+    n: usize,
+    k: usize,
+    left_is_vector: bool,
+    right_is_vector: bool,
+}
 
-/// Inputs [a, b] of shapes [..., m, k] and [..., k, n], the output contiguous.
+impl Sizes {
+    fn of(a: &Layout, b: &Layout, out: &Layout) -> Sizes {
+        let (left_is_vector, right_is_vector) = (a.rank() == 1, b.rank() == 1);
+        let k = a.shape()[a.rank() - 1];
+        let m = if left_is_vector { 1 } else { a.shape()[a.rank() - 2] };
+        let n = if right_is_vector { 1 } else { b.shape()[b.rank() - 1] };
+        let matrix_dims = usize::from(!left_is_vector) + usize::from(!right_is_vector);
+        let batch = Dims::from(&out.shape()[..out.rank() - matrix_dims]);
+        Sizes { batch, m, n, k, left_is_vector, right_is_vector }
+    }
+
+    /// Whether there is nothing to multiply: no result, or one of zeros.
+    fn is_empty(&self) -> bool {
+        self.m == 0 || self.n == 0 || self.k == 0 || self.batch.contains(&0)
+    }
+}
+
+/// One of the three matrices: its sizes, and the steps between its rows, columns and batches.
+struct Matrix {
+    rows: usize,
+    columns: usize,
+    row_step: usize,
+    column_step: usize,
+    batch_steps: Dims,
+}
+
+impl Matrix {
+    fn left(sizes: &Sizes, layout: &Layout) -> Matrix {
+        let steps = layout.strides();
+        let (row_step, column_step) =
+            if sizes.left_is_vector { (0, steps[0]) } else { last_two(steps) };
+        let batch_steps = batch_steps(sizes, layout, if sizes.left_is_vector { 1 } else { 2 });
+        Matrix { rows: sizes.m, columns: sizes.k, row_step, column_step, batch_steps }
+    }
+
+    fn right(sizes: &Sizes, layout: &Layout) -> Matrix {
+        let steps = layout.strides();
+        let (row_step, column_step) =
+            if sizes.right_is_vector { (steps[0], 0) } else { last_two(steps) };
+        let batch_steps = batch_steps(sizes, layout, if sizes.right_is_vector { 1 } else { 2 });
+        Matrix { rows: sizes.k, columns: sizes.n, row_step, column_step, batch_steps }
+    }
+
+    fn result(sizes: &Sizes, layout: &Layout) -> Matrix {
+        let (batch_steps, rest) = layout.strides().split_at(sizes.batch.len());
+        let (row_step, column_step) = match (sizes.left_is_vector, sizes.right_is_vector) {
+            (false, false) => (rest[0], rest[1]),
+            (true, false) => (0, rest[0]),
+            (false, true) => (rest[0], 0),
+            (true, true) => (0, 0),
+        };
+        let batch_steps = Dims::from(batch_steps);
+        Matrix { rows: sizes.m, columns: sizes.n, row_step, column_step, batch_steps }
+    }
+
+    /// As the library takes it, if it can.
+    fn side(&self, sizes: &Sizes) -> Option<Side> {
+        let (rows, columns) = (self.rows, self.columns);
+        let batch = even_step(&sizes.batch, &self.batch_steps)?;
+        let run = |step: usize, size: usize| step == 1 || size == 1;
+        if run(self.column_step, columns) && (rows == 1 || self.row_step >= columns) {
+            // A single row has no step of its own; the library wants one that its length fits in.
+            let stride = if rows == 1 { columns } else { self.row_step };
+            Some(Side { stride, transposed: false, batch })
+        } else if run(self.row_step, rows) && (columns == 1 || self.column_step >= rows) {
+            let stride = if columns == 1 { rows } else { self.column_step };
+            Some(Side { stride, transposed: true, batch })
+        } else {
+            None
+        }
+    }
+}
+
+/// How a matrix lies, in the library's terms.
+#[derive(Clone, Copy)]
+struct Side {
+    stride: usize,
+    transposed: bool,
+    batch: usize,
+}
+
+fn last_two(steps: &[usize]) -> (usize, usize) {
+    (steps[steps.len() - 2], steps[steps.len() - 1])
+}
+
+/// The steps of an operand's leading dimensions, as they are broadcast to the batch.
+fn batch_steps(sizes: &Sizes, layout: &Layout, matrix_dims: usize) -> Dims {
+    let own = layout.rank() - matrix_dims;
+    let missing = sizes.batch.len() - own;
+    let step = |dim: usize| match dim.checked_sub(missing) {
+        Some(dim) if layout.shape()[dim] != 1 => layout.strides()[dim],
+        _ => 0,
+    };
+    (0..sizes.batch.len()).map(step).collect()
+}
+
+/// The one step between neighbours of all batch dimensions taken together; 0 where there is one.
+fn even_step(sizes: &[usize], steps: &[usize]) -> Option<usize> {
+    let mut even = None;
+    let mut expected = 0;
+    for (&size, &step) in sizes.iter().zip(steps).rev().filter(|(size, _)| **size != 1) {
+        match even {
+            None => even = Some(step),
+            Some(_) if step == expected => {}
+            Some(_) => return None,
+        }
+        expected = step * size;
+    }
+    Some(even.unwrap_or(0))
+}
+
+/// How an operand is taken: as it lies, or through a contiguous copy.
+struct Taken {
+    side: Side,
+    copy: Option<Meta>,
+}
+
+type MatrixOf = fn(&Sizes, &Layout) -> Matrix;
+
+impl Taken {
+    /// A factor. Its copy has its own shape if that is enough, else that of the whole batch.
+    fn factor(sizes: &Sizes, meta: &Meta, of: MatrixOf) -> Result<Taken> {
+        if let Some(side) = of(sizes, &meta.layout).side(sizes) {
+            return Ok(Taken { side, copy: None });
+        }
+        let own = Meta::contiguous(meta.shape(), meta.dtype)?;
+        if let Some(side) = of(sizes, &own.layout).side(sizes) {
+            return Ok(Taken { side, copy: Some(own) });
+        }
+        let matrix = of(sizes, &meta.layout);
+        let mut shape = sizes.batch.clone();
+        shape.extend([matrix.rows, matrix.columns]);
+        let whole = Meta::contiguous(&shape, meta.dtype)?;
+        let stride = matrix.columns;
+        let side = Side { stride, transposed: false, batch: matrix.rows * matrix.columns };
+        Ok(Taken { side, copy: Some(whole) })
+    }
+
+    /// The target, which the library writes row by row.
+    fn target(sizes: &Sizes, meta: &Meta) -> Result<Taken> {
+        let rows = |side: &Side| !side.transposed;
+        match Matrix::result(sizes, &meta.layout).side(sizes).filter(rows) {
+            Some(side) => Ok(Taken { side, copy: None }),
+            None => {
+                let copy = Meta::contiguous(meta.shape(), meta.dtype)?;
+                let batch = sizes.m * sizes.n;
+                let side = Side { stride: sizes.n, transposed: false, batch };
+                Ok(Taken { side, copy: Some(copy) })
+            }
+        }
+    }
+
+    fn copy_bytes(&self) -> usize {
+        self.copy.as_ref().map_or(0, copy_bytes)
+    }
+}
+
+/// Both factors and the target.
+fn taken(sizes: &Sizes, a: &Meta, b: &Meta, out: &Meta) -> Result<[Taken; 3]> {
+    Ok([
+        Taken::factor(sizes, a, Matrix::left)?,
+        Taken::factor(sizes, b, Matrix::right)?,
+        Taken::target(sizes, out)?,
+    ])
+}
+
+/// The library's workspace, and copies of operands that it cannot take as they lie.
+pub(crate) fn workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) -> usize {
+    let sizes = Sizes::of(&a.layout, &b.layout, &out.layout);
+    if sizes.is_empty() {
+        return 0;
+    }
+    let copies = taken(&sizes, a, b, out);
+    let copies = copies.map_or(0, |taken| taken.iter().map(Taken::copy_bytes).sum());
+    gpu.matmul_workspace_bytes() + copies
+}
+
+/// Inputs [a, b] of shapes [..., m, k] and [..., k, n], or a vector in place of either.
 pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
     let (a, b, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let dtype = match out.dtype() {
@@ -19,94 +207,50 @@ pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
         DType::BF16 => BlasType::BF16,
         other => return Err(launch.unsupported(format!("a matrix product of {other}"))),
     };
-    let rank = out.shape().len();
-    let (m, n, k) = (out.shape()[rank - 2], out.shape()[rank - 1], a.shape()[a.shape().len() - 1]);
-    if out.layout().numel() == 0 {
-        return Ok(());
+    launch.check_dtypes(out.dtype(), &[a, b])?;
+    let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
+    if sizes.is_empty() {
+        return fill(launch, Scalar::Int(0));
     }
-    if k == 0 {
-        return super::fill(launch, plimsoll_core::Scalar::Int(0));
-    }
-    let batch = out.layout().numel() / (m * n);
-    let (a_side, b_side) = (Side::of(launch, a, out, m, k)?, Side::of(launch, b, out, k, n)?);
+    let taken = taken(&sizes, a.meta(), b.meta(), out.meta())?;
+    let mut space = Space::new(&launch.workspace);
+    let workspace_bytes = launch.context.properties().matmul_workspace_bytes();
+    let workspace = space.take(workspace_bytes);
+    let mut factor = |operand: &Operand<'_>, taken: &Taken| match &taken.copy {
+        Some(target) => space.copied(launch, operand, target),
+        None => Ok(operand.first_byte().addr()),
+    };
+    let (a_at, b_at) = (factor(a, &taken[0])?, factor(b, &taken[1])?);
+    let c_at = match &taken[2].copy {
+        Some(target) => space.take(copy_bytes(target)),
+        None => out.first_byte().addr(),
+    };
+    let [a_side, b_side, c_side] = [&taken[0], &taken[1], &taken[2]].map(|taken| taken.side);
     let matmul = Matmul {
         dtype,
-        m,
-        n,
-        k,
-        batch,
+        m: sizes.m,
+        n: sizes.n,
+        k: sizes.k,
+        batch: sizes.batch.iter().product(),
         a_stride: a_side.stride,
         a_transposed: a_side.transposed,
         a_batch: a_side.batch,
         b_stride: b_side.stride,
         b_transposed: b_side.transposed,
         b_batch: b_side.batch,
+        c_stride: c_side.stride,
+        c_batch: c_side.batch,
     };
-    let address = |operand: &Operand<'_>| operand.first_byte().addr();
-    // SAFETY: the operands are this launch's, laid out as `matmul` says, and the workspace has the size that was asked for.
-    unsafe {
-        launch.context.matmul(
-            launch.stream,
-            &matmul,
-            address(a),
-            address(b),
-            address(out),
-            launch.workspace.pointer.addr(),
-            launch.workspace.bytes,
-        )
-    }
-    .map_err(|e| e.in_operation(launch.operation))
-}
-
-/// How one factor lies.
-struct Side {
-    stride: usize,
-    transposed: bool,
-    batch: usize,
-}
-
-impl Side {
-    fn of(
-        launch: &CudaLaunch<'_>,
-        operand: &Operand<'_>,
-        out: &Operand<'_>,
-        rows: usize,
-        columns: usize,
-    ) -> Result<Side> {
-        let rank = out.shape().len();
-        let mut shape = out.shape().to_vec();
-        (shape[rank - 2], shape[rank - 1]) = (rows, columns);
-        let layout = operand.layout().broadcast_to(&shape)?;
-        let (row, column) = (layout.strides()[rank - 2], layout.strides()[rank - 1]);
-        let (stride, transposed) = if (column == 1 || columns == 1) && (rows == 1 || row >= columns)
-        {
-            (row.max(columns), false)
-        } else if (row == 1 || rows == 1) && (columns == 1 || column >= rows) {
-            (column.max(rows), true)
-        } else {
-            return Err(
-                launch.unsupported("a matrix product of factors with steps in both dimensions")
-            );
-        };
-        let batch =
-            even_step(&shape[..rank - 2], &layout.strides()[..rank - 2]).ok_or_else(|| {
-                launch.unsupported("a matrix product over batches that do not lie evenly")
-            })?;
-        Ok(Side { stride, transposed, batch })
-    }
-}
-
-/// The one step between neighbours of all batch dimensions taken together; 0 where there is one matrix.
-fn even_step(sizes: &[usize], strides: &[usize]) -> Option<usize> {
-    let mut step = None;
-    let mut expected = 0;
-    for (&size, &stride) in sizes.iter().zip(strides).rev().filter(|(size, _)| **size != 1) {
-        match step {
-            None => step = Some(stride),
-            Some(_) if stride == expected => {}
-            Some(_) => return None,
+    let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, workspace, workspace_bytes };
+    // SAFETY: the addresses are this launch's operands and workspace, laid out as `matmul` says.
+    unsafe { launch.context.matmul(launch.stream, &matmul, memory) }
+        .map_err(|e| e.in_operation(launch.operation))?;
+    match &taken[2].copy {
+        None => Ok(()),
+        Some(written) => {
+            // SAFETY: the product was just queued to be written there, before this copy.
+            let written = unsafe { Operand::new(c_at as *mut u8, written) };
+            copy(launch, &written, out)
         }
-        expected = stride * size;
     }
-    Some(step.unwrap_or(0))
 }

@@ -4,6 +4,7 @@
 mod binary;
 mod copy;
 mod fill;
+mod in_workspace;
 mod layer_norm;
 mod matmul;
 mod reduce;
@@ -14,8 +15,9 @@ mod unview;
 pub(crate) use binary::binary;
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
+pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
-pub(crate) use matmul::{WORKSPACE_BYTES as MATMUL_WORKSPACE_BYTES, matmul};
+pub(crate) use matmul::{matmul, workspace_bytes as matmul_workspace_bytes};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
@@ -61,7 +63,7 @@ impl CudaLaunch<'_> {
     /// A grid for `n` independent elements, `each` to a thread at a time: enough blocks to fill the GPU several times, not more.
     fn grid(&self, n: usize, each: usize) -> Grid {
         let wanted = n.div_ceil(each * THREADS as usize).max(1);
-        let most = self.context.multiprocessors() as usize * 32;
+        let most = self.context.properties().multiprocessors as usize * 32;
         Grid { blocks: (wanted.min(most) as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
@@ -74,6 +76,25 @@ impl CudaLaunch<'_> {
         }
         let blocks = n.div_ceil(4 * each * THREADS as usize).clamp(1, i32::MAX as usize);
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
+    /// The first output, for kernels that write row by row.
+    fn contiguous_output(&self) -> Result<&Operand<'_>> {
+        let out = &self.outputs[0];
+        if out.layout().is_contiguous() {
+            return Ok(out);
+        }
+        Err(self.unsupported("writing to a target that is not contiguous"))
+    }
+
+    /// Refuses operands whose dtype is not `expected`: the kernel would read other bytes.
+    fn check_dtypes(&self, expected: DType, operands: &[&Operand<'_>]) -> Result<()> {
+        match operands.iter().find(|operand| operand.dtype() != expected) {
+            None => Ok(()),
+            Some(other) => {
+                Err(self.unsupported(format!("a mixture of {} and {expected}", other.dtype())))
+            }
+        }
     }
 
     fn unsupported(&self, what: impl std::fmt::Display) -> Error {

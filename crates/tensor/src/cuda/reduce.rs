@@ -1,8 +1,8 @@
 //! Reductions over some dimensions: a block folds one output, or a part of a long one, whose parts a second kernel folds.
 
-use plimsoll_core::{Dims, Result};
+use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
-use plimsoll_kernels::Meta;
+use plimsoll_kernels::{Meta, Operand};
 
 use super::strided::Strided;
 use super::{CudaLaunch, address, type_name, whole};
@@ -43,6 +43,28 @@ pub(crate) fn workspace_bytes(input: &Meta, output: &Meta) -> usize {
     }
 }
 
+/// Where each output's first input element lies and where the output does, then where the elements
+/// that are folded into it lie.
+fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, Strided) {
+    let (sizes, steps) = (x.shape(), x.layout().strides());
+    let kept: Dims = (0..sizes.len()).filter(|dim| !reduced.contains(dim)).collect();
+    let mut folded = Dims::from(reduced);
+    folded.sort_unstable();
+    // Dimensions that were reduced and kept have size 1 in the output.
+    let keeps_dims = out.shape().len() == sizes.len();
+    let out_step =
+        |place: usize, dim: usize| out.layout().strides()[if keeps_dims { dim } else { place }];
+    let outer = kept.iter().enumerate();
+    let outer = outer.map(|(place, &dim)| (sizes[dim], [steps[dim], out_step(place, dim)]));
+    let inner = folded.iter().map(|&dim| (sizes[dim], [steps[dim]]));
+    (Strided::in_order(outer), Strided::in_order(inner))
+}
+
+/// The dtype that a fold of `x` is written in.
+fn result_dtype(fold: Fold, x: DType) -> DType {
+    if fold == Fold::Sum && !x.is_float() { DType::I64 } else { x }
+}
+
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
@@ -50,10 +72,12 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
     if outputs == 0 {
         return Ok(());
     }
-    let kept: Dims = (0..x.shape().len()).filter(|dim| !reduced.contains(dim)).collect();
-    let mut folded = Dims::from(reduced);
-    folded.sort_unstable();
-    let (outer, inner) = (Strided::of_dims(x, &kept), Strided::of_dims(x, &folded));
+    if out.dtype() != result_dtype(fold, x.dtype()) {
+        let what = format!("a reduction of {} to {}", x.dtype(), out.dtype());
+        return Err(launch.unsupported(what));
+    }
+    let (outer, inner) = layouts(x, out, reduced);
+    let outer = outer.argument(launch.operation)?;
     let parts = parts(outputs, count);
     let name = match fold {
         Fold::Sum | Fold::Mean => "sum",
@@ -73,7 +97,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         &[
             whole(outputs),
             whole(count),
-            outer.argument(launch.operation)?,
+            outer.clone(),
             inner.argument(launch.operation)?,
             Argument::I32(i32::from(inner.is_dense())),
             whole(parts),
@@ -90,6 +114,6 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         &source_files::REDUCE,
         &format!("{kernel}_finish"),
         grid(outputs),
-        &[whole(outputs), whole(parts), Argument::F64(scale), address(out), partial],
+        &[whole(outputs), outer, whole(parts), Argument::F64(scale), address(out), partial],
     )
 }

@@ -27,12 +27,15 @@ impl Strided {
         Ok(Strided::merged(shape, strides))
     }
 
-    /// Some dimensions of one operand.
-    pub(super) fn of_dims(operand: &Operand<'_>, dims: &[usize]) -> Strided {
-        let mut kept = Strided { sizes: Dims::new(), strides: smallvec::smallvec![Dims::new()] };
-        // The order of elements matters to the caller, so dimensions are merged but not sorted.
-        for &dim in dims.iter().rev() {
-            kept.push(operand.shape()[dim], &[operand.layout().strides()[dim]]);
+    /// Dimensions in the order given, the last one innermost: for each its size and the operands'
+    /// strides. The order of elements matters to the caller, so they are merged but not sorted.
+    pub(super) fn in_order<const OPERANDS: usize>(
+        dims: impl DoubleEndedIterator<Item = (usize, [usize; OPERANDS])>,
+    ) -> Strided {
+        let strides = (0..OPERANDS).map(|_| Dims::new()).collect();
+        let mut kept = Strided { sizes: Dims::new(), strides };
+        for (size, strides) in dims.rev() {
+            kept.push(size, &strides);
         }
         kept
     }

@@ -13,6 +13,7 @@ pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
     if n == 0 {
         return Ok(());
     }
+    launch.check_dtypes(out.dtype(), &[x])?;
     let strided = Strided::broadcast(&[out, x])?;
     let arguments = [
         whole(n),
@@ -33,6 +34,7 @@ pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &str) -> Result<()> 
     if n == 0 {
         return Ok(());
     }
+    launch.check_dtypes(out.dtype(), &[grad, saved])?;
     let strided = Strided::broadcast(&[out, grad, saved])?;
     let arguments = [
         whole(n),

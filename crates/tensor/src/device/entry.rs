@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Device, Error, Result};
-use plimsoll_cuda::Context;
 use plimsoll_memory::{Arena, Block, Configuration, Fence, StreamId};
 
+use super::gpu::Gpu;
 use super::queue::{Copy, Work};
 use super::stand_in::Engine;
 use super::{spill_arena, stream};
@@ -24,7 +24,7 @@ pub(crate) enum Backend {
     /// On the threads of its streams.
     StandIn(&'static Engine),
     /// On a GPU.
-    Cuda(&'static Context),
+    Cuda(&'static Gpu),
 }
 
 impl Backend {
@@ -33,8 +33,7 @@ impl Backend {
         match self {
             Backend::Cpu => Backend::Cpu,
             Backend::StandIn(engine) => Backend::StandIn(engine.dry(device)),
-            // Its streams are only numbers to a dry run, which queues nothing.
-            Backend::Cuda(context) => Backend::Cuda(context),
+            Backend::Cuda(gpu) => Backend::Cuda(gpu.dry()),
         }
     }
 }
@@ -65,7 +64,7 @@ pub(crate) struct Entry {
     /// Host memory for storages that are taken off this device.
     spill: &'static Arena,
     backend: Backend,
-    generator: Mutex<Generator>,
+    generator: Generator,
     /// Its storages, while it takes memory back.
     tracked: Tracked,
     chaos: Chaos,
@@ -88,7 +87,7 @@ impl Entry {
             arena,
             spill: spill_arena(),
             backend,
-            generator: Mutex::new(Generator::DEFAULT),
+            generator: Generator::first_of(device),
             tracked: Tracked::default(),
             chaos: Chaos::default(),
             configuration,
@@ -130,7 +129,7 @@ impl Entry {
         &self.backend
     }
 
-    pub(crate) fn generator(&self) -> &Mutex<Generator> {
+    pub(crate) fn generator(&self) -> &Generator {
         &self.generator
     }
 
@@ -183,11 +182,11 @@ impl Entry {
         }
     }
 
-    pub(super) fn new_stream(&self) -> Result<StreamId> {
+    pub(super) fn new_stream(&self, priority: i32) -> Result<StreamId> {
         match self.backend {
             Backend::Cpu => Ok(StreamId::DEFAULT),
-            Backend::StandIn(engine) => Ok(engine.new_stream()),
-            Backend::Cuda(context) => context.new_stream(),
+            Backend::StandIn(engine) => engine.new_stream(priority),
+            Backend::Cuda(gpu) => gpu.new_stream(priority),
         }
     }
 
@@ -201,7 +200,10 @@ impl Entry {
         match self.backend {
             Backend::Cpu => fence.wait(),
             Backend::StandIn(engine) => engine.wait_for(stream, fence)?,
-            Backend::Cuda(context) => context.wait_for_fence(stream, &fence)?,
+            Backend::Cuda(gpu) => match gpu.context() {
+                Some(context) => context.wait_for_fence(stream, &fence)?,
+                None => fence.wait(),
+            },
         }
         Ok(())
     }
@@ -218,12 +220,42 @@ impl Entry {
         outcome
     }
 
+    /// Makes another library's stream wait for the work queued so far that writes `storage`.
+    ///
+    /// # Safety
+    /// On a GPU, `raw` is a stream of it that is alive, by the driver's numbers.
+    pub(crate) unsafe fn hand_over(&self, storage: &Storage, raw: usize) -> Result<()> {
+        let stream = self.current_stream();
+        match self.backend {
+            Backend::Cpu => Ok(()),
+            // Its memory is the host's, and whoever reads it there knows no streams.
+            Backend::StandIn(_) => {
+                self.order(stream, storage, false)?;
+                self.record(stream).wait();
+                self.surface()
+            }
+            Backend::Cuda(gpu) => {
+                let Some(context) = gpu.context() else { return Ok(()) };
+                self.order(stream, storage, false)?;
+                // SAFETY: the caller's promise.
+                unsafe { context.order_with_raw(stream, raw, true) }
+            }
+        }
+    }
+
+    /// Waits until all streams have passed the work queued so far that touches `storage`.
+    pub(crate) fn wait_for_uses(&self, storage: &Storage) {
+        if self.is_asynchronous() {
+            storage.uses.for_each(|stream| self.record(stream).wait());
+        }
+    }
+
     pub(super) fn synchronize_all(&self) {
         match self.backend {
             Backend::Cpu => {}
             Backend::StandIn(engine) => engine.synchronize_all(),
             // An error is sticky and told by `surface`.
-            Backend::Cuda(context) => drop(context.synchronize()),
+            Backend::Cuda(gpu) => drop(gpu.context().map(|context| context.synchronize())),
         }
         let passed = take_passed(&mut self.kept.lock());
         drop(passed);
@@ -234,7 +266,7 @@ impl Entry {
         match self.backend {
             Backend::Cpu => Ok(()),
             Backend::StandIn(engine) => engine.surface(),
-            Backend::Cuda(context) => context.check(),
+            Backend::Cuda(gpu) => gpu.context().map_or(Ok(()), |context| context.check()),
         }
     }
 
@@ -263,7 +295,8 @@ impl Entry {
             Backend::StandIn(engine) => {
                 engine.enqueue(stream, Work::Copy(Copy { from, to, bytes, keeps }))
             }
-            Backend::Cuda(context) => {
+            Backend::Cuda(gpu) => {
+                let Some(context) = gpu.context() else { return Ok(()) };
                 // SAFETY: as above, until the stream has passed.
                 unsafe { context.copy(stream, from, to, bytes) }?;
                 if let Some(storage) = keeps {

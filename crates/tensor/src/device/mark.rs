@@ -55,7 +55,7 @@ impl Entry {
         match self.backend() {
             Backend::Cpu => None,
             Backend::StandIn(engine) => Mark::on_stand_in(engine, stream),
-            Backend::Cuda(context) => context.record_timed(stream).ok().map(Mark::Cuda),
+            Backend::Cuda(gpu) => gpu.context()?.record_timed(stream).ok().map(Mark::Cuda),
         }
     }
 }

@@ -2,15 +2,18 @@
 //! run kernels. A [`Device`] is a small copyable id into it; storages hold their entry directly, so operations never look it up.
 //!
 //! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs` the stand-in accelerator, `gpu.rs` GPUs,
-//! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting.
+//! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting,
+//! `pool.rs` memory that a graph or a part of a program has for itself.
 
 mod entry;
 mod gpu;
 mod mark;
 mod pinned;
+mod pool;
 pub(crate) mod queue;
 mod stand_in;
 mod stream;
+mod stream_pool;
 mod table;
 
 use plimsoll_core::{Device, DeviceKind, Error, Result};
@@ -19,10 +22,15 @@ use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, Source};
 use crate::Tensor;
 
 pub(crate) use entry::{Backend, Entry};
-pub use gpu::{cuda, cuda_count, cuda_memory_info, cuda_unavailable};
+pub use gpu::{
+    cuda, cuda_count, cuda_is_initialized, cuda_memory_info, cuda_ordinal, cuda_unavailable,
+    dry_named, named, private_cuda_over, properties,
+};
 pub(crate) use mark::Mark;
 pub use pinned::pinned_arena;
-pub(crate) use pinned::{pinned_if_open, record_pinned_history};
+pub(crate) use pinned::{is_pinned_block, pinned_if_open, record_pinned_history};
+pub(crate) use pool::current_pool;
+pub use pool::{MemPool, with_pool};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]
 pub use stream::Pause;

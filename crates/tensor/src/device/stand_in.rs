@@ -11,13 +11,11 @@ use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration, Fence, Room, Source, SourceFull, StreamId};
 
 use super::queue::{Failure, Failures, Queue, Work};
+use super::stream_pool::StreamPool;
 use super::{Backend, Entry, table};
 
 /// Segments start on multiples of this, as a driver's do.
 const ALIGNMENT_BYTES: usize = 512;
-
-/// How many streams a device has beside the default one; after that they are handed out again, as PyTorch does.
-const MOST_STREAMS: usize = 32;
 
 /// How a stand-in accelerator is made.
 ///
@@ -69,7 +67,7 @@ pub(crate) struct Engine {
     reserved_bytes: AtomicUsize,
     /// By stream number; 0 is the default stream.
     queues: RwLock<Vec<&'static Queue>>,
-    next_stream: AtomicUsize,
+    streams: StreamPool,
     failures: Failures,
     /// Streams have numbers (and the arena has pools for them), but nothing is queued.
     dry: bool,
@@ -82,7 +80,7 @@ impl Engine {
             capacity_bytes,
             reserved_bytes: AtomicUsize::new(0),
             queues: RwLock::new(Vec::new()),
-            next_stream: AtomicUsize::new(0),
+            streams: StreamPool::default(),
             failures: Failures::default(),
             dry,
         };
@@ -95,10 +93,10 @@ impl Engine {
         Engine::open(device, self.capacity_bytes, true)
     }
 
-    pub(super) fn new_stream(&self) -> StreamId {
-        let number = self.next_stream.fetch_add(1, Ordering::Relaxed) % MOST_STREAMS + 1;
-        self.open_queues(number + 1);
-        StreamId(number as u64)
+    pub(super) fn new_stream(&self, priority: i32) -> Result<StreamId> {
+        let stream = self.streams.next(priority)?;
+        self.open_queues(stream.0 as usize + 1);
+        Ok(stream)
     }
 
     /// Makes sure that there are at least `count`.
@@ -219,6 +217,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::device::stream_pool::STREAMS;
     use crate::device::{Stream, synchronize};
     use crate::dispatch::apply_one;
     use crate::operation::{Inferred, Needs, OpInfo, Operation};
@@ -299,11 +298,16 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_handed_out_again_after_the_last() {
+    fn streams_are_handed_out_again_after_the_last_of_their_priority() {
         let device = device();
         let first = Stream::new(device).unwrap();
-        let others: Vec<Stream> = (1..MOST_STREAMS).map(|_| Stream::new(device).unwrap()).collect();
+        let others: Vec<Stream> = (1..STREAMS).map(|_| Stream::new(device).unwrap()).collect();
         assert!(others.iter().all(|other| other != &first && other.id() != 0));
+        let urgent = Stream::with_priority(device, -1).unwrap();
+        assert!(urgent != first && !others.contains(&urgent));
         assert_eq!(Stream::new(device).unwrap(), first);
+        assert!(Stream::with_priority(device, 1).unwrap_err().to_string().contains("priority"));
+        let x = crate::device::with_stream(&urgent, || Tensor::ones(&[4], (DType::F32, device)));
+        assert_eq!(x.unwrap().to_vec::<f32>().unwrap(), [1.0; 4]);
     }
 }

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{Fence, StreamId};
 
-use super::{Entry, entry};
+use super::{Backend, Entry, entry};
 use crate::Tensor;
 
 /// A queue of work on a device: what is queued on one stream runs in order, streams run beside each other.
@@ -42,7 +42,21 @@ impl Stream {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn new(device: Device) -> Result<Stream> {
-        Ok(Stream { device, id: entry(device).new_stream()? })
+        Stream::with_priority(device, 0)
+    }
+
+    /// As [`Stream::new`], of one of the 32 streams of `priority`: 0 is the usual one, -1 to -3 are
+    /// more urgent where the device tells them apart.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// assert_ne!(Stream::with_priority(gpu, -1)?, Stream::new(gpu)?);
+    /// assert!(Stream::with_priority(gpu, 1).is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn with_priority(device: Device, priority: i32) -> Result<Stream> {
+        Ok(Stream { device, id: entry(device).new_stream(priority)? })
     }
 
     /// The stream that this thread's work on `device` goes to.
@@ -63,6 +77,17 @@ impl Stream {
     /// Its number, as history and snapshots show it.
     pub fn id(&self) -> u64 {
         self.id.0
+    }
+
+    /// The driver's own number for it, as other libraries of the process take it; 0 is the GPU's
+    /// default stream. Devices that are no GPUs have none.
+    pub fn raw(&self) -> Result<usize> {
+        if let Backend::Cuda(gpu) = self.entry().backend()
+            && let Some(context) = gpu.context()
+        {
+            return context.raw_stream(self.id);
+        }
+        Err(Error::device("stream", format!("{} is not a GPU", self.device)))
     }
 
     fn entry(&self) -> &'static Entry {

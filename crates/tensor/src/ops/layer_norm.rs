@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use super::nn::{check_float, info, sum_leading};
@@ -120,6 +121,15 @@ impl Operation for LayerNorm {
         cpu::layer_norm(launch, self.args())
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::layer_norm_workspace_bytes(inputs)
+    }
+
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let weight = launch.inputs.get(1).filter(|_| self.weight);
         let bias = launch.inputs.get(self.bias_at()).filter(|_| self.bias);
@@ -230,6 +240,15 @@ impl Operation for LayerNormBackward {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::layer_norm_backward(launch, self.rank, self.wanted)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::layer_norm_workspace_bytes(inputs)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes};
+use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use super::elementwise::sum_to;
@@ -48,17 +49,11 @@ impl Operation for MatMul {
         cpu::matmul(launch)
     }
 
-    fn cuda_workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
-        cuda::MATMUL_WORKSPACE_BYTES
+    fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cuda::matmul_workspace_bytes(gpu, inputs[0], inputs[1], &outputs[0])
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        if launch.inputs.iter().any(|operand| operand.shape().len() < 2) {
-            return Err(Error::unsupported(
-                launch.operation,
-                "a product with a vector has no CUDA kernel yet; `unsqueeze` the vector to a matrix first",
-            ));
-        }
         cuda::matmul(launch)
     }
 

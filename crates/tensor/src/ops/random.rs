@@ -34,17 +34,20 @@ impl Distribution {
     }
 
     fn fill(self, launch: &CpuLaunch<'_>, draws: Draws) -> Result<()> {
+        let (stream, launch) = draws.resolve(launch);
+        // The old values, of a tensor that is overwritten, do not matter.
+        let launch = &CpuLaunch { inputs: &[], ..launch };
         match self {
-            Distribution::Uniform { low, high } => cpu::uniform(launch, low, high, draws.stream()),
+            Distribution::Uniform { low, high } => cpu::uniform(launch, low, high, stream),
             Distribution::Normal { mean, deviation } => {
-                cpu::normal(launch, mean, deviation, draws.stream())
+                cpu::normal(launch, mean, deviation, stream)
             }
-            Distribution::Integer { low, high } => cpu::randint(launch, low, high, draws.stream()),
+            Distribution::Integer { low, high } => cpu::randint(launch, low, high, stream),
         }
     }
 }
 
-/// A new tensor of random numbers.
+/// A new tensor of random numbers. Its one input, if any, is what its draws start from.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     pub(crate) meta: Meta,
@@ -74,7 +77,8 @@ impl Operation for Random {
     }
 }
 
-/// Overwrites input 0 with random floats. Only in place.
+/// Overwrites input 0 with random floats. Only in place. Input 1, if any, is what its draws start
+/// from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Randomize {
     pub(crate) distribution: Distribution,
@@ -94,12 +98,13 @@ impl Operation for Randomize {
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        // The old values do not matter.
-        self.distribution.fill(&CpuLaunch { inputs: &[], ..*launch }, self.draws)
+        self.distribution.fill(launch, self.draws)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        Ok(smallvec::smallvec![Some(backward.grad()?.zeros_like()?)])
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        grads[0] = Some(backward.grad()?.zeros_like()?);
+        Ok(grads)
     }
 
     fn share(&self) -> Arc<dyn Operation> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -86,7 +87,7 @@ impl Operation for Reduce {
         }
     }
 
-    fn cuda_workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
         outputs.first().map_or(0, |output| cuda::reduce_workspace_bytes(inputs[0], output))
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use plimsoll_core::{Device, Result};
-use plimsoll_memory::{Arena, Block, Kind, OriginId, Owner, Request, StreamId};
+use plimsoll_memory::{Arena, Block, Kind, OriginId, Owner, PoolId, Request, StreamId};
 
 use crate::device::{self, Entry};
 use crate::lock::Mutex;
@@ -80,8 +80,15 @@ impl Storage {
     ) -> Result<Arc<Storage>> {
         entry.check_configuration()?;
         let stream = entry.current_stream();
-        let block = arena.allocate(&Request { bytes, origin, kind, stream })?;
-        Ok(Storage::over(entry, block, bytes, kind, stream))
+        let pool = if std::ptr::eq(arena, entry.arena()) {
+            device::current_pool(entry)
+        } else {
+            PoolId::COMMON
+        };
+        let block = arena.allocate(&Request { bytes, origin, kind, stream, pool })?;
+        // A private pool's blocks stay where they are: a graph writes to their addresses.
+        let movable = entry.tracked().is_on() && pool == PoolId::COMMON;
+        Ok(Storage::over(entry, block, bytes, kind, (stream, movable)))
     }
 
     /// The same for memory that is never taken back: what a recipe makes on its way.
@@ -92,7 +99,8 @@ impl Storage {
         kind: Kind,
     ) -> Result<Arc<Storage>> {
         let stream = entry.current_stream();
-        let block = entry.arena().allocate(&Request { bytes, origin, kind, stream })?;
+        let block =
+            entry.arena().allocate(&Request { kind, stream, ..Request::new(bytes, origin) })?;
         let (address, place) = (block.address(), Place::Resident(block));
         Ok(Arc::new(Storage::at(entry, place, address, bytes, kind, stream, false)))
     }
@@ -102,10 +110,9 @@ impl Storage {
         block: Block,
         bytes: usize,
         kind: Kind,
-        home: StreamId,
+        (home, movable): (StreamId, bool),
     ) -> Arc<Storage> {
         let address = block.address();
-        let movable = entry.tracked().is_on();
         if !movable {
             let place = Place::Resident(block);
             return Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
@@ -193,9 +200,10 @@ impl Storage {
 
     /// Whether the memory is pinned host memory, which accelerators copy from and to without waiting.
     pub(crate) fn is_page_locked(&self) -> bool {
-        let Some(pinned) = device::pinned_if_open() else { return false };
-        self.entry.device().is_cpu()
-            && self.place.lock().block().is_some_and(|block| std::ptr::eq(block.arena(), pinned))
+        // Asking does not make the arena of pinned memory, nor open a GPU.
+        device::pinned_if_open().is_some()
+            && self.entry.device().is_cpu()
+            && self.place.lock().block().is_some_and(device::is_pinned_block)
     }
 
     /// The origin of the memory itself, if it has memory of ours at the moment.
@@ -206,6 +214,10 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
+        if matches!(self.place.get_mut(), Place::Foreign(_)) {
+            // Its owner knows nothing of our streams: what they still do with it must be done.
+            self.entry.wait_for_uses(self);
+        }
         let place = self.place.get_mut();
         match place {
             // Work queued on other streams may still touch the bytes: the arena must wait for those streams.

@@ -78,7 +78,7 @@ impl Storage {
     /// Host memory for the bytes: pinned for a device that copies by itself, if there is any left.
     fn host_block(&self, origin: OriginId) -> Result<Block> {
         let (bytes, kind, stream) = (self.bytes, self.kind(), StreamId::DEFAULT);
-        let request = Request { bytes, origin, kind, stream };
+        let request = Request { kind, stream, ..Request::new(bytes, origin) };
         if self.entry.is_asynchronous()
             && let Ok(block) = device::pinned_arena().allocate(&request)
         {
@@ -185,7 +185,8 @@ impl Storage {
 
     fn allocate_home(&self, origin: OriginId, kind: Kind) -> Result<Block> {
         let stream = self.uses.home();
-        let request = Request { bytes: self.bytes, origin, kind, stream };
+        // What lies in a private pool is never taken away, so it never comes home.
+        let request = Request { kind, stream, ..Request::new(self.bytes, origin) };
         let block = self.entry.arena().allocate(&request)?;
         block.set_owner(self.owner);
         Ok(block)

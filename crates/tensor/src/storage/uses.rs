@@ -113,6 +113,13 @@ impl StreamUses {
         }
     }
 
+    /// Every stream that touched the storage.
+    pub(crate) fn for_each(&self, visit: impl FnMut(StreamId)) {
+        if let Some(queued) = self.queued.get() {
+            queued.streams.lock().all.iter().copied().for_each(visit);
+        }
+    }
+
     /// The streams other than its own that touched the storage.
     pub(super) fn for_each_foreign(&self, visit: impl FnMut(StreamId)) {
         if let Some(queued) = self.queued.get() {

@@ -1,14 +1,13 @@
-//! The CUDA slice measured: medians of device time for the work that `torch_gpu.py` does in PyTorch on the same GPU. Prints one line each, name
-//! and microseconds.
-
-#![allow(clippy::print_stdout)]
+//! The CUDA kernels measured: medians of device time for the work that `torch_gpu.py` does in PyTorch
+//! on the same GPU. Prints one line each, name and microseconds.
 
 use std::time::Instant;
 
 use plimsoll_tensor::device::synchronize;
-use plimsoll_tensor::*;
+use plimsoll_tensor::{DType, Device, NoGrad, Result, Tensor, device};
 
-/// The median of `rounds` timings of `repeat` calls each, in microseconds a call. The queue is drained before and after.
+/// The median of 15 timings of `repeat` calls each, in microseconds a call. The queue is drained
+/// before and after.
 fn time(device: Device, repeat: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     for _ in 0..3 {
         call()?;
@@ -27,7 +26,8 @@ fn time(device: Device, repeat: usize, mut call: impl FnMut() -> Result<()>) -> 
     Ok(rounds[rounds.len() / 2])
 }
 
-fn main() -> Result<()> {
+/// Runs and prints all of it.
+pub(super) fn run() -> Result<()> {
     let cuda = device::cuda(0)?;
     let options = (DType::F32, cuda);
     let _mode = NoGrad::enter();

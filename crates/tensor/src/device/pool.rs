@@ -1,0 +1,171 @@
+//! Private pools of a device's memory, as users see them: what a thread allocates inside
+//! [`with_pool`] comes from the pool and goes back to it. What a pool is to the allocator is in the
+//! memory crate's `private_pool.rs`.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plimsoll_core::Device;
+use plimsoll_memory::{PoolId, PoolPurpose, PoolUse, PrivatePool};
+
+use super::{Entry, entry};
+
+/// A pool of its own in a device's memory. Its free blocks serve nobody else, and its segments stay
+/// until the last clone is dropped; tensors that are alive then keep theirs until they go.
+///
+/// ```
+/// use plimsoll_tensor::device::{self, MemPool, with_pool};
+/// use plimsoll_tensor::{DType, Tensor, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let pool = MemPool::new(own);
+/// let x = with_pool(&pool, || Tensor::zeros(&[256], (DType::F32, own)))?;
+/// assert_eq!((pool.usage().active_bytes, pool.usage().segments), (1024, 1));
+/// let y = Tensor::zeros(&[256], (DType::F32, own))?; // from the common pool
+/// assert_eq!(memory::memory_reserved(own), 2 * (2 << 20));
+/// drop((x, y, pool));
+/// assert_eq!(memory::memory_reserved(own), 2 << 20); // the pool's went back
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemPool {
+    device: Device,
+    pool: Arc<PrivatePool>,
+}
+
+impl MemPool {
+    /// A pool for a part of a program.
+    pub fn new(device: Device) -> MemPool {
+        MemPool::open(device, PoolPurpose::User)
+    }
+
+    /// A pool for a captured graph; snapshots tell both sorts apart.
+    pub fn for_graph(device: Device) -> MemPool {
+        MemPool::open(device, PoolPurpose::Graph)
+    }
+
+    fn open(device: Device, purpose: PoolPurpose) -> MemPool {
+        MemPool { device, pool: Arc::new(entry(device).arena().open_pool(purpose)) }
+    }
+
+    /// The device whose memory it is.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Its pair of numbers, as snapshots show it (`segment_pool_id`).
+    pub fn id(&self) -> (u64, u64) {
+        self.pool.id().pair()
+    }
+
+    /// What it holds now.
+    pub fn usage(&self) -> PoolUse {
+        self.pool.usage()
+    }
+}
+
+/// Scopes that are open in the process, so that an allocation outside of them costs one load.
+static SCOPES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// This thread's pools, by device slot; the newest for a device counts.
+    static CURRENT: RefCell<Vec<(usize, PoolId)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The pool that this thread's allocations on the device of `entry` come from.
+#[inline]
+pub(crate) fn current_pool(entry: &Entry) -> PoolId {
+    if SCOPES.load(Ordering::Relaxed) == 0 { PoolId::COMMON } else { named(entry) }
+}
+
+#[cold]
+fn named(entry: &Entry) -> PoolId {
+    let slot = entry.device().slot();
+    CURRENT.with_borrow(|pools| {
+        pools.iter().rfind(|(of, _)| *of == slot).map_or(PoolId::COMMON, |(_, pool)| *pool)
+    })
+}
+
+/// Runs `body` with this thread's allocations on the pool's device coming from `pool`.
+pub fn with_pool<R>(pool: &MemPool, body: impl FnOnce() -> R) -> R {
+    /// Ends the scope, however `body` ends.
+    struct Scope(usize);
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            let _ = CURRENT.try_with(|pools| pools.borrow_mut().truncate(self.0));
+            SCOPES.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    SCOPES.fetch_add(1, Ordering::Relaxed);
+    let _scope = CURRENT.with_borrow_mut(|pools| {
+        pools.push((pool.device.slot(), pool.pool.id()));
+        Scope(pools.len() - 1)
+    });
+    body()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{self, StandIn};
+    use crate::{DType, Result, Tensor};
+
+    fn devices() -> Result<[Device; 2]> {
+        let stand_in = StandIn { configuration: Some(Default::default()), ..StandIn::default() };
+        Ok([device::private_cpu(&Default::default())?, device::stand_in(stand_in)?])
+    }
+
+    #[test]
+    fn results_and_workspaces_come_from_the_pool_of_the_thread() -> Result<()> {
+        for device in devices()? {
+            let ones = || Tensor::ones(&[300, 300], (DType::F32, device));
+            let (pool, graph) = (MemPool::new(device), MemPool::for_graph(device));
+            assert!(pool.id().0 == 0 && graph.id().1 == 0 && pool.id() != graph.id());
+            let inside = with_pool(&pool, || {
+                let x = ones()?;
+                let y = x.matmul(&x)?.sum_with(0)?;
+                let nested = with_pool(&graph, ones)?;
+                let elsewhere = std::thread::scope(|s| s.spawn(ones).join());
+                assert!(elsewhere.is_ok());
+                Ok::<_, crate::Error>((y, nested))
+            })?;
+            let common = entry(device).arena().pool_usage(PoolId::COMMON);
+            assert_eq!(common.active_bytes, 0, "nothing came from there but the other thread's");
+            assert_eq!(graph.usage().active_bytes, 360_448, "360,000 bytes, rounded to 512");
+            assert_eq!(pool.usage().active_bytes, 1536, "300 floats, rounded to 512");
+            drop(inside);
+            assert_eq!((pool.usage().active_bytes, graph.usage().active_bytes), (0, 0));
+            assert!(pool.usage().reserved_bytes >= 2 << 20);
+            entry(device).arena().check_balanced().expect("balanced");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_pool_is_released_as_a_whole_once_its_tensors_are_gone() -> Result<()> {
+        for device in devices()? {
+            let arena = entry(device).arena();
+            let pool = MemPool::new(device);
+            let make = |bytes: i64| Tensor::zeros(&[bytes], (DType::U8, device));
+            let (kept, large) = with_pool(&pool, || (make(1000), make(30 << 20)));
+            let kept = kept?;
+            drop(large?);
+            device::synchronize(device)?;
+            assert_eq!(arena.empty_cache(), 0, "an open pool keeps its segments");
+            let reserved = arena.stats().reserved_bytes.all.current;
+            assert_eq!(reserved, (30 << 20) + (2 << 20));
+            let other = make(20 << 20)?;
+            let more = arena.stats().reserved_bytes.all.current - reserved;
+            assert_eq!(more, 20 << 20, "30 MiB are free, and not for everybody");
+            drop((other, pool));
+            let left = arena.empty_cache();
+            assert_eq!(left, 20 << 20, "the pool's free segment had gone already");
+            assert_eq!(arena.stats().reserved_bytes.all.current, 2 << 20);
+            drop(kept);
+            device::synchronize(device)?;
+            assert_eq!(arena.stats().reserved_bytes.all.current, 0);
+            arena.check_balanced().expect("balanced");
+        }
+        Ok(())
+    }
+}

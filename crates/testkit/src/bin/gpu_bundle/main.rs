@@ -1,0 +1,111 @@
+//! The one program of the GPU bundle (`cargo xtask gpu-bundle`): the test kit's checks on a GPU, and
+//! the benchmark, on a machine with a driver and no Rust. `gpu_bundle STEP...` runs the named steps,
+//! without a name all checks; the exit status says whether all of them passed.
+
+#![allow(clippy::print_stdout)]
+
+mod bench;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use plimsoll_tensor::device;
+use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
+use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
+use plimsoll_testkit::checks::{dry, gradients, oracle};
+use plimsoll_testkit::subject;
+
+/// A step: it panics or gives an error where something is wrong, and says what it did.
+type Step = fn() -> plimsoll_tensor::Result<String>;
+
+/// `devices` is first: it looks at what happens before a GPU is opened.
+const STEPS: [(&str, Step); 6] = [
+    ("devices", devices),
+    ("oracle", || {
+        let tally = oracle::every_operation_agrees(subject::cuda_device()?);
+        println!("{tally}");
+        tally.assert_right(4_000);
+        Ok(tally.to_string())
+    }),
+    ("dry", || {
+        let real = subject::cuda_device()?;
+        let tally = dry::every_operation_takes_the_same(real, device::dry(real)?);
+        tally.assert_right(4_000);
+        Ok(tally.to_string())
+    }),
+    ("exhaustion", || {
+        let survived = every_operation_survives(&Bench::cuda()?);
+        survived.tally.assert_right(50);
+        let (forward, backward) = (survived.forward, survived.backward);
+        Ok(format!("{forward} forward and {backward} backward allocations failed"))
+    }),
+    ("gradients", || {
+        let tally = gradients::every_gradient_is_right(subject::cuda_device()?);
+        println!("{tally}");
+        tally.assert_right(200);
+        Ok(tally.to_string())
+    }),
+    ("bench", || bench::run().map(|()| "measured".to_string())),
+];
+
+/// Every program of the list, each on its own: one that fails does not hide the others.
+fn devices() -> plimsoll_tensor::Result<String> {
+    let early = gpu::memory_pinned_before_the_gpu_was_opened_is_registered;
+    let mut failed = usize::from(!passes("pinned memory", || early().map(|()| String::new())));
+    let cuda = device::cuda(0)?;
+    println!("{} {:?}", cuda, device::properties(cuda)?);
+    let stand_in = device::stand_in(device::StandIn::default())?;
+    for program in EVERYWHERE.iter().chain(&ON_A_GPU) {
+        let run = || (program.run)(cuda).map(|()| String::new());
+        failed += usize::from(!passes(program.name, run));
+    }
+    for program in &EVERYWHERE {
+        (program.run)(stand_in)?;
+    }
+    assert_eq!(failed, 0, "programs failed");
+    Ok(format!("{} programs", EVERYWHERE.len() + ON_A_GPU.len() + 1))
+}
+
+/// Runs a step, tells of it and says whether it passed.
+fn passes(name: &str, step: impl FnOnce() -> plimsoll_tensor::Result<String>) -> bool {
+    let start = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(step));
+    let seconds = start.elapsed().as_secs_f64();
+    match outcome {
+        Ok(Ok(told)) => {
+            println!("ok     {name} ({seconds:.1} s) {told}");
+            true
+        }
+        Ok(Err(error)) => {
+            println!("FAILED {name} ({seconds:.1} s): {error}");
+            false
+        }
+        // The panic itself was printed where it happened.
+        Err(_) => {
+            println!("FAILED {name} ({seconds:.1} s)");
+            false
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let named: Vec<String> = std::env::args().skip(1).collect();
+    let known = |name: &String| STEPS.iter().any(|(step, _)| step == name);
+    if let Some(unknown) = named.iter().find(|name| !known(name)) {
+        let steps: Vec<&str> = STEPS.iter().map(|(step, _)| *step).collect();
+        println!("`{unknown}` is no step; the steps are {}", steps.join(", "));
+        return ExitCode::from(2);
+    }
+    let wanted = |step: &str| match named.is_empty() {
+        true => step != "bench",
+        false => named.iter().any(|name| name == step),
+    };
+    let mut failed = 0;
+    for (name, step) in STEPS.iter().filter(|(name, _)| wanted(name)) {
+        println!("== {name}");
+        failed += usize::from(!passes(name, step));
+    }
+    println!("{failed} steps failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

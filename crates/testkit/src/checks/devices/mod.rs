@@ -1,0 +1,115 @@
+//! Programs of more than one operation, and what only a device can do. Each takes the device that it
+//! runs on, and panics or gives an error where the device is wrong.
+
+pub mod agreement;
+pub mod gpu;
+pub mod memory;
+pub mod targets;
+
+use plimsoll_tensor::{Device, Result, Tensor};
+
+/// One of the programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// What it shows.
+    pub name: &'static str,
+    /// The program.
+    pub run: fn(Device) -> Result<()>,
+}
+
+const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
+    Program { name, run }
+}
+
+/// What holds on every accelerator.
+pub static EVERYWHERE: [Program; 16] = [
+    program(
+        "arithmetic_agrees_with_the_cpu_on_every_layout",
+        agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
+    ),
+    program("functions_agree_with_the_cpu", agreement::functions_agree_with_the_cpu),
+    program("copies_and_casts_agree_with_the_cpu", agreement::copies_and_casts_agree_with_the_cpu),
+    program("reductions_agree_with_the_cpu", agreement::reductions_agree_with_the_cpu),
+    program(
+        "products_and_norms_agree_with_the_cpu",
+        agreement::products_and_norms_agree_with_the_cpu,
+    ),
+    program("gradients_agree_with_the_cpu", agreement::gradients_agree_with_the_cpu),
+    program("counters_say_what_is_held", memory::counters_say_what_is_held),
+    program("running_out_of_memory_is_survived", memory::running_out_of_memory_is_survived),
+    program("streams_order_themselves", memory::streams_order_themselves),
+    program(
+        "pinned_copies_do_not_need_the_host_to_wait",
+        memory::pinned_copies_do_not_need_the_host_to_wait,
+    ),
+    program(
+        "operands_on_different_devices_are_an_error_that_names_both",
+        memory::operands_on_different_devices_are_an_error_that_names_both,
+    ),
+    program(
+        "memory_of_others_is_shared_and_given_back",
+        memory::memory_of_others_is_shared_and_given_back,
+    ),
+    program(
+        "products_are_written_where_the_target_lies",
+        targets::products_are_written_where_the_target_lies,
+    ),
+    program(
+        "reductions_are_written_where_the_target_lies",
+        targets::reductions_are_written_where_the_target_lies,
+    ),
+    program(
+        "products_take_operands_from_any_element",
+        targets::products_take_operands_from_any_element,
+    ),
+    program(
+        "gradients_of_sums_go_through_layer_norm",
+        targets::gradients_of_sums_go_through_layer_norm,
+    ),
+];
+
+/// What holds on a GPU alone; each takes `cuda:0`.
+pub static ON_A_GPU: [Program; 4] = [
+    program(
+        "what_the_driver_counts_is_what_the_arena_reserved",
+        gpu::what_the_driver_counts_is_what_the_arena_reserved,
+    ),
+    program(
+        "a_context_of_another_library_is_left_alone",
+        gpu::a_context_of_another_library_is_left_alone,
+    ),
+    program("streams_come_from_a_pool", gpu::streams_come_from_a_pool),
+    program(
+        "a_dry_h200_takes_what_the_real_one_takes",
+        gpu::a_dry_h200_takes_what_the_real_one_takes,
+    ),
+];
+
+/// Values in a range where float32 functions are well behaved, the same every time.
+pub(super) fn values(n: i64) -> Tensor {
+    let x: Vec<f32> = (0..n).map(|i| ((i * 7919 % 2003) as f32 - 1000.0) / 300.0).collect();
+    Tensor::from_slice(&x, &[n], Device::cpu()).unwrap()
+}
+
+/// Runs `program` on inputs of the CPU and of `device`, and compares every result.
+pub(super) fn compare(
+    device: Device,
+    what: &str,
+    inputs: &[Tensor],
+    tolerance: f64,
+    program: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+) -> Result<()> {
+    let there: Vec<Tensor> = inputs.iter().map(|x| x.to(device)).collect::<Result<_>>()?;
+    let (expected, found) = (program(inputs)?, program(&there)?);
+    assert_eq!(expected.len(), found.len());
+    for (expected, found) in expected.iter().zip(&found) {
+        assert_eq!(found.device(), device, "{what}");
+        assert_eq!((expected.shape(), expected.dtype()), (found.shape(), found.dtype()), "{what}");
+        assert_eq!(expected.strides(), found.strides(), "{what} on {device}");
+        for (at, (e, f)) in expected.to_f64_vec()?.iter().zip(found.to_f64_vec()?).enumerate() {
+            let close = (e - f).abs() <= tolerance * e.abs().max(1.0) || (e.is_nan() && f.is_nan());
+            assert!(close, "{what} on {device}, element {at}: {f} instead of {e}");
+        }
+    }
+    Ok(())
+}

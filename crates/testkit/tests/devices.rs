@@ -1,0 +1,131 @@
+//! Programs on every accelerator that this machine has: the stand-in, and a GPU where there is one
+//! (where one is required, as on a machine that is there to test it, `PLIMSOLL_REQUIRE_CUDA` makes its
+//! absence a failure). The programs are in `checks/devices/`.
+
+use plimsoll_tensor::{Device, Result, device};
+use plimsoll_testkit::checks::devices::{agreement, gpu, memory, targets};
+
+fn gpu_device() -> Option<Device> {
+    match device::cuda(0) {
+        Ok(cuda) => Some(cuda),
+        Err(why) => {
+            assert!(std::env::var_os("PLIMSOLL_REQUIRE_CUDA").is_none(), "{why}");
+            None
+        }
+    }
+}
+
+fn on_every_accelerator(program: fn(Device) -> Result<()>) -> Result<()> {
+    program(device::stand_in(device::StandIn::default())?)?;
+    on_a_gpu(program)
+}
+
+fn on_a_gpu(program: fn(Device) -> Result<()>) -> Result<()> {
+    gpu_device().map_or(Ok(()), program)
+}
+
+#[test]
+fn arithmetic_agrees_with_the_cpu_on_every_layout() -> Result<()> {
+    on_every_accelerator(agreement::arithmetic_agrees_with_the_cpu_on_every_layout)
+}
+
+#[test]
+fn functions_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(agreement::functions_agree_with_the_cpu)
+}
+
+#[test]
+fn copies_and_casts_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(agreement::copies_and_casts_agree_with_the_cpu)
+}
+
+#[test]
+fn reductions_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(agreement::reductions_agree_with_the_cpu)
+}
+
+#[test]
+fn products_and_norms_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(agreement::products_and_norms_agree_with_the_cpu)
+}
+
+#[test]
+fn gradients_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(agreement::gradients_agree_with_the_cpu)
+}
+
+#[test]
+fn counters_say_what_is_held() -> Result<()> {
+    on_every_accelerator(memory::counters_say_what_is_held)
+}
+
+#[test]
+fn running_out_of_memory_is_survived() -> Result<()> {
+    on_every_accelerator(memory::running_out_of_memory_is_survived)
+}
+
+#[test]
+fn streams_order_themselves() -> Result<()> {
+    on_every_accelerator(memory::streams_order_themselves)
+}
+
+#[test]
+fn pinned_copies_do_not_need_the_host_to_wait() -> Result<()> {
+    on_every_accelerator(memory::pinned_copies_do_not_need_the_host_to_wait)
+}
+
+#[test]
+fn operands_on_different_devices_are_an_error_that_names_both() -> Result<()> {
+    on_every_accelerator(memory::operands_on_different_devices_are_an_error_that_names_both)
+}
+
+#[test]
+fn memory_of_others_is_shared_and_given_back() -> Result<()> {
+    on_every_accelerator(memory::memory_of_others_is_shared_and_given_back)
+}
+
+#[test]
+fn products_are_written_where_the_target_lies() -> Result<()> {
+    on_every_accelerator(targets::products_are_written_where_the_target_lies)
+}
+
+#[test]
+fn reductions_are_written_where_the_target_lies() -> Result<()> {
+    on_every_accelerator(targets::reductions_are_written_where_the_target_lies)
+}
+
+#[test]
+fn products_take_operands_from_any_element() -> Result<()> {
+    on_every_accelerator(targets::products_take_operands_from_any_element)
+}
+
+#[test]
+fn gradients_of_sums_go_through_layer_norm() -> Result<()> {
+    on_every_accelerator(targets::gradients_of_sums_go_through_layer_norm)
+}
+
+#[test]
+fn what_the_driver_counts_is_what_the_arena_reserved() -> Result<()> {
+    on_a_gpu(gpu::what_the_driver_counts_is_what_the_arena_reserved)
+}
+
+#[test]
+fn a_context_of_another_library_is_left_alone() -> Result<()> {
+    on_a_gpu(gpu::a_context_of_another_library_is_left_alone)
+}
+
+#[test]
+fn streams_come_from_a_pool() -> Result<()> {
+    on_a_gpu(gpu::streams_come_from_a_pool)
+}
+
+#[test]
+fn memory_pinned_before_the_gpu_was_opened_is_registered() -> Result<()> {
+    let pinned = gpu::memory_pinned_before_the_gpu_was_opened_is_registered;
+    if device::cuda_count() > 0 { pinned() } else { Ok(()) }
+}
+
+#[test]
+fn a_dry_h200_takes_what_the_real_one_takes() -> Result<()> {
+    on_a_gpu(gpu::a_dry_h200_takes_what_the_real_one_takes)
+}
