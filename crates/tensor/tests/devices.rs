@@ -335,3 +335,39 @@ fn what_the_driver_counts_is_what_the_arena_reserved() -> Outcome {
     Tensor::zeros(&[1 << 20], (DType::F32, cuda))?;
     Ok(())
 }
+
+/// Keeps the times of launches on one device.
+struct Times(Device, std::sync::Mutex<Vec<observe::LaunchTime>>);
+
+impl observe::Observer for Times {
+    fn end(&self, launch: &observe::Launch, time: &observe::LaunchTime) {
+        if launch.device == self.0 {
+            self.1.lock().unwrap().push(time.clone());
+        }
+    }
+}
+
+#[test]
+fn memory_is_taken_back_without_waiting_and_launches_are_timed() -> Outcome {
+    for device in accelerators() {
+        // Chaos that never strikes: the device remembers how tensors are made, and lets go of them when it is told to.
+        device::set_chaos(device, Some(1));
+        device::set_chaos(device, None);
+        let x = values(1 << 20).to(device)?;
+        let truth = x.exp()?.mul(2.0)?.to_vec::<f32>()?;
+        let times = std::sync::Arc::new(Times(device, std::sync::Mutex::default()));
+        let observing = observe::observe(times.clone());
+        let y = x.exp()?.mul(2.0)?; // nobody holds the result of exp
+        drop(observing);
+        let took: Vec<_> = times.1.lock().unwrap().iter().map(observe::LaunchTime::wait).collect();
+        assert_eq!(took.len(), 2);
+        assert!(took.iter().all(Option::is_some), "{took:?}");
+        assert!(device::take_back(&x, false) && device::take_back(&y, true));
+        assert_eq!(memory::memory_spilled(device), 4 << 20, "one is spilled, one is dropped");
+        assert_eq!(y.to_vec::<f32>()?, truth);
+        assert_eq!(memory::memory_spilled(device), 0);
+        synchronize(device)?;
+        memory::arena(device).check_balanced().unwrap();
+    }
+    Ok(())
+}
