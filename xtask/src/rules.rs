@@ -109,6 +109,14 @@ fn check_source(path: &str, text: &str, file: &Source, broken: &mut Vec<String>)
     if !text.starts_with("//!") && !text.starts_with("#!") && !text.starts_with("//") {
         say("no header comment that says what the file is".to_string());
     }
+    // A fork waits for the locks of `tensor/src/lock.rs` only; streams' threads do not exist in a child.
+    let counted = path.starts_with("crates/tensor/src/")
+        && !["/lock.rs", "/claim.rs", "/queue.rs", "/stand_in.rs", "/stream.rs"]
+            .iter()
+            .any(|name| path.ends_with(name));
+    if counted && text.contains("parking_lot::") {
+        say("uses `parking_lot` itself; take `crate::lock`, which a fork waits for".to_string());
+    }
     for word in ["todo!(", "unimplemented!(", "#[ignore"] {
         if text.contains(word) && !path.starts_with("xtask/") {
             say(format!("contains `{word}`"));
@@ -236,6 +244,16 @@ mod tests {
         let text = format!("// {wide}\nlet a = \"{wide}\";\n    /// ok\n");
         let found = wide_comments(&[("crates/a/src/b.rs".to_string(), text)]);
         assert_eq!(found["crates/a"], ["crates/a/src/b.rs:1"]);
+    }
+
+    #[test]
+    fn a_lock_that_no_fork_waits_for_breaks_a_rule() {
+        let text = "//! Header.\nuse parking_lot::Mutex;\n";
+        for (path, count) in [("crates/tensor/src/a.rs", 1), ("crates/cuda/src/a.rs", 0)] {
+            let mut broken = Vec::new();
+            check_source(path, text, &Source::read(text), &mut broken);
+            assert_eq!(broken.len(), count, "{broken:?}");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ struct Held {
     _annotations: Guard<'static, VecDeque<Annotation>>,
     _locks: Vec<ArenaLocks>,
     _arenas: Guard<'static, Vec<&'static Arena>>,
-    _quiet: Quiet,
+    quiet: Quiet,
 }
 
 thread_local! {
@@ -68,7 +68,7 @@ extern "C" fn before_fork() {
         _annotations: annotations,
         _locks: locks,
         _arenas: arenas,
-        _quiet: quiet,
+        quiet,
     };
     // A thread that forks while it ends has no place to keep them: it forks without.
     let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
@@ -76,6 +76,14 @@ extern "C" fn before_fork() {
 
 extern "C" fn after_fork() {
     let _ = HELD.try_with(|place| drop(place.borrow_mut().take()));
+}
+
+extern "C" fn after_fork_in_child() {
+    let _ = HELD.try_with(|place| {
+        if let Some(held) = place.borrow_mut().take() {
+            held.quiet.forget_others();
+        }
+    });
 }
 
 fn install() {
@@ -86,8 +94,9 @@ fn install() {
     quiet::prepare();
     // SAFETY: the handlers are functions of this crate, which is never unloaded while they are
     // registered, and they only take and release locks. They run on the thread that forks.
-    let failed =
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    let failed = unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child))
+    };
     // It fails only without memory for three pointers; then forks are as unsafe as without it.
     debug_assert_eq!(failed, 0, "fork handlers could not be registered");
 }

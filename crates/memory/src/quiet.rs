@@ -72,8 +72,7 @@ impl Holding {
     pub fn new() -> Holding {
         let thread = match OWN.try_with(Cell::get) {
             Ok(Some(thread)) => Some(thread),
-            // A thread that is shutting down has no place for it: a fork does not wait for that one.
-            Ok(None) => Some(register()),
+            Ok(None) => register(),
             Err(_) => None,
         };
         if let Some(thread) = thread {
@@ -121,8 +120,10 @@ impl Thread {
     }
 }
 
+/// This thread's count from now on. A thread that is shutting down has no place for one: a fork does not wait for it.
 #[cold]
-fn register() -> &'static Thread {
+fn register() -> Option<&'static Thread> {
+    ENDING.try_with(|_| ()).ok()?;
     // A fork's handlers are of no use before the first lock, and needed from then on.
     crate::fork::install_once();
     let mut threads = THREADS.lock();
@@ -135,13 +136,25 @@ fn register() -> &'static Thread {
     });
     own.held.store(0, Ordering::Relaxed);
     let _ = OWN.try_with(|place| place.set(Some(own)));
-    let _ = ENDING.try_with(|_| ());
-    own
+    Some(own)
 }
 
 /// No thread but this one holds a lock that was counted, as long as this lives.
 pub(crate) struct Quiet {
-    _threads: Guard<'static, Vec<&'static Thread>>,
+    threads: Guard<'static, Vec<&'static Thread>>,
+}
+
+impl Quiet {
+    /// In a forked child: the other threads do not exist, and hold nothing.
+    pub(crate) fn forget_others(&self) {
+        let own = OWN.try_with(Cell::get).ok().flatten();
+        for thread in self.threads.iter() {
+            if own.is_none_or(|own| !std::ptr::eq(own, *thread)) {
+                thread.held.store(0, Ordering::Relaxed);
+                thread.taken.store(false, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 /// Waits until no other thread holds a counted lock, and keeps them from taking any.
@@ -159,7 +172,7 @@ pub(crate) fn quiet() -> Quiet {
     {
         std::thread::sleep(NAP);
     }
-    Quiet { _threads: threads }
+    Quiet { threads }
 }
 
 impl Drop for Quiet {

@@ -3,7 +3,7 @@
 //! absence a failure). The programs are in `checks/devices/`.
 
 use plimsoll_tensor::{Device, Result, device};
-use plimsoll_testkit::checks::devices::{agreement, gpu, memory, targets};
+use plimsoll_testkit::checks::devices::{agreement, gpu, memory, taking_back, targets};
 
 fn gpu_device() -> Option<Device> {
     match device::cuda(0) {
@@ -128,4 +128,9 @@ fn memory_pinned_before_the_gpu_was_opened_is_registered() -> Result<()> {
 #[test]
 fn a_dry_h200_takes_what_the_real_one_takes() -> Result<()> {
     on_a_gpu(gpu::a_dry_h200_takes_what_the_real_one_takes)
+}
+
+#[test]
+fn memory_is_taken_back_without_waiting_and_launches_are_timed() -> Result<()> {
+    on_every_accelerator(taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed)
 }

@@ -119,8 +119,8 @@ pub fn track_holders(on: bool) -> bool {
     ON.swap(on, Ordering::Relaxed)
 }
 
-/// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or a view. Waits for nothing and
-/// moves nothing; what other threads do meanwhile may or may not be seen.
+/// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or a view. Moves nothing; what
+/// other threads do meanwhile may or may not be seen.
 pub fn holders(tensor: &Tensor) -> Vec<Holder> {
     let storage = tensor.storage();
     let (tensors, mut found) = living(storage);

@@ -206,9 +206,12 @@ impl Storage {
             && self.place.lock().block().is_some_and(device::is_pinned_block)
     }
 
-    /// The origin of the memory itself, if it has memory of ours at the moment.
+    /// The origin of the memory itself, wherever it is; `None` if it is not ours.
     pub(crate) fn origin(&self) -> Option<OriginId> {
-        self.place.lock().block().map(Block::origin)
+        match &*self.place.lock() {
+            Place::Dropped(recipe) => Some(recipe.origin()),
+            place => place.block().map(Block::origin),
+        }
     }
 }
 

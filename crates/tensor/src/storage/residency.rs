@@ -124,7 +124,8 @@ impl Storage {
         &self,
         ingredient: &Arc<Storage>,
     ) -> Option<(&'static str, OriginId)> {
-        match &*self.place.lock() {
+        // Whoever holds the lock is bringing it home, or taking it away.
+        match &*self.place.try_lock()? {
             Place::Dropped(recipe) => recipe
                 .ingredients()
                 .any(|held| Arc::ptr_eq(held, ingredient))

@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod gpu;
 pub mod memory;
+pub mod taking_back;
 pub mod targets;
 
 use plimsoll_tensor::{Device, Result, Tensor};
@@ -22,7 +23,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 16] = [
+pub static EVERYWHERE: [Program; 17] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -65,6 +66,10 @@ pub static EVERYWHERE: [Program; 16] = [
     program(
         "gradients_of_sums_go_through_layer_norm",
         targets::gradients_of_sums_go_through_layer_norm,
+    ),
+    program(
+        "memory_is_taken_back_without_waiting_and_launches_are_timed",
+        taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed,
     ),
 ];
 
