@@ -207,7 +207,7 @@ fn new_form(text: &mut String, operation: &Operation, as_method: bool) {
     let result = result_type(operation);
     let _ = writeln!(text, ") -> PyResult<{result}> {{");
     if operation.is_method() {
-        let this = if as_method { "&self.inner" } else { "&input.get().inner" };
+        let this = if as_method { "&self.tensor()" } else { "&input.get().tensor()" };
         let _ = writeln!(text, "let this = {this};");
     }
     text.push_str(&conversions(operation, one_by_one));
@@ -317,14 +317,18 @@ fn conversions(operation: &Operation, one_by_one: bool) -> String {
         let name = python_name(&parameter.name);
         let value = match parameter.kind {
             _ if one_by_one => format!("sizes({name})?"),
-            Kind::Tensor => format!("&{name}.get().inner"),
-            Kind::OptionalTensor => format!("{name}.map(|tensor| &tensor.get().inner)"),
-            Kind::Tensors => {
-                format!("{name}.iter().map(|tensor| &tensor.get().inner).collect::<Vec<&Tensor>>()")
+            Kind::Tensor => format!("&{name}.get().tensor()"),
+            Kind::OptionalTensor => {
+                format!("{name}.map(|tensor| tensor.get().tensor());\nlet {name} = {name}.as_ref()")
             }
+            Kind::Tensors => format!(
+                "{name}.iter().map(|tensor| tensor.get().tensor()).collect::<Vec<Tensor>>();\n\
+                 let {name} = {name}.iter().collect::<Vec<&Tensor>>()"
+            ),
             Kind::OptionalTensors => format!(
-                "{name}.iter().map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))\
-                 .collect::<Vec<Option<&Tensor>>>()"
+                "{name}.iter().map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))\
+                 .collect::<Vec<Option<Tensor>>>();\n\
+                 let {name} = {name}.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>()"
             ),
             Kind::OptionalInts => format!("{name}.unwrap_or(Dims::ALL)"),
             _ => continue,

@@ -14,15 +14,15 @@ impl PyTensor {
     #[pyo3(signature = (*, force = false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         if force {
-            let plain = call(py, || self.inner.detach().cpu())?;
+            let plain = call(py, || self.tensor().detach().cpu())?;
             return crate::numpy::to_array(py, &plain);
         }
-        if self.inner.requires_grad() {
+        if self.tensor().requires_grad() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(
                 "numpy: this tensor requires gradients, which NumPy would lose; use detach() first",
             ));
         }
-        crate::numpy::to_array(py, &self.inner)
+        crate::numpy::to_array(py, &self.tensor())
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]
@@ -70,13 +70,13 @@ impl PyTensor {
         }
         let versioned = max_version.is_some_and(|(major, _)| major >= 1);
         if copy != Some(true) {
-            return crate::dlpack::to_capsule(py, &self.inner, versioned);
+            return crate::dlpack::to_capsule(py, &self.tensor(), versioned);
         }
-        let copied = call(py, || self.inner.clone_tensor())?;
+        let copied = call(py, || self.tensor().clone_tensor())?;
         crate::dlpack::to_capsule(py, &copied, versioned)
     }
 
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        crate::dlpack::device_of(self.inner.device())
+        crate::dlpack::device_of(self.tensor().device())
     }
 }

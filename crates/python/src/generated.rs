@@ -22,7 +22,7 @@ impl PyTensor {
         alpha: Number,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.add_alpha_out(other.other(), alpha.scalar(), out)),
             None => fresh(py, || this.add_alpha(other.other(), alpha.scalar())),
@@ -48,7 +48,7 @@ impl PyTensor {
         alpha: Number,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.sub_alpha_out(other.other(), alpha.scalar(), out)),
             None => fresh(py, || this.sub_alpha(other.other(), alpha.scalar())),
@@ -73,7 +73,7 @@ impl PyTensor {
         other: Operand,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.mul_out(other.other(), out)),
             None => fresh(py, || this.mul(other.other())),
@@ -94,7 +94,7 @@ impl PyTensor {
         other: Operand,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.div_out(other.other(), out)),
             None => fresh(py, || this.div(other.other())),
@@ -115,7 +115,7 @@ impl PyTensor {
         other: Operand,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.maximum_out(other.other(), out)),
             None => fresh(py, || this.maximum(other.other())),
@@ -130,7 +130,7 @@ impl PyTensor {
         other: Operand,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.minimum_out(other.other(), out)),
             None => fresh(py, || this.minimum(other.other())),
@@ -140,49 +140,49 @@ impl PyTensor {
     /// Where both operands are equal.
     #[pyo3(signature = (other))]
     fn eq<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.eq(other.other()))
     }
 
     /// Where both operands differ.
     #[pyo3(signature = (other))]
     fn ne<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.ne(other.other()))
     }
 
     /// Where the first operand is smaller.
     #[pyo3(signature = (other))]
     fn lt<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.lt(other.other()))
     }
 
     /// Where the first operand is smaller or equal.
     #[pyo3(signature = (other))]
     fn le<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.le(other.other()))
     }
 
     /// Where the first operand is larger.
     #[pyo3(signature = (other))]
     fn gt<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.gt(other.other()))
     }
 
     /// Where the first operand is larger or equal.
     #[pyo3(signature = (other))]
     fn ge<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.ge(other.other()))
     }
 
     /// A copy of the elements in memory of its own.
     #[pyo3(signature = ())]
     fn clone<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.clone_tensor())
     }
 
@@ -192,7 +192,7 @@ impl PyTensor {
         slf: Bound<'py, PyTensor>,
         src: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let src = &src.get().inner;
+        let src = &src.get().tensor();
         write(slf, |this| this.copy_(src).map(drop))
     }
 
@@ -211,8 +211,8 @@ impl PyTensor {
         index: &Bound<'py, PyTensor>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
-        let index = &index.get().inner;
+        let this = &self.tensor();
+        let index = &index.get().tensor();
         match out {
             Some(out) => into(out, |out| this.gather_out(dim, index, out)),
             None => fresh(py, || this.gather(dim, index)),
@@ -228,9 +228,9 @@ impl PyTensor {
         index: &Bound<'py, PyTensor>,
         src: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
-        let index = &index.get().inner;
-        let src = &src.get().inner;
+        let this = &self.tensor();
+        let index = &index.get().tensor();
+        let src = &src.get().tensor();
         fresh(py, || this.scatter_add(dim, index, src))
     }
 
@@ -242,8 +242,8 @@ impl PyTensor {
         index: &Bound<'py, PyTensor>,
         src: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let index = &index.get().inner;
-        let src = &src.get().inner;
+        let index = &index.get().tensor();
+        let src = &src.get().tensor();
         write(slf, |this| this.scatter_add_(dim, index, src).map(drop))
     }
 
@@ -254,11 +254,12 @@ impl PyTensor {
         py: Python<'py>,
         indices: Vec<Option<Bound<'py, PyTensor>>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let indices = indices
             .iter()
-            .map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))
-            .collect::<Vec<Option<&Tensor>>>();
+            .map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))
+            .collect::<Vec<Option<Tensor>>>();
+        let indices = indices.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>();
         fresh(py, || this.index(&indices))
     }
 
@@ -271,12 +272,13 @@ impl PyTensor {
         values: &Bound<'py, PyTensor>,
         accumulate: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let indices = indices
             .iter()
-            .map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))
-            .collect::<Vec<Option<&Tensor>>>();
-        let values = &values.get().inner;
+            .map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))
+            .collect::<Vec<Option<Tensor>>>();
+        let indices = indices.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>();
+        let values = &values.get().tensor();
         fresh(py, || this.index_put(&indices, values, accumulate))
     }
 
@@ -290,16 +292,17 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyTensor>> {
         let indices = indices
             .iter()
-            .map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))
-            .collect::<Vec<Option<&Tensor>>>();
-        let values = &values.get().inner;
+            .map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))
+            .collect::<Vec<Option<Tensor>>>();
+        let indices = indices.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>();
+        let values = &values.get().tensor();
         write(slf, |this| this.index_put_(&indices, values, accumulate).map(drop))
     }
 
     /// The positions of the elements that are not zero, one row each.
     #[pyo3(signature = ())]
     fn nonzero<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.nonzero())
     }
 
@@ -310,8 +313,8 @@ impl PyTensor {
         py: Python<'py>,
         mask: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
-        let mask = &mask.get().inner;
+        let this = &self.tensor();
+        let mask = &mask.get().tensor();
         fresh(py, || this.masked_select(mask))
     }
 
@@ -323,8 +326,8 @@ impl PyTensor {
         other: &Bound<'py, PyTensor>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
-        let other = &other.get().inner;
+        let this = &self.tensor();
+        let other = &other.get().tensor();
         match out {
             Some(out) => into(out, |out| this.matmul_out(other, out)),
             None => fresh(py, || this.matmul(other)),
@@ -339,7 +342,7 @@ impl PyTensor {
         dim: i64,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.softmax_out(dim, out)),
             None => fresh(py, || this.softmax(dim)),
@@ -354,7 +357,7 @@ impl PyTensor {
         dim: i64,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.log_softmax_out(dim, out)),
             None => fresh(py, || this.log_softmax(dim)),
@@ -371,9 +374,11 @@ impl PyTensor {
         bias: Option<&Bound<'py, PyTensor>>,
         eps: f64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
-        let weight = weight.map(|tensor| &tensor.get().inner);
-        let bias = bias.map(|tensor| &tensor.get().inner);
+        let this = &self.tensor();
+        let weight = weight.map(|tensor| tensor.get().tensor());
+        let weight = weight.as_ref();
+        let bias = bias.map(|tensor| tensor.get().tensor());
+        let bias = bias.as_ref();
         fresh(py, || this.layer_norm(normalized_shape.as_slice(), weight, bias, eps))
     }
 
@@ -385,7 +390,7 @@ impl PyTensor {
         p: f64,
         training: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.dropout(p, training))
     }
 
@@ -407,7 +412,7 @@ impl PyTensor {
         exponent: Number,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.pow_out(exponent.scalar(), out)),
             None => fresh(py, || this.pow(exponent.scalar())),
@@ -449,7 +454,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let dim = dim.unwrap_or(Dims::ALL);
         match out {
             Some(out) => into(out, |out| this.sum_out(dim.as_slice(), keepdim, out)),
@@ -466,7 +471,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let dim = dim.unwrap_or(Dims::ALL);
         match out {
             Some(out) => into(out, |out| this.mean_out(dim.as_slice(), keepdim, out)),
@@ -483,7 +488,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.amax_out(dim.as_slice(), keepdim, out)),
             None => fresh(py, || this.amax(dim.as_slice(), keepdim)),
@@ -499,7 +504,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.amin_out(dim.as_slice(), keepdim, out)),
             None => fresh(py, || this.amin(dim.as_slice(), keepdim)),
@@ -515,7 +520,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.argmax_out(dim, keepdim, out)),
             None => fresh(py, || this.argmax(dim, keepdim)),
@@ -531,7 +536,7 @@ impl PyTensor {
         keepdim: bool,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.argmin_out(dim, keepdim, out)),
             None => fresh(py, || this.argmin(dim, keepdim)),
@@ -541,14 +546,14 @@ impl PyTensor {
     /// Whether any element is not zero.
     #[pyo3(signature = ())]
     fn any<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.any())
     }
 
     /// Whether all elements are not zero.
     #[pyo3(signature = ())]
     fn all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.all())
     }
 
@@ -561,7 +566,7 @@ impl PyTensor {
         descending: bool,
         out: Option<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)>,
     ) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => {
                 into_pair(out, |first, second| this.sort_out(dim, descending, first, second))
@@ -577,7 +582,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.abs_out(out)),
             None => fresh(py, || this.abs()),
@@ -597,7 +602,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.erf_out(out)),
             None => fresh(py, || this.erf()),
@@ -617,7 +622,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.exp_out(out)),
             None => fresh(py, || this.exp()),
@@ -637,7 +642,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.gelu_out(out)),
             None => fresh(py, || this.gelu()),
@@ -657,7 +662,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.gelu_tanh_out(out)),
             None => fresh(py, || this.gelu_tanh()),
@@ -677,7 +682,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.log_out(out)),
             None => fresh(py, || this.log()),
@@ -697,7 +702,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.log1p_out(out)),
             None => fresh(py, || this.log1p()),
@@ -717,7 +722,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.neg_out(out)),
             None => fresh(py, || this.neg()),
@@ -737,7 +742,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.reciprocal_out(out)),
             None => fresh(py, || this.reciprocal()),
@@ -757,7 +762,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.relu_out(out)),
             None => fresh(py, || this.relu()),
@@ -777,7 +782,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.rsqrt_out(out)),
             None => fresh(py, || this.rsqrt()),
@@ -797,7 +802,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.sigmoid_out(out)),
             None => fresh(py, || this.sigmoid()),
@@ -817,7 +822,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.sign_out(out)),
             None => fresh(py, || this.sign()),
@@ -837,7 +842,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.sqrt_out(out)),
             None => fresh(py, || this.sqrt()),
@@ -857,7 +862,7 @@ impl PyTensor {
         py: Python<'py>,
         out: Option<Bound<'py, PyTensor>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         match out {
             Some(out) => into(out, |out| this.tanh_out(out)),
             None => fresh(py, || this.tanh()),
@@ -877,7 +882,7 @@ impl PyTensor {
         py: Python<'py>,
         size: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let size = sizes(size)?;
         fresh(py, || this.view(size.as_slice()))
     }
@@ -890,7 +895,7 @@ impl PyTensor {
         dim0: i64,
         dim1: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.transpose(dim0, dim1))
     }
 
@@ -901,7 +906,7 @@ impl PyTensor {
         py: Python<'py>,
         dims: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let dims = sizes(dims)?;
         fresh(py, || this.permute(dims.as_slice()))
     }
@@ -915,7 +920,7 @@ impl PyTensor {
         start: i64,
         length: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.narrow(dim, start, length))
     }
 
@@ -929,14 +934,14 @@ impl PyTensor {
         end: i64,
         step: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.slice(dim, start, end, step))
     }
 
     /// One index of a dimension, which goes away, without a copy.
     #[pyo3(signature = (dim, index))]
     fn select<'py>(&self, py: Python<'py>, dim: i64, index: i64) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.select(dim, index))
     }
 
@@ -947,7 +952,7 @@ impl PyTensor {
         py: Python<'py>,
         size: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         let size = sizes(size)?;
         fresh(py, || this.expand(size.as_slice()))
     }
@@ -955,14 +960,14 @@ impl PyTensor {
     /// A dimension of size 1 removed, without a copy.
     #[pyo3(signature = (dim))]
     fn squeeze<'py>(&self, py: Python<'py>, dim: i64) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.squeeze(dim))
     }
 
     /// A dimension of size 1 inserted, without a copy.
     #[pyo3(signature = (dim))]
     fn unsqueeze<'py>(&self, py: Python<'py>, dim: i64) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.unsqueeze(dim))
     }
 
@@ -975,7 +980,7 @@ impl PyTensor {
         stride: Dims,
         storage_offset: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &self.inner;
+        let this = &self.tensor();
         fresh(py, || this.as_strided(size.as_slice(), stride.as_slice(), storage_offset))
     }
 }
@@ -990,7 +995,7 @@ fn add<'py>(
     alpha: Number,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.add_alpha_out(other.other(), alpha.scalar(), out)),
         None => fresh(py, || this.add_alpha(other.other(), alpha.scalar())),
@@ -1007,7 +1012,7 @@ fn sub<'py>(
     alpha: Number,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.sub_alpha_out(other.other(), alpha.scalar(), out)),
         None => fresh(py, || this.sub_alpha(other.other(), alpha.scalar())),
@@ -1023,7 +1028,7 @@ fn mul<'py>(
     other: Operand,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.mul_out(other.other(), out)),
         None => fresh(py, || this.mul(other.other())),
@@ -1039,7 +1044,7 @@ fn div<'py>(
     other: Operand,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.div_out(other.other(), out)),
         None => fresh(py, || this.div(other.other())),
@@ -1055,7 +1060,7 @@ fn maximum<'py>(
     other: Operand,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.maximum_out(other.other(), out)),
         None => fresh(py, || this.maximum(other.other())),
@@ -1071,7 +1076,7 @@ fn minimum<'py>(
     other: Operand,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.minimum_out(other.other(), out)),
         None => fresh(py, || this.minimum(other.other())),
@@ -1086,7 +1091,7 @@ fn eq<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.eq(other.other()))
 }
 
@@ -1098,7 +1103,7 @@ fn ne<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.ne(other.other()))
 }
 
@@ -1110,7 +1115,7 @@ fn lt<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.lt(other.other()))
 }
 
@@ -1122,7 +1127,7 @@ fn le<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.le(other.other()))
 }
 
@@ -1134,7 +1139,7 @@ fn gt<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.gt(other.other()))
 }
 
@@ -1146,7 +1151,7 @@ fn ge<'py>(
     input: &Bound<'py, PyTensor>,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.ge(other.other()))
 }
 
@@ -1154,7 +1159,7 @@ fn ge<'py>(
 #[pyfunction]
 #[pyo3(signature = (input, ))]
 fn clone<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.clone_tensor())
 }
 
@@ -1168,8 +1173,8 @@ fn gather<'py>(
     index: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
-    let index = &index.get().inner;
+    let this = &input.get().tensor();
+    let index = &index.get().tensor();
     match out {
         Some(out) => into(out, |out| this.gather_out(dim, index, out)),
         None => fresh(py, || this.gather(dim, index)),
@@ -1186,9 +1191,9 @@ fn scatter_add<'py>(
     index: &Bound<'py, PyTensor>,
     src: &Bound<'py, PyTensor>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
-    let index = &index.get().inner;
-    let src = &src.get().inner;
+    let this = &input.get().tensor();
+    let index = &index.get().tensor();
+    let src = &src.get().tensor();
     fresh(py, || this.scatter_add(dim, index, src))
 }
 
@@ -1200,11 +1205,12 @@ fn index<'py>(
     input: &Bound<'py, PyTensor>,
     indices: Vec<Option<Bound<'py, PyTensor>>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     let indices = indices
         .iter()
-        .map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))
-        .collect::<Vec<Option<&Tensor>>>();
+        .map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))
+        .collect::<Vec<Option<Tensor>>>();
+    let indices = indices.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>();
     fresh(py, || this.index(&indices))
 }
 
@@ -1218,12 +1224,13 @@ fn index_put<'py>(
     values: &Bound<'py, PyTensor>,
     accumulate: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     let indices = indices
         .iter()
-        .map(|tensor| tensor.as_ref().map(|tensor| &tensor.get().inner))
-        .collect::<Vec<Option<&Tensor>>>();
-    let values = &values.get().inner;
+        .map(|tensor| tensor.as_ref().map(|tensor| tensor.get().tensor()))
+        .collect::<Vec<Option<Tensor>>>();
+    let indices = indices.iter().map(Option::as_ref).collect::<Vec<Option<&Tensor>>>();
+    let values = &values.get().tensor();
     fresh(py, || this.index_put(&indices, values, accumulate))
 }
 
@@ -1231,7 +1238,7 @@ fn index_put<'py>(
 #[pyfunction]
 #[pyo3(signature = (input, ))]
 fn nonzero<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.nonzero())
 }
 
@@ -1243,8 +1250,8 @@ fn masked_select<'py>(
     input: &Bound<'py, PyTensor>,
     mask: &Bound<'py, PyTensor>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
-    let mask = &mask.get().inner;
+    let this = &input.get().tensor();
+    let mask = &mask.get().tensor();
     fresh(py, || this.masked_select(mask))
 }
 
@@ -1257,7 +1264,8 @@ fn cat<'py>(
     dim: i64,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let tensors = tensors.iter().map(|tensor| &tensor.get().inner).collect::<Vec<&Tensor>>();
+    let tensors = tensors.iter().map(|tensor| tensor.get().tensor()).collect::<Vec<Tensor>>();
+    let tensors = tensors.iter().collect::<Vec<&Tensor>>();
     match out {
         Some(out) => into(out, |out| Tensor::cat_out(&tensors, dim, out)),
         None => fresh(py, || Tensor::cat(&tensors, dim)),
@@ -1273,7 +1281,8 @@ fn stack<'py>(
     dim: i64,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let tensors = tensors.iter().map(|tensor| &tensor.get().inner).collect::<Vec<&Tensor>>();
+    let tensors = tensors.iter().map(|tensor| tensor.get().tensor()).collect::<Vec<Tensor>>();
+    let tensors = tensors.iter().collect::<Vec<&Tensor>>();
     match out {
         Some(out) => into(out, |out| Tensor::stack_out(&tensors, dim, out)),
         None => fresh(py, || Tensor::stack(&tensors, dim)),
@@ -1289,8 +1298,8 @@ fn matmul<'py>(
     other: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
-    let other = &other.get().inner;
+    let this = &input.get().tensor();
+    let other = &other.get().tensor();
     match out {
         Some(out) => into(out, |out| this.matmul_out(other, out)),
         None => fresh(py, || this.matmul(other)),
@@ -1306,7 +1315,7 @@ fn softmax<'py>(
     dim: i64,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.softmax_out(dim, out)),
         None => fresh(py, || this.softmax(dim)),
@@ -1322,7 +1331,7 @@ fn log_softmax<'py>(
     dim: i64,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.log_softmax_out(dim, out)),
         None => fresh(py, || this.log_softmax(dim)),
@@ -1340,9 +1349,11 @@ fn layer_norm<'py>(
     bias: Option<&Bound<'py, PyTensor>>,
     eps: f64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
-    let weight = weight.map(|tensor| &tensor.get().inner);
-    let bias = bias.map(|tensor| &tensor.get().inner);
+    let this = &input.get().tensor();
+    let weight = weight.map(|tensor| tensor.get().tensor());
+    let weight = weight.as_ref();
+    let bias = bias.map(|tensor| tensor.get().tensor());
+    let bias = bias.as_ref();
     fresh(py, || this.layer_norm(normalized_shape.as_slice(), weight, bias, eps))
 }
 
@@ -1355,7 +1366,7 @@ fn dropout<'py>(
     p: f64,
     training: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.dropout(p, training))
 }
 
@@ -1368,7 +1379,7 @@ fn pow<'py>(
     exponent: Number,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.pow_out(exponent.scalar(), out)),
         None => fresh(py, || this.pow(exponent.scalar())),
@@ -1385,7 +1396,7 @@ fn sum<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     let dim = dim.unwrap_or(Dims::ALL);
     match out {
         Some(out) => into(out, |out| this.sum_out(dim.as_slice(), keepdim, out)),
@@ -1403,7 +1414,7 @@ fn mean<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     let dim = dim.unwrap_or(Dims::ALL);
     match out {
         Some(out) => into(out, |out| this.mean_out(dim.as_slice(), keepdim, out)),
@@ -1421,7 +1432,7 @@ fn amax<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.amax_out(dim.as_slice(), keepdim, out)),
         None => fresh(py, || this.amax(dim.as_slice(), keepdim)),
@@ -1438,7 +1449,7 @@ fn amin<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.amin_out(dim.as_slice(), keepdim, out)),
         None => fresh(py, || this.amin(dim.as_slice(), keepdim)),
@@ -1455,7 +1466,7 @@ fn argmax<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.argmax_out(dim, keepdim, out)),
         None => fresh(py, || this.argmax(dim, keepdim)),
@@ -1472,7 +1483,7 @@ fn argmin<'py>(
     keepdim: bool,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.argmin_out(dim, keepdim, out)),
         None => fresh(py, || this.argmin(dim, keepdim)),
@@ -1483,7 +1494,7 @@ fn argmin<'py>(
 #[pyfunction]
 #[pyo3(signature = (input, ))]
 fn any<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.any())
 }
 
@@ -1491,7 +1502,7 @@ fn any<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py
 #[pyfunction]
 #[pyo3(signature = (input, ))]
 fn all<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.all())
 }
 
@@ -1505,7 +1516,7 @@ fn sort<'py>(
     descending: bool,
     out: Option<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)>,
 ) -> PyResult<(Bound<'py, PyTensor>, Bound<'py, PyTensor>)> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into_pair(out, |first, second| this.sort_out(dim, descending, first, second)),
         None => fresh_pair(py, || this.sort(dim, descending)),
@@ -1520,7 +1531,7 @@ fn abs<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.abs_out(out)),
         None => fresh(py, || this.abs()),
@@ -1535,7 +1546,7 @@ fn erf<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.erf_out(out)),
         None => fresh(py, || this.erf()),
@@ -1550,7 +1561,7 @@ fn exp<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.exp_out(out)),
         None => fresh(py, || this.exp()),
@@ -1565,7 +1576,7 @@ fn gelu<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.gelu_out(out)),
         None => fresh(py, || this.gelu()),
@@ -1580,7 +1591,7 @@ fn gelu_tanh<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.gelu_tanh_out(out)),
         None => fresh(py, || this.gelu_tanh()),
@@ -1595,7 +1606,7 @@ fn log<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.log_out(out)),
         None => fresh(py, || this.log()),
@@ -1610,7 +1621,7 @@ fn log1p<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.log1p_out(out)),
         None => fresh(py, || this.log1p()),
@@ -1625,7 +1636,7 @@ fn neg<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.neg_out(out)),
         None => fresh(py, || this.neg()),
@@ -1640,7 +1651,7 @@ fn reciprocal<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.reciprocal_out(out)),
         None => fresh(py, || this.reciprocal()),
@@ -1655,7 +1666,7 @@ fn relu<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.relu_out(out)),
         None => fresh(py, || this.relu()),
@@ -1670,7 +1681,7 @@ fn rsqrt<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.rsqrt_out(out)),
         None => fresh(py, || this.rsqrt()),
@@ -1685,7 +1696,7 @@ fn sigmoid<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.sigmoid_out(out)),
         None => fresh(py, || this.sigmoid()),
@@ -1700,7 +1711,7 @@ fn sign<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.sign_out(out)),
         None => fresh(py, || this.sign()),
@@ -1715,7 +1726,7 @@ fn sqrt<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.sqrt_out(out)),
         None => fresh(py, || this.sqrt()),
@@ -1730,7 +1741,7 @@ fn tanh<'py>(
     input: &Bound<'py, PyTensor>,
     out: Option<Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     match out {
         Some(out) => into(out, |out| this.tanh_out(out)),
         None => fresh(py, || this.tanh()),
@@ -1745,7 +1756,7 @@ fn view<'py>(
     input: &Bound<'py, PyTensor>,
     size: Dims,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.view(size.as_slice()))
 }
 
@@ -1758,7 +1769,7 @@ fn transpose<'py>(
     dim0: i64,
     dim1: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.transpose(dim0, dim1))
 }
 
@@ -1770,7 +1781,7 @@ fn permute<'py>(
     input: &Bound<'py, PyTensor>,
     dims: Dims,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.permute(dims.as_slice()))
 }
 
@@ -1784,7 +1795,7 @@ fn narrow<'py>(
     start: i64,
     length: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.narrow(dim, start, length))
 }
 
@@ -1799,7 +1810,7 @@ fn slice<'py>(
     end: i64,
     step: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.slice(dim, start, end, step))
 }
 
@@ -1812,7 +1823,7 @@ fn select<'py>(
     dim: i64,
     index: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.select(dim, index))
 }
 
@@ -1824,7 +1835,7 @@ fn expand<'py>(
     input: &Bound<'py, PyTensor>,
     size: Dims,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.expand(size.as_slice()))
 }
 
@@ -1836,7 +1847,7 @@ fn squeeze<'py>(
     input: &Bound<'py, PyTensor>,
     dim: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.squeeze(dim))
 }
 
@@ -1848,7 +1859,7 @@ fn unsqueeze<'py>(
     input: &Bound<'py, PyTensor>,
     dim: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.unsqueeze(dim))
 }
 
@@ -1862,7 +1873,7 @@ fn as_strided<'py>(
     stride: Dims,
     storage_offset: i64,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &input.get().inner;
+    let this = &input.get().tensor();
     fresh(py, || this.as_strided(size.as_slice(), stride.as_slice(), storage_offset))
 }
 

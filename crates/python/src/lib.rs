@@ -12,6 +12,7 @@ mod companion;
 mod construct;
 mod copy;
 mod create;
+mod data;
 mod device;
 mod dlpack;
 mod dtype;

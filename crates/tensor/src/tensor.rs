@@ -81,6 +81,20 @@ impl Tensor {
         }
     }
 
+    /// The memory and layout of `data` with this tensor's companion; for `api/data.rs`.
+    pub(crate) fn over_memory_of(&self, data: &Tensor) -> Tensor {
+        Tensor {
+            inner: Arc::new(Inner {
+                storage: data.inner.storage.clone(),
+                meta: data.inner.meta.clone(),
+                inference: data.inner.inference,
+                view: None,
+                slot: Slot::new(),
+                companion: self.inner.companion.share(),
+            }),
+        }
+    }
+
     pub(crate) fn storage(&self) -> &Arc<Storage> {
         &self.inner.storage
     }
