@@ -63,7 +63,7 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Operand> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
-            return Ok(Operand::Tensor(tensor.get().inner.clone()));
+            return Ok(Operand::Tensor(tensor.get().tensor()));
         }
         match object.extract::<Number>() {
             Ok(number) => Ok(Operand::Number(number.scalar())),

@@ -17,12 +17,12 @@ impl PyTensor {
     /// Whether operations on this tensor are recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
-        self.inner.requires_grad()
+        self.tensor().requires_grad()
     }
 
     #[setter]
     fn set_requires_grad(&self, py: Python<'_>, requires_grad: bool) -> PyResult<()> {
-        let change = self.inner.requires_grad_(requires_grad).map(drop);
+        let change = self.tensor().requires_grad_(requires_grad).map(drop);
         change.map_err(|error| to_python(py, error))
     }
 
@@ -39,37 +39,38 @@ impl PyTensor {
     /// Whether no recorded operation made this tensor.
     #[getter]
     fn is_leaf(&self) -> bool {
-        self.inner.is_leaf()
+        self.tensor().is_leaf()
     }
 
     /// The name of the operation that made it, if one was recorded.
     #[getter]
     fn grad_fn(&self) -> Option<&'static str> {
-        self.inner.grad_fn_name()
+        self.tensor().grad_fn_name()
     }
 
     /// The gradient that backward left here.
     #[getter]
     fn grad<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.inner.grad().map(|grad| wrap(py, grad)).transpose()
+        self.tensor().grad().map(|grad| wrap(py, grad)).transpose()
     }
 
     #[setter]
     fn set_grad(&self, py: Python<'_>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
         // From now on Rust holds it: this is the object that must come back.
         let grad = grad.map(|grad| registered(grad.clone()));
-        let grad = grad.as_ref().map(|grad| &grad.get().inner);
-        call(py, || self.inner.set_grad(grad))
+        let grad = grad.as_ref().map(|grad| grad.get().tensor());
+        let grad = grad.as_ref();
+        call(py, || self.tensor().set_grad(grad))
     }
 
     /// Keeps the gradient of a tensor that is not a leaf.
     fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || self.inner.retain_grad())
+        call(py, || self.tensor().retain_grad())
     }
 
     /// This tensor outside the graph; the memory is shared.
     fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        wrap(py, self.inner.detach())
+        wrap(py, self.tensor().detach())
     }
 
     /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
@@ -83,17 +84,17 @@ impl PyTensor {
         inputs: Vec<Bound<'_, PyTensor>>,
     ) -> PyResult<()> {
         let options = BackwardOptions {
-            gradient: gradient.map(|gradient| gradient.get().inner.clone()),
+            gradient: gradient.map(|gradient| gradient.get().tensor()),
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
-            inputs: inputs.iter().map(|input| input.get().inner.clone()).collect(),
+            inputs: inputs.iter().map(|input| input.get().tensor()).collect(),
         };
-        call(py, || self.inner.backward_with(options))
+        call(py, || self.tensor().backward_with(options))
     }
 
     /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
     fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
-        register_hook(py, &self.inner, hook)
+        register_hook(py, &self.tensor(), hook)
     }
 }
 
@@ -156,14 +157,16 @@ fn grad<'py>(
     let options = GradOptions {
         grad_outputs: grad_outputs
             .iter()
-            .map(|grad| grad.as_ref().map(|grad| grad.get().inner.clone()))
+            .map(|grad| grad.as_ref().map(|grad| grad.get().tensor()))
             .collect(),
         retain_graph: retain_graph.unwrap_or(create_graph),
         create_graph,
         allow_unused,
     };
-    let outputs: Vec<_> = outputs.iter().map(|tensor| &tensor.get().inner).collect();
-    let inputs: Vec<_> = inputs.iter().map(|tensor| &tensor.get().inner).collect();
+    let outputs: Vec<_> = outputs.iter().map(|tensor| tensor.get().tensor()).collect();
+    let inputs: Vec<_> = inputs.iter().map(|tensor| tensor.get().tensor()).collect();
+    let outputs: Vec<_> = outputs.iter().collect();
+    let inputs: Vec<_> = inputs.iter().collect();
     let grads = call(py, || rust::grad(&outputs, &inputs, options))?;
     grads.into_iter().map(|grad| grad.map(|grad| wrap(py, grad)).transpose()).collect()
 }
@@ -212,7 +215,7 @@ fn replacement(py: Python<'_>, answer: &Py<PyAny>) -> PyResult<Option<rust::Tens
         return Ok(None);
     }
     match answer.bind(py).cast::<PyTensor>() {
-        Ok(tensor) => Ok(Some(tensor.get().inner.clone())),
+        Ok(tensor) => Ok(Some(tensor.get().tensor())),
         Err(_) => Err(PyTypeError::new_err("a hook returns a tensor, or None to change nothing")),
     }
 }

@@ -175,7 +175,7 @@ pub(crate) fn bind<'py>(
         let Some((_, rest)) = parameters.split_first().filter(|_| signature.is_method()) else {
             return Err("it is not a method".to_string());
         };
-        values.push(Value::Tensor(slf.get().inner.clone()));
+        values.push(Value::Tensor(slf.get().tensor()));
         parameters = rest;
     }
     let named = Named::new(kwargs, parameters, takes_out)?;
@@ -264,10 +264,10 @@ fn names(parameter: &Parameter) -> impl Iterator<Item = &str> {
 
 fn targets(value: Bound<'_, PyAny>) -> std::result::Result<Targets<'_>, String> {
     if let Ok(tensor) = value.cast::<PyTensor>() {
-        return Ok(Targets { tensors: vec![tensor.get().inner.clone()], object: value });
+        return Ok(Targets { tensors: vec![tensor.get().tensor()], object: value });
     }
     let several: Option<Vec<Tensor>> = value.try_iter().ok().and_then(|items| {
-        items.map(|item| Some(item.ok()?.cast::<PyTensor>().ok()?.get().inner.clone())).collect()
+        items.map(|item| Some(item.ok()?.cast::<PyTensor>().ok()?.get().tensor())).collect()
     });
     match several {
         Some(tensors) => Ok(Targets { tensors, object: value }),
@@ -292,7 +292,7 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         format!("argument '{name}' must be {}, not {}", kind.text(), type_name(object))
     };
     let tensor = |object: &Bound<'_, PyAny>| {
-        object.cast::<PyTensor>().ok().map(|tensor| tensor.get().inner.clone())
+        object.cast::<PyTensor>().ok().map(|tensor| tensor.get().tensor())
     };
     let optional = matches!(
         parameter.kind,
@@ -344,7 +344,7 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
 /// A host number; a zero-dimensional tensor outside the graph counts as one.
 fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        let tensor = &tensor.get().inner;
+        let tensor = &tensor.get().tensor();
         let plain = tensor.rank() == 0 && !tensor.requires_grad();
         return plain.then(|| tensor.to_scalar().ok()).flatten();
     }
@@ -358,7 +358,7 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 /// A whole number; bools and fractions are none.
 fn whole(object: &Bound<'_, PyAny>) -> Option<i64> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        let tensor = &tensor.get().inner;
+        let tensor = &tensor.get().tensor();
         let counts = tensor.rank() == 0 && !tensor.dtype().is_float();
         return counts.then(|| tensor.to_scalar().ok()).flatten().map(Scalar::to_i64);
     }

@@ -1,5 +1,6 @@
-//! How Python calls an operation: the caller's line is noted, the interpreter released while Rust works, and an error turned
-//! into an exception. Everything that allocates or computes goes through here, so that no byte is without a line.
+//! How Python calls an operation: the caller's line is noted, the interpreter released while Rust
+//! works, and an error turned into an exception. Everything that allocates or computes goes through
+//! here, so that no byte is without a line.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,12 +9,13 @@ use plimsoll_memory::with_site;
 use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
 
-use crate::companion::wrap;
+pub(crate) use crate::companion::wrap;
 use crate::error::to_python;
 use crate::frames;
 use crate::tensor::PyTensor;
 
-/// How many calls run with the interpreter released. It changes only while attached, so a collection sees one value throughout.
+/// How many calls run with the interpreter released. It changes only while attached, so a
+/// collection sees one value throughout.
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
 
 struct InFlight;
@@ -59,7 +61,7 @@ pub(crate) fn write<'py>(
     slf: Bound<'py, PyTensor>,
     work: impl FnOnce(&Tensor) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &slf.get().inner;
+    let this = &slf.get().tensor();
     call(slf.py(), || work(this))?;
     Ok(slf)
 }

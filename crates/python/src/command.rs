@@ -1,5 +1,5 @@
-//! The `plimsoll` command inside the module: `plimsoll.__main__` hands its arguments over. It is the
-//! function that the executable runs, so the wheel needs no executable.
+//! The `plimsoll` command inside the module: `plimsoll.__main__` hands its arguments over. It is
+//! the function that the executable runs, so the wheel needs no executable.
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

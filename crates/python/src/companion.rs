@@ -94,7 +94,8 @@ pub(crate) fn instance<'py>(
 /// then.
 pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
     let py = object.py();
-    let Some(companion) = of(&object.get().inner) else { return object };
+    let tensor = object.get().tensor();
+    let Some(companion) = of(&tensor) else { return object };
     // Making the object may have run a collection, and with it code that asked for the same tensor.
     if let Some(first) = companion.object(py) {
         return first;
@@ -122,7 +123,8 @@ pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
 /// Notes the dictionary of an object's attributes, so that it outlives the object. Called whenever
 /// one may have been made.
 pub(crate) fn note_attributes(object: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let Some(companion) = of(&object.get().inner) else { return Ok(()) };
+    let tensor = object.get().tensor();
+    let Some(companion) = of(&tensor) else { return Ok(()) };
     let dict = attributes(object)?;
     replace(&companion.attributes, Some(dict.cast_into()?.unbind()));
     Ok(())
@@ -141,6 +143,13 @@ pub(crate) fn attributes<'py>(object: &Bound<'py, PyTensor>) -> PyResult<Bound<'
 /// Whether the attributes of a tensor's object are noted already.
 pub(crate) fn has_attributes(tensor: &Tensor) -> bool {
     known(tensor).is_some_and(|companion| companion.attributes.lock().is_some())
+}
+
+/// Whether one Python object alone holds the tensor, and with it what the companion holds.
+pub(crate) fn is_held_by_python_alone(tensor: &Tensor) -> bool {
+    // The companion is shared with the tensor that this object stood for before its data was set.
+    let companion = tensor.companion();
+    tensor.is_sole_handle() && companion.is_none_or(|shared| Arc::strong_count(shared) == 1)
 }
 
 /// Shows the collector what the companion holds.
@@ -174,7 +183,7 @@ pub(crate) fn depart(py: Python<'_>, tensor: &Tensor, place: *mut ffi::PyObject)
         Ordering::Relaxed,
         Ordering::Relaxed,
     );
-    if own.is_err() || tensor.is_sole_handle() {
+    if own.is_err() || is_held_by_python_alone(tensor) {
         return;
     }
     // The class may have been changed by an assignment to `__class__`. SAFETY: `place` is an object

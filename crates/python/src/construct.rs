@@ -65,7 +65,7 @@ impl PyTensor {
         require_grad: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
         check_class("_make_subclass", cls)?;
-        let alias = data.get().inner.detach();
+        let alias = data.get().tensor().detach();
         let alias = call(cls.py(), || alias.requires_grad_(require_grad))?;
         instance(cls, alias)
     }
@@ -73,7 +73,7 @@ impl PyTensor {
     /// This tensor as an object of the class `cls`: a view, within the graph.
     fn as_subclass<'py>(&self, cls: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTensor>> {
         check_class("as_subclass", cls)?;
-        let this = &self.inner;
+        let this = &self.tensor();
         let view = call(cls.py(), || {
             let as_i64 =
                 |sizes: &[usize]| sizes.iter().map(|&size| size as i64).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ impl PyTensor {
 /// Another tensor's memory, or the values of lists.
 fn of_values(py: Python<'_>, data: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
     if let Ok(tensor) = data.cast::<PyTensor>() {
-        return Ok(tensor.get().inner.detach());
+        return Ok(tensor.get().tensor().detach());
     }
     if data.try_iter().is_err() {
         return Err(PyTypeError::new_err(format!(

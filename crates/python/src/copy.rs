@@ -1,6 +1,7 @@
-//! Copies of the object: `copy.copy`, `copy.deepcopy` and pickling. Class and attributes come along;
-//! as in PyTorch a shallow copy shares memory and drops the gradient, a deep copy is for leaves and
-//! keeps the gradient and which tensors share memory, and a pickle keeps values and strides.
+//! Copies of the object: `copy.copy`, `copy.deepcopy` and pickling. Class and attributes come
+//! along; as in PyTorch a shallow copy shares memory and drops the gradient, a deep copy is for
+//! leaves and keeps the gradient and which tensors share memory, and a pickle keeps values and
+//! strides.
 
 use plimsoll_core::{DType, Device};
 use plimsoll_tensor::Tensor;
@@ -16,7 +17,7 @@ use crate::tensor::PyTensor;
 #[pymethods]
 impl PyTensor {
     fn __copy__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &slf.get().inner;
+        let this = &slf.get().tensor();
         let alias = call(slf.py(), || this.detach().requires_grad_(this.requires_grad()))?;
         let copy = instance(&slf.get_type(), alias)?;
         let own = attributes(slf)?;
@@ -30,7 +31,7 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         memo: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), &slf.get().inner);
+        let (py, this) = (slf.py(), &slf.get().tensor());
         let key = slf.as_ptr().addr();
         if let Some(copy) = memo.get_item(key)? {
             return Ok(copy);
@@ -42,7 +43,7 @@ impl PyTensor {
             ));
         }
         let memory = storage_copy(slf, memo)?;
-        let memory = &memory.get().inner;
+        let memory = &memory.get().tensor();
         let copy = call(py, || {
             let offset = this.storage_offset() as i64;
             let view = memory.as_strided(&signed(this.shape()), &signed(this.strides()), offset)?;
@@ -67,7 +68,7 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         _protocol: i64,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), &slf.get().inner);
+        let (py, this) = (slf.py(), &slf.get().tensor());
         let rebuild = py.import("plimsoll._plimsoll")?.getattr("_rebuild_tensor")?;
         let device = this.device();
         let arguments = (
@@ -93,7 +94,7 @@ fn storage_copy<'py>(
     tensor: &Bound<'py, PyTensor>,
     memo: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let (py, this) = (tensor.py(), &tensor.get().inner);
+    let (py, this) = (tensor.py(), &tensor.get().tensor());
     let key = ("plimsoll storage", this.storage_id(), this.dtype().name());
     if let Some(known) = memo.get_item(key)? {
         return Ok(known.get_item(1)?.cast_into()?);

@@ -60,7 +60,7 @@ macro_rules! like {
         #[doc = $doc]
         #[pyfunction]
         fn $name<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-            let input = &input.get().inner;
+            let input = &input.get().tensor();
             fresh(py, || input.$name())
         }
     )*};
@@ -147,7 +147,7 @@ fn r#where<'py>(
     input: Operand,
     other: Operand,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let condition = &condition.get().inner;
+    let condition = &condition.get().tensor();
     fresh(py, || Tensor::where_(condition, input.other(), other.other()))
 }
 
@@ -163,7 +163,7 @@ fn tensor<'py>(
 ) -> PyResult<Bound<'py, PyTensor>> {
     let place = device.map_or(Device::cpu(), |device| device.0);
     let plain = if let Ok(other) = data.cast::<PyTensor>() {
-        let other = other.get().inner.detach();
+        let other = other.get().tensor().detach();
         call(py, || other.clone_tensor()?.to(place))?
     } else if data.hasattr("__array_interface__")? {
         numpy::copy_array(py, data, place)?

@@ -14,15 +14,15 @@ impl PyTensor {
     #[pyo3(signature = (*, force = false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         if force {
-            let plain = call(py, || self.inner.detach().cpu())?;
+            let plain = call(py, || self.tensor().detach().cpu())?;
             return crate::numpy::to_array(py, &plain);
         }
-        if self.inner.requires_grad() {
+        if self.tensor().requires_grad() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(
                 "numpy: this tensor requires gradients, which NumPy would lose; use detach() first",
             ));
         }
-        crate::numpy::to_array(py, &self.inner)
+        crate::numpy::to_array(py, &self.tensor())
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]
@@ -60,10 +60,10 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let asked = crate::dlpack::Asked { stream, max_version, device: dl_device, copy };
-        crate::dlpack::export(py, &self.inner, &asked)
+        crate::dlpack::export(py, &self.tensor(), &asked)
     }
 
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        crate::dlpack::device_of(self.inner.device())
+        crate::dlpack::device_of(self.tensor().device())
     }
 }

@@ -25,9 +25,9 @@ impl PyTensor {
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let parts = parts(&self.inner, index)?;
+        let parts = parts(&self.tensor(), index)?;
         fresh(py, || {
-            let (view, gathers) = view(&self.inner, &parts)?;
+            let (view, gathers) = view(&self.tensor(), &parts)?;
             match gathers {
                 Some(gathers) => view.index(&gathers),
                 None => Ok(view),
@@ -41,9 +41,9 @@ impl PyTensor {
         index: &Bound<'_, PyAny>,
         value: Operand,
     ) -> PyResult<()> {
-        let parts = parts(&self.inner, index)?;
+        let parts = parts(&self.tensor(), index)?;
         call(py, || {
-            let (view, gathers) = view(&self.inner, &parts)?;
+            let (view, gathers) = view(&self.tensor(), &parts)?;
             match (gathers, &value) {
                 (None, Operand::Tensor(value)) => view.copy_(value).map(drop),
                 (None, Operand::Number(value)) => view.fill_(*value).map(drop),
@@ -98,8 +98,8 @@ fn dimensions(item: &Bound<'_, PyAny>) -> usize {
         return 0;
     }
     match item.cast::<PyTensor>() {
-        Ok(tensor) if tensor.get().inner.dtype() == plimsoll_core::DType::Bool => {
-            tensor.get().inner.rank()
+        Ok(tensor) if tensor.get().tensor().dtype() == plimsoll_core::DType::Bool => {
+            tensor.get().tensor().rank()
         }
         _ => 1,
     }
@@ -110,7 +110,7 @@ fn part(item: &Bound<'_, PyAny>, size: usize) -> PyResult<Part> {
         return Ok(Part::NewAxis);
     }
     if let Ok(tensor) = item.cast::<PyTensor>() {
-        return Ok(Part::Gather(tensor.get().inner.clone()));
+        return Ok(Part::Gather(tensor.get().tensor()));
     }
     if let Ok(slice) = item.cast::<PySlice>() {
         let found = slice.indices(size as isize)?;

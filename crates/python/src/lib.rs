@@ -14,6 +14,7 @@ mod companion;
 mod construct;
 mod copy;
 mod create;
+mod data;
 mod device;
 mod dlpack;
 mod dtype;

@@ -26,7 +26,7 @@ impl PyTensor {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         generic_set(slf, name, Some(value))?;
-        if !companion::has_attributes(&slf.get().inner) {
+        if !companion::has_attributes(&slf.get().tensor()) {
             companion::note_attributes(slf)?;
         }
         Ok(())
@@ -52,22 +52,28 @@ impl PyTensor {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // See Note [Collecting tensors].
-        if call::in_flight() || !self.inner.is_sole_handle() {
+        if call::in_flight() {
             return Ok(());
         }
-        companion::traverse(&self.inner, &visit)?;
-        let mut outcome = Ok(());
-        self.inner.each_foreign_hook(&mut |owned| {
-            if let (Ok(()), Some(callable)) = (&outcome, owned.downcast_ref::<Py<PyAny>>()) {
-                outcome = visit.call(callable);
+        self.with(|tensor| {
+            if !companion::is_held_by_python_alone(tensor) {
+                return Ok(());
             }
-        });
-        outcome
+            companion::traverse(tensor, &visit)?;
+            let mut outcome = Ok(());
+            tensor.each_foreign_hook(&mut |owned| {
+                if let (Ok(()), Some(callable)) = (&outcome, owned.downcast_ref::<Py<PyAny>>()) {
+                    outcome = visit.call(callable);
+                }
+            });
+            outcome
+        })
     }
 
     fn __clear__(slf: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let tensor = &slf.get().inner;
-        if tensor.is_sole_handle() {
+        let alone = slf.get().with(companion::is_held_by_python_alone);
+        let tensor = &slf.get().tensor();
+        if alone {
             companion::forget_attributes(tensor);
             tensor.remove_own_hooks();
         } else if companion::has_attributes(tensor) {

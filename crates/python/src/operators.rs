@@ -12,35 +12,35 @@ use crate::tensor::PyTensor;
 #[pymethods]
 impl PyTensor {
     fn __add__<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.add(other.other()))
+        fresh(py, || self.tensor().add(other.other()))
     }
 
     fn __radd__<'py>(&self, py: Python<'py>, other: Number) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.add(other.scalar()))
+        fresh(py, || self.tensor().add(other.scalar()))
     }
 
     fn __sub__<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.sub(other.other()))
+        fresh(py, || self.tensor().sub(other.other()))
     }
 
     fn __rsub__<'py>(&self, py: Python<'py>, other: Number) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.rsub(other.scalar()))
+        fresh(py, || self.tensor().rsub(other.scalar()))
     }
 
     fn __mul__<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.mul(other.other()))
+        fresh(py, || self.tensor().mul(other.other()))
     }
 
     fn __rmul__<'py>(&self, py: Python<'py>, other: Number) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.mul(other.scalar()))
+        fresh(py, || self.tensor().mul(other.scalar()))
     }
 
     fn __truediv__<'py>(&self, py: Python<'py>, other: Operand) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.div(other.other()))
+        fresh(py, || self.tensor().div(other.other()))
     }
 
     fn __rtruediv__<'py>(&self, py: Python<'py>, other: Number) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.rdiv(other.scalar()))
+        fresh(py, || self.tensor().rdiv(other.scalar()))
     }
 
     fn __matmul__<'py>(
@@ -48,8 +48,8 @@ impl PyTensor {
         py: Python<'py>,
         other: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let other = &other.get().inner;
-        fresh(py, || self.inner.matmul(other))
+        let other = &other.get().tensor();
+        fresh(py, || self.tensor().matmul(other))
     }
 
     fn __pow__<'py>(
@@ -58,15 +58,15 @@ impl PyTensor {
         exponent: Number,
         _modulo: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.pow(exponent.scalar()))
+        fresh(py, || self.tensor().pow(exponent.scalar()))
     }
 
     fn __neg__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.neg())
+        fresh(py, || self.tensor().neg())
     }
 
     fn __abs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.abs())
+        fresh(py, || self.tensor().abs())
     }
 
     fn __iadd__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
@@ -92,12 +92,12 @@ impl PyTensor {
         comparison: CompareOp,
     ) -> PyResult<Bound<'py, PyTensor>> {
         fresh(py, || match comparison {
-            CompareOp::Lt => self.inner.lt(other.other()),
-            CompareOp::Le => self.inner.le(other.other()),
-            CompareOp::Eq => self.inner.eq(other.other()),
-            CompareOp::Ne => self.inner.ne(other.other()),
-            CompareOp::Gt => self.inner.gt(other.other()),
-            CompareOp::Ge => self.inner.ge(other.other()),
+            CompareOp::Lt => self.tensor().lt(other.other()),
+            CompareOp::Le => self.tensor().le(other.other()),
+            CompareOp::Eq => self.tensor().eq(other.other()),
+            CompareOp::Ne => self.tensor().ne(other.other()),
+            CompareOp::Gt => self.tensor().gt(other.other()),
+            CompareOp::Ge => self.tensor().ge(other.other()),
         })
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicPtr;
 
+use parking_lot::RwLock;
 use plimsoll_core::{DType, Scalar};
 use plimsoll_tensor::{Tensor, To};
 use pyo3::exceptions::PyTypeError;
@@ -21,14 +22,39 @@ use crate::error::to_python;
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
 #[derive(Debug)]
 pub(crate) struct PyTensor {
-    pub(crate) inner: Tensor,
+    /// The tensor that this object stands for now; `data = ...` replaces it. Locked only to look or to
+    /// swap, attached to the interpreter or not.
+    handle: RwLock<Tensor>,
     /// This very object, once it is known as the one object of its tensor; see `companion.rs`.
     pub(crate) place: AtomicPtr<ffi::PyObject>,
 }
 
 impl PyTensor {
-    pub(crate) fn new(inner: Tensor) -> PyTensor {
-        PyTensor { inner, place: AtomicPtr::default() }
+    pub(crate) fn new(tensor: Tensor) -> PyTensor {
+        PyTensor { handle: RwLock::new(tensor), place: AtomicPtr::default() }
+    }
+
+    /// The tensor that this object stands for.
+    pub(crate) fn tensor(&self) -> Tensor {
+        self.handle.read().clone()
+    }
+
+    /// Looks at the tensor without a handle of one's own, which would count as another holder.
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
+        look(&self.handle.read())
+    }
+
+    /// Changes which tensor this object stands for.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut Tensor) -> plimsoll_core::Result<()>,
+    ) -> plimsoll_core::Result<()> {
+        let mut tensor = self.tensor();
+        change(&mut tensor)?;
+        // The old memory is given back after the lock.
+        let old = std::mem::replace(&mut *self.handle.write(), tensor);
+        drop(old);
+        Ok(())
     }
 }
 
@@ -37,7 +63,8 @@ impl Drop for PyTensor {
         let place = *self.place.get_mut();
         if !place.is_null() {
             // SAFETY: only an object of Python's has a place, and Python frees objects while attached.
-            companion::depart(unsafe { Python::assume_attached() }, &self.inner, place);
+            let py = unsafe { Python::assume_attached() };
+            companion::depart(py, self.handle.get_mut(), place);
         }
     }
 }
@@ -47,7 +74,7 @@ impl PyTensor {
     /// The sizes.
     #[getter]
     pub(crate) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.inner.shape())
+        PyTuple::new(py, self.tensor().shape())
     }
 
     /// The size of one dimension, or all of them.
@@ -56,7 +83,7 @@ impl PyTensor {
         match dim {
             None => Ok(self.shape(py)?.into_any()),
             Some(dim) => {
-                let size = self.inner.size(dim).map_err(|error| to_python(py, error))?;
+                let size = self.tensor().size(dim).map_err(|error| to_python(py, error))?;
                 Ok(size.into_pyobject(py)?.into_any())
             }
         }
@@ -64,90 +91,91 @@ impl PyTensor {
 
     /// The strides, in elements.
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.inner.strides())
+        PyTuple::new(py, self.tensor().strides())
     }
 
     /// Where the first element lies in the storage, in elements.
     fn storage_offset(&self) -> usize {
-        self.inner.storage_offset()
+        self.tensor().storage_offset()
     }
 
     /// The number of dimensions.
     fn dim(&self) -> usize {
-        self.inner.rank()
+        self.tensor().rank()
     }
 
     /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
-        self.inner.rank()
+        self.tensor().rank()
     }
 
     /// The number of elements.
     fn numel(&self) -> usize {
-        self.inner.numel()
+        self.tensor().numel()
     }
 
     /// Bytes of one element.
     fn element_size(&self) -> usize {
-        self.inner.element_size()
+        self.tensor().element_size()
     }
 
     /// Bytes of the elements.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.inner.nbytes()
+        self.tensor().nbytes()
     }
 
     /// The type of the elements.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
-        dtype::object(py, self.inner.dtype())
+        dtype::object(py, self.tensor().dtype())
     }
 
     /// The device that holds it.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.inner.device())
+        PyDevice(self.tensor().device())
     }
 
     /// Row-major without holes.
     fn is_contiguous(&self) -> bool {
-        self.inner.is_contiguous()
+        self.tensor().is_contiguous()
     }
 
     /// What this is a view of.
     #[getter]
     fn _base<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.inner.base().map(|base| companion::wrap(py, base)).transpose()
+        self.tensor().base().map(|base| companion::wrap(py, base)).transpose()
     }
 
     /// The address of the first element; the memory stays there as long as the tensor lives.
     fn data_ptr(&self, py: Python<'_>) -> PyResult<usize> {
-        self.inner.data_ptr().map_err(|error| to_python(py, error))
+        self.tensor().data_ptr().map_err(|error| to_python(py, error))
     }
 
     /// How many in-place writes its storage has seen.
     #[getter]
     fn _version(&self) -> u32 {
-        self.inner.version()
+        self.tensor().version()
     }
 
     /// The one element as a Python number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = call(py, || self.inner.to_scalar())?;
+        let value = call(py, || self.tensor().to_scalar())?;
         number(py, value)
     }
 
     /// The elements as nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (dtype, shape) = (self.inner.dtype(), self.inner.shape());
+        let this = self.tensor();
+        let (dtype, shape) = (this.dtype(), this.shape());
         if dtype.is_float() {
-            let values = call(py, || self.inner.to_f64_vec())?;
+            let values = call(py, || self.tensor().to_f64_vec())?;
             return nested(py, &values, shape, &|value| number(py, Scalar::Float(value)));
         }
         // A double holds 53 bits, so whole numbers go their own way.
-        let values = call(py, || self.inner.to(DType::I64)?.to_vec::<i64>())?;
+        let values = call(py, || self.tensor().to(DType::I64)?.to_vec::<i64>())?;
         let one = |value| match dtype {
             DType::Bool => number(py, Scalar::Bool(value != 0)),
             _ => number(py, Scalar::Int(value)),
@@ -163,7 +191,7 @@ impl PyTensor {
         shape: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let shape = sizes(shape)?;
-        fresh(py, || self.inner.reshape(shape.as_slice()))
+        fresh(py, || self.tensor().reshape(shape.as_slice()))
     }
 
     /// The dimensions from `start_dim` to `end_dim` as one.
@@ -174,23 +202,23 @@ impl PyTensor {
         start_dim: i64,
         end_dim: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.flatten(start_dim, end_dim))
+        fresh(py, || self.tensor().flatten(start_dim, end_dim))
     }
 
     /// A matrix with its dimensions swapped.
     fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.t())
+        fresh(py, || self.tensor().t())
     }
 
     /// A matrix with its dimensions swapped.
     #[getter(T)]
     fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.t())
+        fresh(py, || self.tensor().t())
     }
 
     /// This tensor if it is row-major without holes, else a copy that is.
     fn contiguous<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.contiguous())
+        fresh(py, || self.tensor().contiguous())
     }
 
     /// Another dtype or device.
@@ -210,7 +238,7 @@ impl PyTensor {
             if let Ok(dtype) = argument.extract::<DTypeArg>() {
                 to.dtype = Some(dtype.0);
             } else if let Ok(other) = argument.cast::<PyTensor>() {
-                let other = &other.get().inner;
+                let other = &other.get().tensor();
                 (to.dtype, to.device) = (Some(other.dtype()), Some(other.device()));
             } else if place > 0
                 && let Ok(flag) = argument.extract::<bool>()
@@ -225,32 +253,32 @@ impl PyTensor {
                 to.device = Some(argument.extract::<DeviceArg>()?.0);
             }
         }
-        fresh(py, || self.inner.to(to))
+        fresh(py, || self.tensor().to(to))
     }
 
     /// On the CPU.
     fn cpu<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.cpu())
+        fresh(py, || self.tensor().cpu())
     }
 
     /// As float32.
     fn float<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.float())
+        fresh(py, || self.tensor().float())
     }
 
     /// As float64.
     fn double<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.double())
+        fresh(py, || self.tensor().double())
     }
 
     /// As int64.
     fn long<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.long())
+        fresh(py, || self.tensor().long())
     }
 
     /// As bool: whether each element is not zero.
     fn bool<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.inner.bool())
+        fresh(py, || self.tensor().bool())
     }
 
     /// Elements of this tensor where `condition` holds, of `other` elsewhere.
@@ -260,8 +288,8 @@ impl PyTensor {
         condition: &Bound<'py, PyTensor>,
         other: Operand,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let condition = &condition.get().inner;
-        fresh(py, || Tensor::where_(condition, &self.inner, other.other()))
+        let condition = &condition.get().tensor();
+        fresh(py, || Tensor::where_(condition, &self.tensor(), other.other()))
     }
 
     /// Fills with zeros.
@@ -271,31 +299,31 @@ impl PyTensor {
 
     /// Counts this tensor's memory as a parameter.
     fn mark_parameter(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().inner.mark_parameter();
+        slf.get().tensor().mark_parameter();
         slf
     }
 
     /// Counts this tensor's memory as an input.
     fn mark_input(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().inner.mark_input();
+        slf.get().tensor().mark_input();
         slf
     }
 
     /// Counts this tensor's memory as what an optimizer keeps.
     fn mark_optimizer_state(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().inner.mark_optimizer_state();
+        slf.get().tensor().mark_optimizer_state();
         slf
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        match self.inner.shape().first() {
+        match self.tensor().shape().first() {
             Some(size) => Ok(*size),
             None => Err(PyTypeError::new_err("a zero-dimensional tensor has no length")),
         }
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(match call(py, || self.inner.to_scalar())? {
+        Ok(match call(py, || self.tensor().to_scalar())? {
             Scalar::Bool(value) => value,
             Scalar::Int(value) => value != 0,
             Scalar::Float(value) => value != 0.0,
@@ -303,15 +331,15 @@ impl PyTensor {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(call(py, || self.inner.to_scalar())?.to_f64())
+        Ok(call(py, || self.tensor().to_scalar())?.to_f64())
     }
 
     fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
-        Ok(call(py, || self.inner.to_scalar())?.to_i64())
+        Ok(call(py, || self.tensor().to_scalar())?.to_i64())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        call(py, || Ok(self.inner.to_string()))
+        call(py, || Ok(self.tensor().to_string()))
     }
 
     fn __hash__(slf: &Bound<'_, PyTensor>) -> usize {

@@ -16,6 +16,11 @@ impl Companion {
     pub(crate) const fn new() -> Companion {
         Companion(OnceLock::new())
     }
+
+    /// The same companion for a tensor that takes this one's place.
+    pub(crate) fn share(&self) -> Companion {
+        Companion(self.0.get().map_or_else(OnceLock::new, |value| OnceLock::from(value.clone())))
+    }
 }
 
 impl Tensor {

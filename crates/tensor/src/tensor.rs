@@ -90,6 +90,22 @@ impl Tensor {
         self
     }
 
+    /// The memory and layout of `data` with this tensor's companion; for `api/data.rs`.
+    pub(crate) fn over_memory_of(&self, data: &Tensor) -> Tensor {
+        Tensor {
+            inner: Arc::new(Inner {
+                storage: data.inner.storage.clone(),
+                meta: data.inner.meta.clone(),
+                inference: data.inner.inference,
+                registered: holders::is_on(),
+                view: None,
+                slot: Slot::new(),
+                companion: self.inner.companion.share(),
+            }),
+        }
+        .listed()
+    }
+
     pub(crate) fn storage(&self) -> &Arc<Storage> {
         &self.inner.storage
     }

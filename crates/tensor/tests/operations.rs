@@ -489,3 +489,65 @@ fn numbers_that_do_not_fit_are_refused() -> Outcome {
     assert_eq!(x.to_vec::<i32>()?, [0]);
     Ok(())
 }
+
+// ---- replacing memory ----
+
+#[test]
+fn a_leaf_stays_itself_when_its_memory_is_replaced() -> Outcome {
+    let device = plimsoll_tensor::device::private_cpu(&Default::default())?;
+    let allocated = || plimsoll_tensor::memory::memory_allocated(device);
+    let mut weight = Tensor::ones(&[256], (DType::F32, device))?.requires_grad_(true)?;
+    let x = Tensor::full(&[256], 3.0, (DType::F32, device))?.requires_grad_(true)?;
+    let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = calls.clone();
+    weight.register_hook(move |_| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(None)
+    })?;
+    let loss = weight.mul(&x)?.sum()?;
+    weight.set_data(&Tensor::full(&[256], 5.0, (DType::F32, device))?)?;
+    assert!(weight.requires_grad() && weight.is_leaf());
+    loss.backward()?;
+    // As in PyTorch: the graph reads a saved leaf through the leaf.
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [5.0; 256]);
+    assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [3.0; 256]);
+    weight.mul(2.0)?.sum()?.backward()?;
+    assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [5.0; 256]);
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 2);
+    drop((loss, x));
+    weight.set_grad(None)?;
+    assert_eq!(allocated(), 1024); // the old memory is gone
+    weight.set_data(&Tensor::zeros(&[2], DType::F64)?)?;
+    assert_eq!((weight.dtype(), weight.device(), allocated()), (DType::F64, cpu(), 0));
+    assert!(refusal("set_data", weight.set_data(&whole(&[1], &[1]))).is_autograd());
+    assert_eq!(weight.to_vec::<f64>()?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_result_keeps_its_history_when_its_memory_is_replaced() -> Outcome {
+    let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    let mut y = x.mul(2.0)?;
+    y.retain_grad()?;
+    let old = y.clone();
+    y.set_data(&floats(&[7.0, 8.0], &[2]))?;
+    y.mul(3.0)?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [6.0, 6.0]);
+    assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    assert_eq!((old.to_vec::<f32>()?, old.requires_grad()), (vec![2.0, 2.0], false));
+    Ok(())
+}
+
+#[test]
+fn set_is_an_in_place_write() -> Outcome {
+    let mut x = Tensor::ones(&[2], DType::F32)?;
+    let source = floats(&[1.0, 2.0, 3.0], &[3]);
+    x.set_(&source)?;
+    assert!(x.shares_storage_with(&source) && x.shape() == [3]);
+    assert!(refusal("set_", x.set_(&whole(&[1], &[1]))).is_dtype());
+    let mut leaf = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    assert!(refusal("set_", leaf.set_(&source)).is_autograd());
+    plimsoll_tensor::no_grad(|| leaf.set_(&source))?;
+    assert!(leaf.requires_grad() && leaf.shape() == [3]);
+    Ok(())
+}

@@ -1,7 +1,7 @@
 """Tensors with PyTorch's semantics, in which every byte is accounted for.
 
-Everything that computes or allocates is in the compiled module; this package adds the context managers, which are shorter in
-Python. No operation is wrapped here: a wrapper's line would stand in the reports instead of the caller's.
+Everything that computes or allocates is in the compiled module; this package adds what is shorter in Python: the context
+managers and the command. Its own lines never stand in reports: an origin is the caller's line below them.
 """
 
 from ._plimsoll import *  # noqa: F403

@@ -5,6 +5,7 @@ pub(crate) mod binary;
 mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
+mod data;
 pub(crate) mod foreign;
 mod index;
 mod join;

@@ -1,6 +1,6 @@
 //! Writing gradients: a leaf's end of the graph, and the rules for taking a gradient's memory over or adding to it.
 
-use parking_lot::ReentrantMutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use plimsoll_core::Result;
 
 use super::hooks::Hooks;
@@ -10,7 +10,8 @@ use crate::{Tensor, WeakTensor};
 /// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the leaf: see
 /// [`super::node::Edge`].
 pub(crate) struct Accumulator {
-    leaf: WeakTensor,
+    /// Changes when the leaf gets other memory; see `inherit.rs`.
+    leaf: Mutex<WeakTensor>,
     pub(super) hooks: Hooks,
     /// Held while a gradient is added: two threads' first ones must not both find none. It is reentrant because an
     /// allocation can call back into the program.
@@ -20,7 +21,7 @@ pub(crate) struct Accumulator {
 impl Accumulator {
     pub(super) fn new(leaf: &Tensor) -> Accumulator {
         Accumulator {
-            leaf: leaf.downgrade(),
+            leaf: Mutex::new(leaf.downgrade()),
             hooks: Hooks::default(),
             adding: ReentrantMutex::new(()),
         }
@@ -28,7 +29,12 @@ impl Accumulator {
 
     /// The leaf, if someone still holds it.
     pub(super) fn leaf(&self) -> Option<Tensor> {
-        self.leaf.upgrade()
+        self.leaf.lock().upgrade()
+    }
+
+    /// Gradients arrive at `leaf` from now on.
+    pub(super) fn redirect(&self, leaf: &Tensor) {
+        *self.leaf.lock() = leaf.downgrade();
     }
 
     /// Adds `grad` to the gradient of `leaf`, which is this one's.

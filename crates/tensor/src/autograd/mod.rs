@@ -14,6 +14,7 @@ mod custom;
 mod engine;
 mod grad_fn;
 pub(crate) mod hooks;
+pub(crate) mod inherit;
 pub(crate) mod mode;
 pub(crate) mod node;
 pub(crate) mod record;

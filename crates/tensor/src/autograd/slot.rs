@@ -72,6 +72,13 @@ impl Slot {
         result
     }
 
+    /// Takes the state away, as if the tensor had never taken part in autograd.
+    pub(super) fn take(&self) -> Option<Box<State>> {
+        let mut guard = self.state.lock();
+        self.tracked.store(false, Ordering::Release);
+        guard.take()
+    }
+
     /// Reads the state if there is one.
     pub(super) fn read<R>(&self, look: impl FnOnce(&State) -> R) -> Option<R> {
         self.state.lock().as_deref().map(look)

@@ -1,0 +1,37 @@
+//! The memory behind a tensor object, and replacing it: the object stays the same to Python and to
+//! autograd, and stands for another Rust tensor afterwards.
+
+use pyo3::prelude::*;
+
+use crate::companion::{register, wrap};
+use crate::error::to_python;
+use crate::tensor::PyTensor;
+
+#[pymethods]
+impl PyTensor {
+    /// The same memory outside the graph. Assigning gives this tensor the memory, shape, dtype and
+    /// device of another; it stays the same object, with its gradient and hooks.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        wrap(py, self.tensor().detach())
+    }
+
+    #[setter]
+    fn set_data(slf: Bound<'_, PyTensor>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let (py, data) = (slf.py(), data.get().tensor());
+        // The companion that old and new tensor share must know this object.
+        register(slf.clone());
+        slf.get().change(|tensor| tensor.set_data(&data)).map_err(|error| to_python(py, error))
+    }
+
+    /// Gives this tensor the memory and shape of `source`, which has its dtype and device.
+    fn set_<'py>(
+        slf: Bound<'py, PyTensor>,
+        source: &Bound<'py, PyTensor>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let (py, source) = (slf.py(), source.get().tensor());
+        register(slf.clone());
+        slf.get().change(|tensor| tensor.set_(&source)).map_err(|error| to_python(py, error))?;
+        Ok(slf)
+    }
+}

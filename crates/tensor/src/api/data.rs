@@ -1,0 +1,87 @@
+//! Replacing a tensor's memory while it stays the same tensor to autograd: what `p.data = t`,
+//! moving a parameter to another device and loading a state in place come down to.
+//!
+//! The layout behind a handle never changes, so that operations may read it without a lock.
+//! Replacing gives *this* handle a new tensor object that inherits the old one's gradient, hooks
+//! and place in graphs. It takes `&mut`: whoever shares a parameter shares a cell that holds the
+//! handle.
+
+use plimsoll_core::{Error, Result};
+
+use crate::Tensor;
+use crate::autograd::inherit::inherit;
+use crate::autograd::is_grad_enabled;
+
+impl Tensor {
+    /// Gives this tensor the memory, shape, dtype and device of `data`. Its gradient, hooks,
+    /// whether it requires a gradient and the operation that made it stay; so do graphs that it is
+    /// a leaf of. Nothing is recorded. Other handles of the old memory keep that, outside the
+    /// graph.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let mut weight = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// weight.register_hook(|grad| grad.mul(10.0).map(Some))?;
+    /// let loss = weight.mul(3.0)?.sum()?; // recorded with the old memory
+    /// weight.set_data(&Tensor::zeros(&[2], DType::F32)?)?;
+    /// loss.backward()?;
+    /// assert_eq!(weight.to_vec::<f32>()?, [0.0, 0.0]);
+    /// assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [30.0, 30.0]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn set_data(&mut self, data: &Tensor) -> Result<()> {
+        self.replace("set_data", data)
+    }
+
+    /// [`Tensor::set_data`] as an in-place write: dtype and device must be the same, and a tensor
+    /// that requires a gradient takes it only while nothing is recorded.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let mut x = Tensor::ones(&[2], DType::F32)?;
+    /// x.set_(&Tensor::zeros(&[3], DType::F32)?)?;
+    /// assert_eq!(x.shape(), [3]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn set_(&mut self, source: &Tensor) -> Result<()> {
+        const OP: &str = "set_";
+        if source.dtype() != self.dtype() {
+            let why = format!(
+                "the source is {}, this tensor {}; use `set_data` to change the dtype",
+                source.dtype(),
+                self.dtype()
+            );
+            return Err(Error::dtype(OP, why));
+        }
+        if source.device() != self.device() {
+            let why = format!(
+                "the source is on {}, this tensor on {}; use `set_data` to change the device",
+                source.device(),
+                self.device()
+            );
+            return Err(Error::device(OP, why));
+        }
+        if is_grad_enabled() && self.requires_grad() {
+            return Err(Error::autograd(
+                OP,
+                "this tensor requires gradients, and replacing its memory cannot be recorded; do it \
+                 under `no_grad`, or use `set_data`",
+            ));
+        }
+        self.replace(OP, source)
+    }
+
+    fn replace(&mut self, op: &'static str, data: &Tensor) -> Result<()> {
+        if self.requires_grad() && !data.dtype().is_float() {
+            let why = format!(
+                "this tensor requires gradients, so its memory must be floating point, and {} is not",
+                data.dtype()
+            );
+            return Err(Error::autograd(op, why));
+        }
+        let heir = self.over_memory_of(data);
+        inherit(&heir, self);
+        *self = heir;
+        Ok(())
+    }
+}
