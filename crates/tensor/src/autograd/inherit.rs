@@ -3,6 +3,7 @@
 //! one lead to the new one.
 
 use crate::Tensor;
+use crate::storage::roles::Role;
 
 /// Gives `heir` everything that autograd knows of `from`, which is outside every graph afterwards.
 pub(crate) fn inherit(heir: &Tensor, from: &Tensor) {
@@ -17,6 +18,10 @@ pub(crate) fn inherit(heir: &Tensor, from: &Tensor) {
         && node.hooks.stop_retaining(*output).is_some()
     {
         node.hooks.retain(*output, heir.downgrade());
+    }
+    if state.requires_grad {
+        from.storage().leave_role(Role::Leaf);
+        heir.storage().take_role(Role::Leaf);
     }
     heir.slot().with(|empty| *empty = *state);
 }
