@@ -245,8 +245,8 @@ fn ingredients_that_do_not_fit_together_are_out_of_memory() -> Outcome {
         b.add_(2.0)?;
         let y = a.add(&b)?;
         assert!(take_back(&y, true) && take_back(&a, false) && take_back(&b, false));
-        let pinned = Tensor::zeros(&[2 * quarter], options)?;
-        pinned.data_ptr()?; // 32 MiB that stay; 48 more are needed, and 64 are all there is
+        let pinned = Tensor::zeros(&[quarter * 5 / 2], options)?;
+        pinned.data_ptr()?; // 40 MiB of 64 that stay: one ingredient fits beside them, both do not
         let error = y.to_vec::<f32>().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         let report = error.detail::<memory::OutOfMemory>().expect("the error carries its report");
