@@ -1,6 +1,5 @@
-//! `cargo xtask gpu-bundle`: a folder that runs the CUDA tests and benchmarks on a machine with a
-//! driver and no Rust. Test and bench binaries built here, stripped; the cubins; a script that runs
-//! them and writes its results into `$OUT`.
+//! `cargo xtask gpu-bundle`: a folder that runs the CUDA tests and benchmarks on a machine with a driver and no Rust. Test and bench binaries
+//! built here, stripped; the cubins; a script that runs them and writes its results into `$OUT`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -44,8 +43,7 @@ pub(crate) fn build() -> Result<(), String> {
     std::fs::create_dir_all(&cubins).map_err(|e| format!("{}: {e}", cubins.display()))?;
     run::plain(&mut nvrtc::compile_into(&nvrtc::cubins())?)?;
     copy_cubins(&nvrtc::cubins(), &cubins)?;
-    // A test is built as a test; an example as a program, which `cargo test` would wrap in a test
-    // of its own.
+    // A test is built as a test; an example as a program, which `cargo test` would wrap in a test of its own.
     let wanted: [(&str, &[&str], &str); 2] = [
         ("test", &["test", "--no-run", "--test"], "devices"),
         ("bench", &["build", "--example"], "cuda_bench"),

@@ -1,5 +1,4 @@
-//! The `plimsoll` command: reads its arguments and hands them to one of `commands/`. It computes
-//! nothing itself.
+//! The `plimsoll` command: reads its arguments and hands them to one of `commands/`. It computes nothing itself.
 
 #![forbid(unsafe_code)]
 
