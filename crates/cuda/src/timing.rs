@@ -47,7 +47,7 @@ impl TimedEvent {
 
     /// Waits until the device has passed it.
     pub fn wait(&self) {
-        if self.context.bind().is_ok() {
+        if let Ok(_bound) = self.context.bind() {
             // SAFETY: the event is ours. An error here is the stream's, and is told by whoever synchronises next.
             let _ = unsafe { result::event::synchronize(self.event) };
         }
@@ -56,7 +56,7 @@ impl TimedEvent {
 
 impl Drop for TimedEvent {
     fn drop(&mut self) {
-        if self.context.bind().is_ok() {
+        if let Ok(_bound) = self.context.bind() {
             // SAFETY: nobody else has the event; the driver keeps what it needs until the stream has passed it.
             let _ = unsafe { result::event::destroy(self.event) };
         }

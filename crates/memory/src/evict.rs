@@ -121,6 +121,10 @@ impl Arena {
         let state = self.state();
         let mut best: Option<Run> = None;
         for (_, segment) in state.segments.iter() {
+            // A private pool serves no other, and its blocks have no owners to ask.
+            if !state.lanes[segment.lane as usize].is_common() {
+                continue;
+            }
             let own = segment.pool == wanted.pool && segment.stream == wanted.stream;
             let needed = if own {
                 wanted.block_bytes

@@ -53,6 +53,11 @@ impl Lane {
         Lane { stream, pool, open: true, small, large: LargeSizes::default() }
     }
 
+    /// Whether it belongs to the pool that everybody shares.
+    pub(crate) fn is_common(&self) -> bool {
+        self.pool == PoolId::COMMON
+    }
+
     #[inline(always)]
     pub(crate) fn insert(&mut self, blocks: &mut BlockSlab, segments: &SegmentSlab, index: u32) {
         let (pool, bytes) = (blocks[index].pool, blocks[index].bytes);

@@ -2,9 +2,12 @@
 
 mod support;
 
+use std::sync::Mutex;
+
 use plimsoll_core::Device;
 use plimsoll_memory::{
-    Arena, Configuration, DrySource, PoolId, PoolPurpose, Request, Snapshot, StreamId,
+    Arena, Configuration, DrySource, PoolId, PoolPurpose, Reclaim, Request, Run, Shortage,
+    Snapshot, StreamId,
 };
 use support::request;
 
@@ -104,4 +107,28 @@ fn snapshots_name_the_pool_of_a_segment() {
     let json: String = String::from_utf8(json).unwrap().split_whitespace().collect();
     assert!(json.contains(&format!("\"segment_pool_id\":[{graph},0]")), "{json}");
     assert!(json.contains("\"segment_pool_id\":[0,0]"), "{json}");
+}
+
+/// Says which run of neighbours it was offered, and gives nothing up.
+struct Asked(&'static Arena, Mutex<Vec<Option<Run>>>);
+
+impl Reclaim for Asked {
+    fn reclaim(&self, shortage: &Shortage) -> usize {
+        let run = self.0.cheapest_run(shortage, |_| Some(1));
+        self.1.lock().unwrap().push(run);
+        0
+    }
+}
+
+#[test]
+fn room_is_not_looked_for_in_a_private_pool() {
+    let arena = arena(&Configuration::default());
+    let asked: &Asked = Box::leak(Box::new(Asked(arena, Mutex::default())));
+    arena.set_reclaimer(asked);
+    let pool = arena.open_pool(PoolPurpose::Graph);
+    drop(arena.allocate(&Request { pool: pool.id(), ..request(30 * MIB) }).unwrap());
+    arena.set_limit(Some(30 * MIB));
+    // A free segment lies in the pool, which would cost nothing and help nobody.
+    assert!(arena.allocate(&request(20 * MIB)).unwrap_err().is_out_of_memory());
+    assert_eq!(*asked.1.lock().unwrap(), [None]);
 }

@@ -11,10 +11,10 @@
 //! streams and kept alive like any other.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_kernels::CpuLaunch;
 use plimsoll_kernels::cpu::random::Stream;
@@ -23,6 +23,7 @@ use plimsoll_memory::{Site, with_site};
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::device::{self, Entry};
+use crate::lock::Mutex;
 
 /// PyTorch's default seed.
 const DEFAULT_SEED: u64 = 67_280_421_310_721;
@@ -124,7 +125,7 @@ impl RngState {
 /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Generator {
     device: Device,
     shared: Arc<Mutex<Shared>>,
@@ -143,6 +144,12 @@ struct Capturing {
     memory: Tensor,
     /// Counters that its operations use up.
     counters: u64,
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Generator({}, {:?})", self.device, self.state())
+    }
 }
 
 impl Generator {
