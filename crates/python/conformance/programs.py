@@ -6,6 +6,9 @@ import random
 
 SHAPES = [(2, 3), (2, 3), (3,), (3, 2), (2, 1), (6,), (1, 3), ()]
 UNARY = ["tanh", "sigmoid", "neg", "relu", "abs", "exp"]
+RARER_UNARY = ["erf", "sign"]
+# Where a function is not defined everywhere, it gets what it is defined for.
+POSITIVE = ["sqrt", "log", "rsqrt", "reciprocal", "log1p"]
 BINARY = ["+", "-", "*", "*"]
 
 
@@ -62,7 +65,29 @@ class Writer:
 
     def unary(self):
         x = self.any()
-        self.new(f"$ = {x.name}.{self.random.choice(UNARY)}()", x.shape, x.wants)
+        kind = self.random.random()
+        if kind < 0.7:
+            text = f"{x.name}.{self.random.choice(UNARY)}()"
+        elif kind < 0.8:
+            text = f"{x.name}.{self.random.choice(RARER_UNARY)}()"
+        elif kind < 0.88:
+            text = f"({x.name}.abs() + 0.5).{self.random.choice(POSITIVE)}()"
+        elif kind < 0.94 or not x.shape:
+            text = f"{x.name}.pow({self.random.choice([2, 3])})"
+        else:
+            text = f"{x.name}.{self.random.choice(['softmax', 'log_softmax'])}(-1)"
+        self.new(f"$ = {text}", x.shape, x.wants)
+
+    def choose(self):
+        x = self.any()
+        y = self.any(lambda y: y.shape == x.shape)
+        kind = self.random.random()
+        if kind < 0.5 or not x.shape:
+            self.new(f"$ = t.where({x.name} > 0.0, {x.name}, {y.name})", x.shape, x.wants or y.wants)
+        elif kind < 0.75:
+            self.new(f"$ = {x.name}[t.tensor([0, {x.shape[0] - 1}, 0])]", (3, *x.shape[1:]), x.wants)
+        else:
+            self.new(f"$ = {x.name}.sort(-1)[0]", x.shape, x.wants)
 
     def binary(self):
         x = self.any()
@@ -171,7 +196,7 @@ class Writer:
             return
         kind = self.random.random()
         if kind < 0.25:
-            self.lines.append(f"{x.name}.{self.random.choice(UNARY)}_()")
+            self.lines.append(f"{x.name}.{self.random.choice(UNARY + RARER_UNARY)}_()")
         elif kind < 0.45:
             method = self.random.choice(["add_", "mul_", "sub_"])
             self.lines.append(f"{x.name}.{method}({self.number(method)})")
@@ -292,6 +317,7 @@ KINDS = [
     ("unary", 10),
     ("binary", 16),
     ("matmul", 3),
+    ("choose", 3),
     ("join", 2),
     ("reduce", 5),
     ("view", 14),

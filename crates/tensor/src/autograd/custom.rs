@@ -10,8 +10,8 @@ use plimsoll_memory::{OriginId, Site, current_module};
 use smallvec::SmallVec;
 
 use super::hooks::Hooks;
-use super::node::{Derivative, Node};
-use super::saved::SavedTensors;
+use super::node::{Derivative, Edges, Node};
+use super::saved::{Place, SavedTensors};
 use super::views::ViewOf;
 use super::{is_grad_enabled, mode, record, rules, views};
 use crate::Tensor;
@@ -184,7 +184,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     if !needs.any() || results.is_empty() {
         return Ok(results);
     }
-    let kept = SavedTensors::keep_list(name, &context.saved, &results, (inputs, &edges))?;
+    let kept = keep(name, &context, inputs, &edges, &results)?;
     let Context { dirty, non_differentiable, materialize, value, .. } = context;
     let node = Node {
         derivative: Derivative::Custom(Custom {
@@ -221,6 +221,29 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
         result.set_node(node.clone(), index as u32);
     }
     Ok(results)
+}
+
+/// What backward needs, each tensor with its place in the graph.
+fn keep(
+    name: &'static str,
+    context: &Context,
+    inputs: &[&Tensor],
+    edges: &Edges,
+    results: &[Tensor],
+) -> Result<SavedTensors> {
+    let place = |tensor: &Tensor| {
+        let is = |other: &Tensor| other.is(tensor);
+        let result = results.iter().position(is);
+        let input = inputs.iter().position(|input| is(input));
+        match (result, input) {
+            _ if context.non_differentiable.iter().any(is) => Place::Edge(None),
+            (Some(index), _) => Place::Output(index as u32),
+            // Before what was written in place moved on.
+            (None, Some(index)) => Place::Edge(edges[index].clone()),
+            (None, None) => Place::Edge(tensor.edge()),
+        }
+    };
+    SavedTensors::keep_list(name, &context.saved, place)
 }
 
 /// Refuses what `forward` said of its results where it cannot be true.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::node::{Edge, Edges, Node};
+use super::node::{Edge, Node};
 use super::saved_hooks::{self, PackedTensor};
 use crate::Tensor;
 use crate::operation::Saves;
@@ -42,8 +42,9 @@ enum Kept {
     Packed(Arc<PackedTensor>),
 }
 
+/// Where in the graph a saved tensor is.
 #[derive(Clone)]
-enum Place {
+pub(super) enum Place {
     /// Where its gradient goes; `None` outside the graph.
     Edge(Option<Edge>),
     /// This output of the node itself.
@@ -113,24 +114,15 @@ impl SavedTensors {
         Ok(())
     }
 
-    /// Keeps what a custom function saves, after it ran: results, inputs (with the edges that they had before), and what it
-    /// computed on the way.
+    /// Keeps what a custom function saves, after it ran; `place` tells where in the graph each tensor is.
     pub(super) fn keep_list(
         name: &'static str,
         tensors: &[Tensor],
-        outputs: &[Tensor],
-        inputs: (&[&Tensor], &Edges),
+        place: impl Fn(&Tensor) -> Place,
     ) -> Result<SavedTensors> {
         let mut kept = SavedTensors::default();
         for tensor in tensors {
-            let output = outputs.iter().position(|output| output.is(tensor));
-            let input = inputs.0.iter().position(|input| input.is(tensor));
-            let place = match (output, input) {
-                (Some(index), _) => Place::Output(index as u32),
-                (None, Some(index)) => Place::Edge(inputs.1[index].clone()),
-                (None, None) => Place::Edge(tensor.edge()),
-            };
-            kept.inputs.push(Some(Saved::new(name, tensor, place)?));
+            kept.inputs.push(Some(Saved::new(name, tensor, place(tensor))?));
         }
         Ok(kept)
     }
@@ -213,6 +205,8 @@ impl Saved {
                 Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
             }
         };
+        // Integers, a sort's indices say, come out of a node and have no gradient.
+        let place = if tensor.dtype().is_float() { place } else { Place::Edge(None) };
         Ok(Saved { kept, place })
     }
 
