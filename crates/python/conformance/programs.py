@@ -1,6 +1,7 @@
-"""Writes random programs over tensors, the same text for PyTorch and for Plimsoll: views, in-place writes, hooks, retained
-gradients, backward and grad over parts of graphs, retained and recorded graphs, modes. A program is a list of lines; `worker.py`
-runs them. Shapes are tracked here, so that most lines are valid; the others must be refused by both."""
+"""Writes random programs over tensors, the same text for PyTorch and for Plimsoll: views, in-place
+writes, hooks, retained gradients, backward and grad over parts of graphs, retained and recorded
+graphs, modes. A program is a list of lines; `worker.py` runs them. Shapes are tracked here, so that
+most lines are valid; the others must be refused by both."""
 
 import random
 
@@ -105,7 +106,8 @@ class Writer:
             self.new(f"$ = {x.name} {operator} {y.name}", shape, x.wants or y.wants)
 
     def number(self, operator):
-        # A number that PyTorch multiplies by is saved as a tensor, which only shows when backward runs twice: ours is not.
+        # A number that PyTorch multiplies by is saved as a tensor, which only shows when backward
+        # runs twice: ours is not.
         number = round(self.random.uniform(-2, 2), 2)
         return f"make([{number}], [], False)" if operator in ("*", "mul_") else number
 
@@ -233,7 +235,8 @@ class Writer:
         elif kind < 0.9:
             self.new(f"with t.no_grad():\n  with t.enable_grad(): $ = {x.name}.tanh()", x.shape, x.wants)
         elif not x.viewed:
-            # A view that was there before its base became a leaf belongs to nobody in PyTorch: its gradient is lost.
+            # A view that was there before its base became a leaf belongs to nobody in PyTorch: its
+            # gradient is lost.
             x.wants = self.random.random() < 0.8
             x.fixed = x.fixed or (x.leaf and x.wants)
             self.lines.append(f"{x.name}.requires_grad_({x.wants})")

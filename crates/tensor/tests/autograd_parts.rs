@@ -1,5 +1,6 @@
-//! Backward over parts of graphs, beside PyTorch 2.15: what runs, what is freed, who gets a gradient, and whose memory
-//! and line it is. The comments say what PyTorch answers to the same program.
+//! Backward over parts of graphs, beside PyTorch 2.15: what runs, what is freed, who gets a
+//! gradient, and whose memory and line it is. The comments say what PyTorch answers to the same
+//! program.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -316,7 +317,8 @@ fn a_leaf_that_stopped_wanting_gradients_gets_none() -> Outcome {
     x.requires_grad_(false)?;
     y.backward_with(BackwardOptions { retain_graph: true, ..Default::default() })?;
     assert!(x.grad().is_none());
-    // Moved into the graph by a write, it cannot take the gradient that was meant for its old value.
+    // Moved into the graph by a write, it cannot take the gradient that was meant for its old
+    // value.
     x.mul_(&y)?;
     assert!(y.backward().unwrap_err().to_string().contains("leaf no more"));
     Ok(())

@@ -1,5 +1,6 @@
-//! What a node keeps for backward: exactly the inputs and outputs that its operation declares, each with the version
-//! it had, so that an overwritten one is an error that names who wrote, not a wrong gradient.
+//! What a node keeps for backward: exactly the inputs and outputs that its operation declares, each
+//! with the version it had, so that an overwritten one is an error that names who wrote, not a
+//! wrong gradient.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use plimsoll_kernels::Meta;
 /// A node's saved tensors, by position.
 #[derive(Default)]
 pub(crate) struct SavedTensors {
-    // Not kept inline: a saved tensor is some 200 bytes, and most nodes save none or are never made.
+    // Not kept inline: a saved tensor is some 200 bytes, and most nodes save none or are never
+    // made.
     inputs: Vec<Option<Saved>>,
     outputs: Vec<Option<Saved>>,
     /// Whether backward ran and gave them back.
@@ -26,8 +28,8 @@ pub(crate) struct SavedTensors {
 
 /// One saved tensor: what is kept of it, and its place in the graph as it was.
 ///
-/// It is never the tensor itself: written in place later, that one can come to lie behind this very node, and both would hold
-/// each other for ever.
+/// It is never the tensor itself: written in place later, that one can come to lie behind this very
+/// node, and both would hold each other for ever.
 #[derive(Clone)]
 struct Saved {
     kept: Kept,
@@ -74,7 +76,8 @@ impl Drop for Hold {
 }
 
 impl SavedTensors {
-    /// Keeps the inputs that `saves` names. Before the operation runs: an in-place write must count as one after it.
+    /// Keeps the inputs that `saves` names. Before the operation runs: an in-place write must count
+    /// as one after it.
     pub(crate) fn keep_inputs(
         name: &'static str,
         saves: Saves,
@@ -114,7 +117,8 @@ impl SavedTensors {
         Ok(())
     }
 
-    /// Keeps what a custom function saves, after it ran; `place` tells where in the graph each tensor is.
+    /// Keeps what a custom function saves, after it ran; `place` tells where in the graph each
+    /// tensor is.
     pub(super) fn keep_list(
         name: &'static str,
         tensors: &[Tensor],
@@ -131,8 +135,8 @@ impl SavedTensors {
         self.inputs.is_empty() && self.outputs.is_empty()
     }
 
-    /// Gives everything back; a later backward through this node is an error if there was anything, or if it runs `once` all
-    /// the same.
+    /// Gives everything back; a later backward through this node is an error if there was anything,
+    /// or if it runs `once` all the same.
     pub(super) fn release(&mut self, once: bool) -> SavedTensors {
         let released = self.released || once || !self.is_empty();
         std::mem::replace(self, SavedTensors { released, ..SavedTensors::default() })
@@ -211,7 +215,8 @@ impl Saved {
     }
 
     fn unpack(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
-        // The leaf itself, if it is there, so that gradients of gradients see what is registered on it now.
+        // The leaf itself, if it is there, so that gradients of gradients see what is registered on
+        // it now.
         if let (Kept::Storage(hold, _, version), Place::Edge(Some(Edge::Leaf(accumulator)))) =
             (&self.kept, &self.place)
             && let Some(leaf) = accumulator.leaf()
