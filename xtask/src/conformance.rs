@@ -1,7 +1,9 @@
-//! Behaviour beside PyTorch's on random programs: `cargo xtask conformance autograd [--count N] [--seed S] [--record]`. The programs and the
-//! comparison are Python, in `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
+//! Behaviour beside PyTorch's on random programs: `cargo xtask conformance autograd [--count N]
+//! [--seed S] [--record]`. The programs and the comparison are Python, in
+//! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
 //!
-//! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment made for it.
+//! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
+//! made for it.
 
 use std::path::PathBuf;
 

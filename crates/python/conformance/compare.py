@@ -1,5 +1,5 @@
-"""Whether PyTorch and Plimsoll gave the same answer to a program, as `worker.py` tells it; used here and by the test that replays
-recorded answers."""
+"""Whether PyTorch and Plimsoll gave the same answer to a program, as `worker.py` tells it; used
+here and by the test that replays recorded answers."""
 
 import math
 
@@ -17,9 +17,11 @@ def same(a, b):
     return a == b or abs(a - b) <= 1e-8 * max(1.0, abs(a), abs(b))
 
 
-# What is not compared, and why. PyTorch hands out gradients whose memory is another gradient's too, where adding to one changes the
-# other; and it lets pass some writes that Plimsoll refuses: to a tensor that overlaps what is read, which give whatever the order
-# of the loop gives, fills of expanded tensors, and copies of expanded tensors to themselves. Some of its gradients cannot be added to.
+# What is not compared, and why. PyTorch hands out gradients whose memory is another gradient's too,
+# where adding to one changes the other; and it lets pass some writes that Plimsoll refuses: to a
+# tensor that overlaps what is read, which give whatever the order of the loop gives, fills of
+# expanded tensors, and copies of expanded tensors to themselves. Some of its gradients cannot be
+# added to.
 STRICTER = ["overlap in memory without being the same view", "fill_: the target of", "copy_: the target of"]
 DEFECT = "ZeroTensors are immutable"
 

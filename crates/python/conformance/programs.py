@@ -1,11 +1,15 @@
-"""Writes random programs over tensors, the same text for PyTorch and for Plimsoll: views, in-place writes, hooks, retained
-gradients, backward and grad over parts of graphs, retained and recorded graphs, modes. A program is a list of lines; `worker.py`
-runs them. Shapes are tracked here, so that most lines are valid; the others must be refused by both."""
+"""Writes random programs over tensors, the same text for PyTorch and for Plimsoll: views, in-place
+writes, hooks, retained gradients, backward and grad over parts of graphs, retained and recorded
+graphs, modes. A program is a list of lines; `worker.py` runs them. Shapes are tracked here, so that
+most lines are valid; the others must be refused by both."""
 
 import random
 
 SHAPES = [(2, 3), (2, 3), (3,), (3, 2), (2, 1), (6,), (1, 3), ()]
 UNARY = ["tanh", "sigmoid", "neg", "relu", "abs", "exp"]
+RARER_UNARY = ["erf", "sign"]
+# Where a function is not defined everywhere, it gets what it is defined for.
+POSITIVE = ["sqrt", "log", "rsqrt", "reciprocal", "log1p"]
 BINARY = ["+", "-", "*", "*"]
 
 
@@ -62,7 +66,29 @@ class Writer:
 
     def unary(self):
         x = self.any()
-        self.new(f"$ = {x.name}.{self.random.choice(UNARY)}()", x.shape, x.wants)
+        kind = self.random.random()
+        if kind < 0.7:
+            text = f"{x.name}.{self.random.choice(UNARY)}()"
+        elif kind < 0.8:
+            text = f"{x.name}.{self.random.choice(RARER_UNARY)}()"
+        elif kind < 0.88:
+            text = f"({x.name}.abs() + 0.5).{self.random.choice(POSITIVE)}()"
+        elif kind < 0.94 or not x.shape:
+            text = f"{x.name}.pow({self.random.choice([2, 3])})"
+        else:
+            text = f"{x.name}.{self.random.choice(['softmax', 'log_softmax'])}(-1)"
+        self.new(f"$ = {text}", x.shape, x.wants)
+
+    def choose(self):
+        x = self.any()
+        y = self.any(lambda y: y.shape == x.shape)
+        kind = self.random.random()
+        if kind < 0.5 or not x.shape:
+            self.new(f"$ = t.where({x.name} > 0.0, {x.name}, {y.name})", x.shape, x.wants or y.wants)
+        elif kind < 0.75:
+            self.new(f"$ = {x.name}[t.tensor([0, {x.shape[0] - 1}, 0])]", (3, *x.shape[1:]), x.wants)
+        else:
+            self.new(f"$ = {x.name}.sort(-1)[0]", x.shape, x.wants)
 
     def binary(self):
         x = self.any()
@@ -80,7 +106,8 @@ class Writer:
             self.new(f"$ = {x.name} {operator} {y.name}", shape, x.wants or y.wants)
 
     def number(self, operator):
-        # A number that PyTorch multiplies by is saved as a tensor, which only shows when backward runs twice: ours is not.
+        # A number that PyTorch multiplies by is saved as a tensor, which only shows when backward
+        # runs twice: ours is not.
         number = round(self.random.uniform(-2, 2), 2)
         return f"make([{number}], [], False)" if operator in ("*", "mul_") else number
 
@@ -171,7 +198,7 @@ class Writer:
             return
         kind = self.random.random()
         if kind < 0.25:
-            self.lines.append(f"{x.name}.{self.random.choice(UNARY)}_()")
+            self.lines.append(f"{x.name}.{self.random.choice(UNARY + RARER_UNARY)}_()")
         elif kind < 0.45:
             method = self.random.choice(["add_", "mul_", "sub_"])
             self.lines.append(f"{x.name}.{method}({self.number(method)})")
@@ -208,7 +235,8 @@ class Writer:
         elif kind < 0.9:
             self.new(f"with t.no_grad():\n  with t.enable_grad(): $ = {x.name}.tanh()", x.shape, x.wants)
         elif not x.viewed:
-            # A view that was there before its base became a leaf belongs to nobody in PyTorch: its gradient is lost.
+            # A view that was there before its base became a leaf belongs to nobody in PyTorch: its
+            # gradient is lost.
             x.wants = self.random.random() < 0.8
             x.fixed = x.fixed or (x.leaf and x.wants)
             self.lines.append(f"{x.name}.requires_grad_({x.wants})")
@@ -292,6 +320,7 @@ KINDS = [
     ("unary", 10),
     ("binary", 16),
     ("matmul", 3),
+    ("choose", 3),
     ("join", 2),
     ("reduce", 5),
     ("view", 14),

@@ -1,6 +1,7 @@
-"""Runs programs of `programs.py` with PyTorch or Plimsoll and tells what happened: `python worker.py torch|plimsoll` reads a
-program (a JSON list of lines) from each line of its input and answers with a line of JSON. A program ends at the first line that
-raises; what it did so far counts."""
+"""Runs programs of `programs.py` with PyTorch or Plimsoll and tells what happened: `python
+worker.py torch|plimsoll` reads a program (a JSON list of lines) from each line of its input and
+answers with a line of JSON. A program ends at the first line that raises; what it did so far
+counts."""
 
 import json
 import sys
@@ -26,8 +27,8 @@ def numbers(tensor):
 
 
 def look_at_histories(names):
-    """Brings the histories of views up to date. PyTorch does so when somebody looks, and until then takes a view of a tensor that
-    came into a graph later for a leaf that cannot be written."""
+    """Brings the histories of views up to date. PyTorch does so when somebody looks, and until then
+    takes a view of a tensor that came into a graph later for a leaf that cannot be written."""
     for value in names.values():
         if hasattr(value, "requires_grad"):
             try:
@@ -54,7 +55,8 @@ def run(module, grad, lines):
     def hook(tensor, name, factor):
         def run_hook(grad):
             log.append([name, numbers(grad)])
-            # PyTorch saves a number that it multiplies by, and refuses a second backward for its sake; a tensor both save.
+            # PyTorch saves a number that it multiplies by, and refuses a second backward for its
+            # sake; a tensor both save.
             return None if factor is None else grad * module.tensor(factor, dtype=module.float64)
 
         return tensor.register_hook(run_hook)
@@ -63,7 +65,8 @@ def run(module, grad, lines):
         return module.zeros_like(tensor).detach() if tensor.grad is None else tensor.grad
 
     def grad_as_variables(outputs, inputs, **options):
-        # Copies: whether a gradient is a view of another tensor is not told, but decides whether it can be written.
+        # Copies: whether a gradient is a view of another tensor is not told, but decides whether it
+        # can be written.
         found = grad(outputs, inputs, **options)
         return [module.zeros_like(x).detach() if g is None else g.clone() for g, x in zip(found, inputs)]
 
@@ -85,7 +88,8 @@ def run(module, grad, lines):
         try:
             seen[name], gradient = look(value)
         except RuntimeError:
-            # A view made without recording whose base was written since: PyTorch refuses to say anything about it.
+            # A view made without recording whose base was written since: PyTorch refuses to say
+            # anything about it.
             seen[name] = "refused"
             continue
         if gradient is not None and gradient.numel() > 0:

@@ -1,4 +1,5 @@
-"""Programs that PyTorch answered, replayed: `cargo xtask conformance autograd --record` wrote them down."""
+"""Programs that PyTorch answered, replayed: `cargo xtask conformance autograd --record` wrote them
+down."""
 
 import gzip
 import json

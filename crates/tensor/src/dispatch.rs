@@ -9,6 +9,7 @@ use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::autograd::node::Edges;
 use crate::autograd::record::{self, Recorded};
 use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
@@ -191,11 +192,7 @@ impl Call<'_> {
         let tracked = self.entry.tracked().is_on();
         let dependents =
             if tracked && !fresh { Some(dependents::pin_dependents(outputs)?) } else { None };
-        let edges = match self.needs.any() {
-            true => Some(record::edges(self.name(), self.inputs, self.needs)?),
-            false => None,
-        };
-        let saved = if saves.inputs.any() { Some(self.save_inputs(saves, dest)?) } else { None };
+        let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
         let workspace_bytes = fresh_workspace.unwrap_or_else(|| {
@@ -222,7 +219,7 @@ impl Call<'_> {
         }
         drop(observed);
         drop(dependents);
-        if let Some(edges) = edges {
+        if let Some((edges, saved)) = before {
             let recorded = Recorded {
                 op: self.op,
                 entry: self.entry,
@@ -230,7 +227,7 @@ impl Call<'_> {
                 needs: self.needs,
                 edges,
                 saves,
-                saved: saved.unwrap_or_default(),
+                saved,
                 origin,
                 site: self.site,
             };
@@ -331,6 +328,17 @@ impl Call<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the graph needs of the inputs as they are before the operation runs: their places in it, and the values that
+    /// backward reads.
+    #[inline(never)]
+    fn before_write(&self, saves: Saves, dest: Dest<'_>) -> Result<(Edges, SavedTensors)> {
+        let edges = record::edges(self.name(), self.inputs, self.needs)?;
+        if !saves.inputs.any() {
+            return Ok((edges, SavedTensors::default()));
+        }
+        Ok((edges, self.save_inputs(saves, dest)?))
     }
 
     /// Keeps the inputs that backward needs. Of an input about to be overwritten that is a copy.

@@ -1,5 +1,5 @@
-//! What autograd promises beyond right gradients (those are checked for every operation by the testkit): in-place writes, views, hooks,
-//! freed graphs, depth, and which bytes a graph holds.
+//! What autograd promises beyond right gradients (those are checked for every operation by the
+//! testkit): in-place writes, views, hooks, freed graphs, depth, and which bytes a graph holds.
 
 use plimsoll_tensor::*;
 

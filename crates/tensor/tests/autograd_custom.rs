@@ -1,5 +1,5 @@
-//! Custom functions and saved-tensor hooks beside PyTorch 2.15: what they may do, what is checked of what they return, and
-//! that nothing is lost when they fail.
+//! Custom functions and saved-tensor hooks beside PyTorch 2.15: what they may do, what is checked
+//! of what they return, and that nothing is lost when they fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,6 @@
-//! Hooks of tensors, nodes and accumulators beside PyTorch 2.15: their order, what they may replace, and that nothing is
-//! lost when they fail. Which hooks run in backward over a part of a graph is in `autograd_parts.rs`.
+//! Hooks of tensors, nodes and accumulators beside PyTorch 2.15: their order, what they may
+//! replace, and that nothing is lost when they fail. Which hooks run in backward over a part of a
+//! graph is in `autograd_parts.rs`.
 
 use std::sync::{Arc, Mutex};
 
@@ -117,7 +118,8 @@ fn hooks_run_for_gradients_that_are_missing_too() -> Outcome {
     let y = h.mul(3.0)?;
     y.grad_fn().unwrap().register_hook(|grads, _| Ok(Some(vec![None; grads.len()])));
     y.backward()?;
-    // As PyTorch, apart from hooks of tensors: they have nothing to see here, and PyTorch hands them None.
+    // As PyTorch, apart from hooks of tensors: they have nothing to see here, and PyTorch hands
+    // them None.
     assert_eq!(log.take(), ["before [None]", "after [None] [None]", "written [None]"]);
     assert!(h.grad().is_none() && x.grad().is_none());
     Ok(())

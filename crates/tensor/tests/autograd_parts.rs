@@ -1,5 +1,6 @@
-//! Backward over parts of graphs, beside PyTorch 2.15: what runs, what is freed, who gets a gradient, and whose memory
-//! and line it is. The comments say what PyTorch answers to the same program.
+//! Backward over parts of graphs, beside PyTorch 2.15: what runs, what is freed, who gets a
+//! gradient, and whose memory and line it is. The comments say what PyTorch answers to the same
+//! program.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -286,5 +287,90 @@ fn a_view_that_was_written_stands_behind_its_own_write() -> Outcome {
     // PyTorch's answers.
     assert_eq!(grad_of(&y), [2.0; 4]);
     assert_eq!(grad_of(&x), [6.0, 6.0, 4.0, 4.0]);
+    Ok(())
+}
+
+// What random programs beside PyTorch found (`cargo xtask conformance autograd`), one test each.
+
+#[test]
+fn a_view_from_outside_the_graph_is_refused_once_its_memory_is_in_it() -> Outcome {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.tanh()?;
+    let view = no_grad(|| y.narrow(0, 0, 1))?;
+    let view_of_view = view.unsqueeze(0)?;
+    y.sub_(1.0)?;
+    for stale in [&view, &view_of_view] {
+        let error = stale.mul(&x).unwrap_err();
+        assert!(error.is_autograd() && error.to_string().contains("no_grad"), "{error}");
+    }
+    // Written through a view of such a view.
+    let constant = Tensor::zeros(&[1, 2], DType::F64)?;
+    let inner = no_grad(|| constant.narrow(0, 0, 1))?.select(0, 0)?;
+    assert!(inner.copy_(&x).unwrap_err().is_autograd());
+    Ok(())
+}
+
+#[test]
+fn a_leaf_that_stopped_wanting_gradients_gets_none() -> Outcome {
+    let x = leaf(&[1.0]);
+    let y = x.mul(2.0)?;
+    x.requires_grad_(false)?;
+    y.backward_with(BackwardOptions { retain_graph: true, ..Default::default() })?;
+    assert!(x.grad().is_none());
+    // Moved into the graph by a write, it cannot take the gradient that was meant for its old
+    // value.
+    x.mul_(&y)?;
+    assert!(y.backward().unwrap_err().to_string().contains("leaf no more"));
+    Ok(())
+}
+
+#[test]
+fn the_hooks_of_a_single_output_run_even_if_nothing_behind_it_was_asked_for() -> Outcome {
+    let (x, other) = (leaf(&[1.0]), leaf(&[1.0]));
+    let y = x.mul(2.0)?;
+    y.retain_grad()?;
+    let behind = counted(&x)?;
+    y.backward_with(BackwardOptions { inputs: vec![other], ..Default::default() })?;
+    assert_eq!((grad_of(&y), behind.load(Ordering::Relaxed)), (vec![1.0], 0));
+    Ok(())
+}
+
+#[test]
+fn a_node_that_runs_looks_at_what_it_saved_even_if_nothing_is_wanted_of_it() -> Outcome {
+    let x = leaf(&[1.0]);
+    let y = x.abs()?; // saves its input
+    no_grad(|| x.mul_(0.5).map(drop))?;
+    let only_y = BackwardOptions { inputs: vec![y.clone()], ..Default::default() };
+    assert!(y.backward_with(only_y).unwrap_err().to_string().contains("overwritten"));
+    Ok(())
+}
+
+#[test]
+fn a_write_through_a_view_is_differentiated_once() -> Outcome {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.add(1.0)?; // saves nothing, so it could run again
+    y.narrow(0, 0, 1)?.add_(1.0)?;
+    y.sum()?.backward()?;
+    assert!(y.sum()?.backward().unwrap_err().to_string().contains("second time"));
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_relu_depends_on_its_input_by_steps() -> Outcome {
+    let x = leaf(&[-1.0, 2.0]);
+    let recorded = GradOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&x.relu()?.sum()?], &[&x], recorded)?.remove(0).unwrap();
+    assert_eq!((first.to_vec::<f64>()?, first.requires_grad()), (vec![0.0, 1.0], true));
+    assert_eq!(one(&[&first.sum()?], &x)?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn integers_that_a_node_saved_bring_no_history_along() -> Outcome {
+    let x = leaf(&[3.0, 1.0]);
+    let (sorted, _) = x.sort()?;
+    let recorded = GradOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&sorted.sum()?], &[&x], recorded)?.remove(0).unwrap();
+    assert_eq!((first.to_vec::<f64>()?, first.requires_grad()), (vec![1.0, 1.0], false));
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Writing gradients: a leaf's end of the graph, and the rules for taking a gradient's memory over or adding to it.
+//! Writing gradients: a leaf's end of the graph, and the rules for taking a gradient's memory over
+//! or adding to it.
 
 use parking_lot::{Mutex, ReentrantMutex};
 use plimsoll_core::Result;
@@ -7,14 +8,14 @@ use super::hooks::Hooks;
 use super::is_grad_enabled;
 use crate::{Tensor, WeakTensor};
 
-/// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the leaf: see
-/// [`super::node::Edge`].
+/// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the
+/// leaf: see [`super::node::Edge`].
 pub(crate) struct Accumulator {
     /// Changes when the leaf gets other memory; see `inherit.rs`.
     leaf: Mutex<WeakTensor>,
     pub(super) hooks: Hooks,
-    /// Held while a gradient is added: two threads' first ones must not both find none. It is reentrant because an
-    /// allocation can call back into the program.
+    /// Held while a gradient is added: two threads' first ones must not both find none. It is
+    /// reentrant because an allocation can call back into the program.
     adding: ReentrantMutex<()>,
 }
 
@@ -44,7 +45,8 @@ impl Accumulator {
         let _adding = self.adding.lock();
         let total = match leaf.grad() {
             None => first(leaf, grad)?,
-            // While recording, the old gradient may be part of a graph, or held by somebody who relies on its value.
+            // While recording, the old gradient may be part of a graph, or held by somebody who
+            // relies on its value.
             Some(old) if is_grad_enabled() => old.add(&grad)?,
             Some(old) => {
                 old.add_(&grad)?;
@@ -55,8 +57,8 @@ impl Accumulator {
     }
 }
 
-/// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy. While recording it
-/// is always a copy, since other leaves may be handed the same tensor.
+/// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy.
+/// While recording it is always a copy, since other leaves may be handed the same tensor.
 fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
     let whole = grad.storage_nbytes() == grad.nbytes();
     let free = whole && grad.is_sole_owner() && !grad.requires_grad();

@@ -1,5 +1,5 @@
-//! Asking for gradients: `backward` and `grad`, their options, and the gradients that they start from. What then
-//! happens is in `engine.rs`.
+//! Asking for gradients: `backward` and `grad`, their options, and the gradients that they start
+//! from. What then happens is in `engine.rs`.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Phase, Site, enter_phase, with_site};
@@ -18,7 +18,8 @@ pub struct BackwardOptions {
     pub retain_graph: bool,
     /// Record backward itself, for gradients of gradients; keeps the graph too.
     pub create_graph: bool,
-    /// Only these get gradients, leaves or not, and nothing behind them runs; empty means all leaves.
+    /// Only these get gradients, leaves or not, and nothing behind them runs; empty means all
+    /// leaves.
     pub inputs: Vec<Tensor>,
 }
 
@@ -36,7 +37,8 @@ pub struct GradOptions {
 }
 
 impl Tensor {
-    /// Computes the gradients of everything that led to this one-element tensor and adds them to the leaves.
+    /// Computes the gradients of everything that led to this one-element tensor and adds them to
+    /// the leaves.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};
@@ -50,7 +52,8 @@ impl Tensor {
         self.backward_with(BackwardOptions::default())
     }
 
-    /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or chosen leaves.
+    /// As [`Tensor::backward`], with a given gradient, a retained graph, a recorded backward, or
+    /// chosen leaves.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -63,8 +66,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
-        // Operations of backward count for the forward line that recorded them; what belongs to none of them (the first
-        // gradient, copies into the leaves) counts for this call.
+        // Operations of backward count for the forward line that recorded them; what belongs to
+        // none of them (the first gradient, copies into the leaves) counts for this call.
         with_site(Site::caller(), || self.run_backward(options))
     }
 
@@ -77,7 +80,8 @@ impl Tensor {
             Goal::EveryLeaf
         } else {
             let places = places(OP, &inputs)?;
-            // A leaf gets its gradient from its accumulator; any other tensor keeps what passes through.
+            // A leaf gets its gradient from its accumulator; any other tensor keeps what passes
+            // through.
             inputs.iter().try_for_each(|input| input.retain_grad())?;
             Goal::Reach(places)
         };

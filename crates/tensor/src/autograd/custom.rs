@@ -1,6 +1,7 @@
-//! Functions with a derivative of the user's own. `forward` runs without recording and says through its [`Context`] what backward
-//! needs; the whole is one node of the graph. `backward` is made of tensor operations, so that it can be differentiated in turn.
-//! Both run outside every claim and lock, and what they return is checked.
+//! Functions with a derivative of the user's own. `forward` runs without recording and says through
+//! its [`Context`] what backward needs; the whole is one node of the graph. `backward` is made of
+//! tensor operations, so that it can be differentiated in turn. Both run outside every claim and
+//! lock, and what they return is checked.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use plimsoll_memory::{OriginId, Site, current_module};
 use smallvec::SmallVec;
 
 use super::hooks::Hooks;
-use super::node::{Derivative, Node};
-use super::saved::SavedTensors;
+use super::node::{Derivative, Edges, Node};
+use super::saved::{Place, SavedTensors};
 use super::views::ViewOf;
 use super::{is_grad_enabled, mode, record, rules, views};
 use crate::Tensor;
@@ -55,16 +56,16 @@ pub trait Function: Send + Sync + 'static {
     /// Computes the results. What happens in here is not recorded.
     fn forward(&self, context: &mut Context, inputs: &[&Tensor]) -> Result<Vec<Tensor>>;
 
-    /// The gradient of each input from those of the results; `None` where there is none. One of a wider shape is summed to
-    /// the input's, another dtype is converted.
+    /// The gradient of each input from those of the results; `None` where there is none. One of a
+    /// wider shape is summed to the input's, another dtype is converted.
     fn backward(
         &self,
         context: &BackwardContext<'_>,
         grads: &[Option<Tensor>],
     ) -> Result<Vec<Option<Tensor>>>;
 
-    /// Whether `backward` cannot be differentiated itself. It then runs without recording, and asking for gradients of
-    /// its gradients is an error.
+    /// Whether `backward` cannot be differentiated itself. It then runs without recording, and
+    /// asking for gradients of its gradients is an error.
     fn once_differentiable(&self) -> bool {
         false
     }
@@ -95,8 +96,9 @@ impl Context {
         self.needs.has(index)
     }
 
-    /// Keeps tensors for `backward`: inputs, results, or what was computed on the way. They are counted, checked for later
-    /// writes and go through saved-tensor hooks, which tensors in a value of [`Context::set_value`] are not.
+    /// Keeps tensors for `backward`: inputs, results, or what was computed on the way. They are
+    /// counted, checked for later writes and go through saved-tensor hooks, which tensors in a
+    /// value of [`Context::set_value`] are not.
     pub fn save_for_backward(&mut self, tensors: &[&Tensor]) {
         self.saved = tensors.iter().map(|&tensor| tensor.clone()).collect();
     }
@@ -184,7 +186,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     if !needs.any() || results.is_empty() {
         return Ok(results);
     }
-    let kept = SavedTensors::keep_list(name, &context.saved, &results, (inputs, &edges))?;
+    let kept = keep(name, &context, inputs, &edges, &results)?;
     let Context { dirty, non_differentiable, materialize, value, .. } = context;
     let node = Node {
         derivative: Derivative::Custom(Custom {
@@ -223,6 +225,29 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     Ok(results)
 }
 
+/// What backward needs, each tensor with its place in the graph.
+fn keep(
+    name: &'static str,
+    context: &Context,
+    inputs: &[&Tensor],
+    edges: &Edges,
+    results: &[Tensor],
+) -> Result<SavedTensors> {
+    let place = |tensor: &Tensor| {
+        let is = |other: &Tensor| other.is(tensor);
+        let result = results.iter().position(is);
+        let input = inputs.iter().position(|input| is(input));
+        match (result, input) {
+            _ if context.non_differentiable.iter().any(is) => Place::Edge(None),
+            (Some(index), _) => Place::Output(index as u32),
+            // Before what was written in place moved on.
+            (None, Some(index)) => Place::Edge(edges[index].clone()),
+            (None, None) => Place::Edge(tensor.edge()),
+        }
+    };
+    SavedTensors::keep_list(name, &context.saved, place)
+}
+
 /// Refuses what `forward` said of its results where it cannot be true.
 fn check_results(
     name: &'static str,
@@ -255,8 +280,8 @@ fn check_results(
     Ok(())
 }
 
-/// Results that are no tensors of their own (an input returned as it is, a tensor from elsewhere in a graph) become views of
-/// what they are, so that they can have a place of their own in the graph.
+/// Results that are no tensors of their own (an input returned as it is, a tensor from elsewhere in
+/// a graph) become views of what they are, so that they can have a place of their own in the graph.
 fn stand_apart(context: &Context, inputs: &[&Tensor], results: Vec<Tensor>) -> Vec<Tensor> {
     let stand = |result: Tensor| {
         let is = |other: &Tensor| other.is(&result);
@@ -333,7 +358,8 @@ impl Custom {
         Ok(results)
     }
 
-    /// `grad` as input `index` takes it: summed over what was stretched, converted; an error if that does not help.
+    /// `grad` as input `index` takes it: summed over what was stretched, converted; an error if
+    /// that does not help.
     fn fit(&self, index: usize, grad: &Tensor, input: &Meta) -> Result<Tensor> {
         let (from, to) = (grad.shape(), input.shape());
         let stretched = from.len() >= to.len()

@@ -1,6 +1,7 @@
-//! The engine: runs recorded nodes from the outputs back, newest first, each once, when all gradients of its outputs are
-//! there. A queue and a table, never recursion; what a node saved is freed as soon as it ran. Only nodes between the
-//! outputs and what is asked for run, and each is asked only for gradients that are on the way.
+//! The engine: runs recorded nodes from the outputs back, newest first, each once, when all
+//! gradients of its outputs are there. A queue and a table, never recursion; what a node saved is
+//! freed as soon as it ran. Only nodes between the outputs and what is asked for run, and each is
+//! asked only for gradients that are on the way.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -77,8 +78,9 @@ impl Run {
         }
         let alone = roots.len() == 1;
         for (edge, _) in roots {
-            // A root that other roots lead to waits for them like any node; one given twice runs once. The hooks of a single
-            // root run even if nothing behind it was asked for, as in PyTorch.
+            // A root that other roots lead to waits for them like any node; one given twice runs
+            // once. The hooks of a single root run even if nothing behind it was asked for, as in
+            // PyTorch.
             if let Some(task) = self.tasks.get_mut(&edge.target())
                 && (alone || task.is_wanted())
                 && task.waits_for == 0
@@ -90,8 +92,8 @@ impl Run {
         Ok(())
     }
 
-    /// Visits every node behind the roots once. Returns them if the goal needs them again; otherwise no second hold is kept on a
-    /// graph that may be large.
+    /// Visits every node behind the roots once. Returns them if the goal needs them again;
+    /// otherwise no second hold is kept on a graph that may be large.
     fn discover<'a>(&mut self, roots: impl Iterator<Item = &'a Edge>) -> Vec<Edge> {
         let mut visited = Vec::new();
         let mut stack: Vec<Edge> = Vec::new();
@@ -140,7 +142,8 @@ impl Run {
                 }
             }
         }
-        // Inputs of a node were recorded before it, so oldest first sees them before the node itself.
+        // Inputs of a node were recorded before it, so oldest first sees them before the node
+        // itself.
         for node in oldest_first(visited) {
             if self.wanted(node).any()
                 && let Some(task) = self.tasks.get_mut(&Target::of(node))
@@ -214,8 +217,8 @@ impl Run {
         Ok(self.captured)
     }
 
-    /// Keeps the gradients that arrived at a place that was asked for. As in PyTorch, the tensor's hooks have run on them
-    /// unless the node itself runs too, and with it its hooks.
+    /// Keeps the gradients that arrived at a place that was asked for. As in PyTorch, the tensor's
+    /// hooks have run on them unless the node itself runs too, and with it its hooks.
     fn capture(&mut self, edge: &Edge, task: &mut Task) -> Result<()> {
         if !task.runs {
             mode::with_grad(self.create_graph, || edge.hooks().run_on_tensors(&mut task.grads))?;
@@ -282,12 +285,14 @@ fn arrive(accumulator: &Accumulator, mut grads: Received) -> Result<()> {
     hooks.run_post(&mut Grads::new(), &seen)
 }
 
-/// The gradients of a node's inputs from those of its outputs, hooks included; one place for each edge.
+/// The gradients of a node's inputs from those of its outputs, hooks included; one place for each
+/// edge.
 fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Grads> {
     grads.resize(node.outputs.len(), None);
     node.hooks.run_on_tensors(grads)?;
     node.hooks.run_pre(grads)?;
-    // Even if nothing is wanted of it: a node that ran twice or whose values were overwritten is an error, as in PyTorch.
+    // Even if nothing is wanted of it: a node that ran twice or whose values were overwritten is an
+    // error, as in PyTorch.
     let saved = saved::unpack(node)?;
     let mut results = if grads.iter().all(Option::is_none) || !wanted.any() {
         Grads::new()
@@ -329,7 +334,8 @@ fn differentiate(
     })
 }
 
-/// The derivative of an in-place operation on a view: applied to the view's part of the base's gradient. `chain` leads there.
+/// The derivative of an in-place operation on a view: applied to the view's part of the base's
+/// gradient. `chain` leads there.
 fn differentiate_view(
     node: &Arc<Node>,
     chain: &[Arc<dyn Operation>],

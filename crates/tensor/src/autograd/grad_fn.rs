@@ -1,4 +1,5 @@
-//! A node of the graph as users see it: its name, what lies behind it, and hooks on it. The node itself is `node.rs`.
+//! A node of the graph as users see it: its name, what lies behind it, and hooks on it. The node
+//! itself is `node.rs`.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use super::hooks::HookHandle;
 use super::node::Edge;
 use crate::Tensor;
 
-/// A recorded operation, or the place where a leaf's gradients arrive. Holding it keeps the graph behind it alive.
+/// A recorded operation, or the place where a leaf's gradients arrive. Holding it keeps the graph
+/// behind it alive.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor};
@@ -31,8 +33,8 @@ impl GradFn {
         }
     }
 
-    /// For each input of the operation, where its gradient goes: a node and which output of it. `None` for an input that
-    /// needs no gradient.
+    /// For each input of the operation, where its gradient goes: a node and which output of it.
+    /// `None` for an input that needs no gradient.
     pub fn next_functions(&self) -> Vec<Option<(GradFn, u32)>> {
         match &self.0 {
             Edge::Node(node, _) => {
@@ -43,8 +45,8 @@ impl GradFn {
         }
     }
 
-    /// Calls `hook` with the gradients of the operation's outputs before it runs in backward, after the hooks of the
-    /// tensors themselves. What it returns takes their place.
+    /// Calls `hook` with the gradients of the operation's outputs before it runs in backward, after
+    /// the hooks of the tensors themselves. What it returns takes their place.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -65,8 +67,8 @@ impl GradFn {
         self.0.hooks().add_pre(Arc::new(hook))
     }
 
-    /// Calls `hook` with the gradients of the operation's inputs and of its outputs after it ran in backward. What it
-    /// returns takes the place of the former.
+    /// Calls `hook` with the gradients of the operation's inputs and of its outputs after it ran in
+    /// backward. What it returns takes the place of the former.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

@@ -1,6 +1,7 @@
-//! Hooks: functions of the user that see gradients on their way and may replace them. One store serves nodes and the
-//! accumulators of leaves. The order is PyTorch's: a tensor's hooks, its retained gradient, the node's pre-hooks, the
-//! node itself, a leaf's post-accumulate hooks, the node's post-hooks. All run outside every claim and lock.
+//! Hooks: functions of the user that see gradients on their way and may replace them. One store
+//! serves nodes and the accumulators of leaves. The order is PyTorch's: a tensor's hooks, its
+//! retained gradient, the node's pre-hooks, the node itself, a leaf's post-accumulate hooks, the
+//! node's post-hooks. All run outside every claim and lock.
 //!
 //! How they are registered on a tensor is here; on a node, in `grad_fn.rs`.
 
@@ -127,8 +128,8 @@ impl Hooks {
         self.0.get().and_then(|lists| lists.lock().output(output).retained.take())
     }
 
-    /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be missing; its hooks
-    /// have nothing to see.
+    /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be
+    /// missing; its hooks have nothing to see.
     pub(super) fn run_on_tensors(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
         let found: Vec<(u32, List<dyn Hook>, Option<WeakTensor>)> = self.copy(|lists| {
             let outputs = lists.outputs.iter();
@@ -168,7 +169,8 @@ impl Hooks {
         self.copy(|lists| !lists.post.is_empty())
     }
 
-    /// Runs the node's post-hooks on the gradients of its inputs, `from` being those of its outputs.
+    /// Runs the node's post-hooks on the gradients of its inputs, `from` being those of its
+    /// outputs.
     pub(super) fn run_post(&self, grads: &mut Grads, from: &[Option<Tensor>]) -> Result<()> {
         for (_, hook) in self.copy(|lists| lists.post.clone()) {
             if let Some(replacement) = hook(grads, from)? {
@@ -276,10 +278,11 @@ impl HookHandle {
 }
 
 impl Tensor {
-    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
+    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor
+    /// replaces it.
     ///
-    /// The hook belongs to the value that the tensor has now: after an in-place write it still sees the gradient of the
-    /// value before.
+    /// The hook belongs to the value that the tensor has now: after an in-place write it still sees
+    /// the gradient of the value before.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};
@@ -309,8 +312,8 @@ impl Tensor {
         Ok(edge.hooks().add(|lists, id| lists.output(edge.output()).hooks.push((id, hook))))
     }
 
-    /// Calls `hook` with this leaf after each time that backward wrote its gradient: the place for an optimizer step
-    /// that frees the gradient at once.
+    /// Calls `hook` with this leaf after each time that backward wrote its gradient: the place for
+    /// an optimizer step that frees the gradient at once.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor, no_grad};

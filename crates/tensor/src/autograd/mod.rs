@@ -1,12 +1,14 @@
 //! Autograd: recording what happened, keeping exactly what backward needs, and running it.
 //!
-//! The life of a gradient, file by file: `record` makes a `node` for an operation whose inputs need gradients and lets
-//! `saved` hold what the operation declares; `backward` is what users call; `engine` walks the nodes from an output, newest
-//! first (`tasks` says which are ready), calls each operation's `vjp`, and frees what it used; `accumulate` writes the leaves'
-//! gradients; `hooks` lets users look on, `grad_fn` shows them the nodes, `saved_hooks` lets them keep saved tensors their way, and
-//! `custom` takes functions with derivatives of their own. `slot` is a tensor's place in all this,
-//! `views` keeps views and their base consistent under in-place writes, `rules` refuses what would give wrong
-//! gradients, `release` drops graphs of any depth without recursion, `walk` lists what a live graph holds.
+//! The life of a gradient, file by file: `record` makes a `node` for an operation whose inputs need
+//! gradients and lets `saved` hold what the operation declares; `backward` is what users call;
+//! `engine` walks the nodes from an output, newest first (`tasks` says which are ready), calls each
+//! operation's `vjp`, and frees what it used; `accumulate` writes the leaves' gradients; `hooks`
+//! lets users look on, `grad_fn` shows them the nodes, `saved_hooks` lets them keep saved tensors
+//! their way, and `custom` takes functions with derivatives of their own. `slot` is a tensor's
+//! place in all this, `views` keeps views and their base consistent under in-place writes, `rules`
+//! refuses what would give wrong gradients, `release` drops graphs of any depth without recursion,
+//! `walk` lists what a live graph holds.
 
 mod accumulate;
 mod backward;

@@ -1,4 +1,5 @@
-//! Whether operations are recorded, per thread: `no_grad`, `enable_grad` and `inference_mode`, as closures and guards.
+//! Whether operations are recorded, per thread: `no_grad`, `enable_grad` and `inference_mode`, as
+//! closures and guards.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -1,6 +1,7 @@
 //! A node of the graph: one recorded operation, what it saved, and where its inputs' gradients go.
 //!
-//! Nodes own their edges, tensors own their node, and there is no table of graphs: what nobody can reach is gone.
+//! Nodes own their edges, tensors own their node, and there is no table of graphs: what nobody can
+//! reach is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +22,9 @@ use plimsoll_kernels::Meta;
 
 /// Where a gradient flows: into an output of another node, or into a leaf's accumulator.
 ///
-/// A graph keeps the accumulators of its leaves, so that their hooks run, and not the leaves: what nobody else holds, nobody can ask
-/// for its gradient. If it did, a leaf that is later written in place by what was computed from it would hold itself for ever.
+/// A graph keeps the accumulators of its leaves, so that their hooks run, and not the leaves: what
+/// nobody else holds, nobody can ask for its gradient. If it did, a leaf that is later written in
+/// place by what was computed from it would hold itself for ever.
 #[derive(Clone)]
 pub(crate) enum Edge {
     Node(Arc<Node>, u32),
@@ -69,8 +71,8 @@ pub(crate) enum Derivative {
 /// One recorded operation.
 pub(crate) struct Node {
     pub(super) derivative: Derivative,
-    /// For an in-place operation on a view, the way from the base to the view: the derivative is applied to the view's part of the
-    /// base's gradient.
+    /// For an in-place operation on a view, the way from the base to the view: the derivative is
+    /// applied to the view's part of the base's gradient.
     pub(super) chain: Option<Arc<[Arc<dyn Operation>]>>,
     /// Order of creation over all threads: the engine runs the newest ready node first.
     pub(super) sequence: u64,

@@ -1,4 +1,5 @@
-//! Recording: turns an operation that just ran into a node of the graph. Called by `dispatch` and nobody else.
+//! Recording: turns an operation that just ran into a node of the graph. Called by `dispatch` and
+//! nobody else.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::device::Entry;
 use crate::lock::Mutex;
 use crate::operation::{Needs, Operation, Saves};
 
-/// For each input of an operation where its gradient goes. Before the operation runs: a write in place moves views of what is
-/// written to a later place in the graph.
+/// For each input of an operation where its gradient goes. Before the operation runs: a write in
+/// place moves views of what is written to a later place in the graph.
 pub(crate) fn edges(name: &'static str, inputs: &[&Tensor], needs: Needs) -> Result<Edges> {
     let edge = |(index, input): (usize, &&Tensor)| {
         if !needs.has(index) {
@@ -71,7 +72,8 @@ impl Recorded<'_> {
         Ok(())
     }
 
-    /// The operation wrote input 0 in place. Whatever can fail comes before the tensor's history changes.
+    /// The operation wrote input 0 in place. Whatever can fail comes before the tensor's history
+    /// changes.
     pub(crate) fn in_place(mut self, target: &Tensor) -> Result<()> {
         let node = self.node(std::slice::from_ref(target))?;
         match target.view_of() {

@@ -1,4 +1,5 @@
-//! What autograd refuses, each with an error that says why and what to do: writes that would make gradients wrong.
+//! What autograd refuses, each with an error that says why and what to do: writes that would make
+//! gradients wrong.
 
 use plimsoll_core::{Error, Result};
 
@@ -22,7 +23,8 @@ pub(crate) fn needs(info: &OpInfo, inputs: &[&Tensor]) -> Needs {
     needs
 }
 
-/// Whether `target` may be written in place now, `needs` being the gradients that the operation needs.
+/// Whether `target` may be written in place now, `needs` being the gradients that the operation
+/// needs.
 pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) -> Result<()> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(Error::autograd(

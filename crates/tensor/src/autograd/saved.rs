@@ -1,12 +1,13 @@
-//! What a node keeps for backward: exactly the inputs and outputs that its operation declares, each with the version
-//! it had, so that an overwritten one is an error that names who wrote, not a wrong gradient.
+//! What a node keeps for backward: exactly the inputs and outputs that its operation declares, each
+//! with the version it had, so that an overwritten one is an error that names who wrote, not a
+//! wrong gradient.
 
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
 use smallvec::SmallVec;
 
-use super::node::{Edge, Edges, Node};
+use super::node::{Edge, Node};
 use super::saved_hooks::{self, PackedTensor};
 use crate::Tensor;
 use crate::operation::Saves;
@@ -17,7 +18,8 @@ use plimsoll_kernels::Meta;
 /// A node's saved tensors, by position.
 #[derive(Default)]
 pub(crate) struct SavedTensors {
-    // Not kept inline: a saved tensor is some 200 bytes, and most nodes save none or are never made.
+    // Not kept inline: a saved tensor is some 200 bytes, and most nodes save none or are never
+    // made.
     inputs: Vec<Option<Saved>>,
     outputs: Vec<Option<Saved>>,
     /// Whether backward ran and gave them back.
@@ -26,8 +28,8 @@ pub(crate) struct SavedTensors {
 
 /// One saved tensor: what is kept of it, and its place in the graph as it was.
 ///
-/// It is never the tensor itself: written in place later, that one can come to lie behind this very node, and both would hold
-/// each other for ever.
+/// It is never the tensor itself: written in place later, that one can come to lie behind this very
+/// node, and both would hold each other for ever.
 #[derive(Clone)]
 struct Saved {
     kept: Kept,
@@ -42,8 +44,9 @@ enum Kept {
     Packed(Arc<PackedTensor>),
 }
 
+/// Where in the graph a saved tensor is.
 #[derive(Clone)]
-enum Place {
+pub(super) enum Place {
     /// Where its gradient goes; `None` outside the graph.
     Edge(Option<Edge>),
     /// This output of the node itself.
@@ -73,7 +76,8 @@ impl Drop for Hold {
 }
 
 impl SavedTensors {
-    /// Keeps the inputs that `saves` names. Before the operation runs: an in-place write must count as one after it.
+    /// Keeps the inputs that `saves` names. Before the operation runs: an in-place write must count
+    /// as one after it.
     pub(crate) fn keep_inputs(
         name: &'static str,
         saves: Saves,
@@ -113,24 +117,16 @@ impl SavedTensors {
         Ok(())
     }
 
-    /// Keeps what a custom function saves, after it ran: results, inputs (with the edges that they had before), and what it
-    /// computed on the way.
+    /// Keeps what a custom function saves, after it ran; `place` tells where in the graph each
+    /// tensor is.
     pub(super) fn keep_list(
         name: &'static str,
         tensors: &[Tensor],
-        outputs: &[Tensor],
-        inputs: (&[&Tensor], &Edges),
+        place: impl Fn(&Tensor) -> Place,
     ) -> Result<SavedTensors> {
         let mut kept = SavedTensors::default();
         for tensor in tensors {
-            let output = outputs.iter().position(|output| output.is(tensor));
-            let input = inputs.0.iter().position(|input| input.is(tensor));
-            let place = match (output, input) {
-                (Some(index), _) => Place::Output(index as u32),
-                (None, Some(index)) => Place::Edge(inputs.1[index].clone()),
-                (None, None) => Place::Edge(tensor.edge()),
-            };
-            kept.inputs.push(Some(Saved::new(name, tensor, place)?));
+            kept.inputs.push(Some(Saved::new(name, tensor, place(tensor))?));
         }
         Ok(kept)
     }
@@ -139,8 +135,8 @@ impl SavedTensors {
         self.inputs.is_empty() && self.outputs.is_empty()
     }
 
-    /// Gives everything back; a later backward through this node is an error if there was anything, or if it runs `once` all
-    /// the same.
+    /// Gives everything back; a later backward through this node is an error if there was anything,
+    /// or if it runs `once` all the same.
     pub(super) fn release(&mut self, once: bool) -> SavedTensors {
         let released = self.released || once || !self.is_empty();
         std::mem::replace(self, SavedTensors { released, ..SavedTensors::default() })
@@ -213,11 +209,14 @@ impl Saved {
                 Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
             }
         };
+        // Integers, a sort's indices say, come out of a node and have no gradient.
+        let place = if tensor.dtype().is_float() { place } else { Place::Edge(None) };
         Ok(Saved { kept, place })
     }
 
     fn unpack(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
-        // The leaf itself, if it is there, so that gradients of gradients see what is registered on it now.
+        // The leaf itself, if it is there, so that gradients of gradients see what is registered on
+        // it now.
         if let (Kept::Storage(hold, _, version), Place::Edge(Some(Edge::Leaf(accumulator)))) =
             (&self.kept, &self.place)
             && let Some(leaf) = accumulator.leaf()

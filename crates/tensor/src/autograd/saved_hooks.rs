@@ -1,6 +1,7 @@
-//! Hooks on what graphs save: `pack` turns a tensor into whatever is kept for backward (a copy on the host, a file, a number from
-//! which it is computed again), `unpack` turns that back. Per thread, innermost first, as in PyTorch. They run outside
-//! every claim and lock, and never on what they compute themselves. What is saved and when is `saved.rs`.
+//! Hooks on what graphs save: `pack` turns a tensor into whatever is kept for backward (a copy on
+//! the host, a file, a number from which it is computed again), `unpack` turns that back. Per
+//! thread, innermost first, as in PyTorch. They run outside every claim and lock, and never on what
+//! they compute themselves. What is saved and when is `saved.rs`.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,7 +22,8 @@ pub trait SavedTensorsHooks: Send + Sync + 'static {
     /// Turns a tensor that an operation saves into what is kept. It must not be written to.
     fn pack(&self, tensor: &Tensor) -> Result<Packed>;
 
-    /// Turns it back into a tensor of the same shape, dtype and device. Called once for each time that backward needs it.
+    /// Turns it back into a tensor of the same shape, dtype and device. Called once for each time
+    /// that backward needs it.
     fn unpack(&self, packed: &Packed) -> Result<Tensor>;
 }
 
@@ -105,8 +107,8 @@ pub fn saved_tensors_hooks<T: Any + Send + Sync, R>(
     body()
 }
 
-/// Runs `body` and keeps what its operations save for backward in the host's memory; backward brings it back to the device
-/// that it came from. PyTorch's `save_on_cpu`.
+/// Runs `body` and keeps what its operations save for backward in the host's memory; backward
+/// brings it back to the device that it came from. PyTorch's `save_on_cpu`.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory, save_on_host};
@@ -120,7 +122,8 @@ pub fn saved_tensors_hooks<T: Any + Send + Sync, R>(
 /// ```
 pub fn save_on_host<R>(body: impl FnOnce() -> R) -> R {
     let pack = |tensor: &Tensor| -> Result<(Device, Tensor)> {
-        // What is on the host already is copied too: nobody checks later whether it was overwritten.
+        // What is on the host already is copied too: nobody checks later whether it was
+        // overwritten.
         let host = match tensor.device() {
             Device::CPU => tensor.clone_tensor()?,
             _ => tensor.to(Device::CPU)?,

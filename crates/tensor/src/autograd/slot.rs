@@ -1,6 +1,8 @@
-//! A tensor's place in autograd: whether it wants a gradient, the gradient, the node that made it, its hooks.
+//! A tensor's place in autograd: whether it wants a gradient, the gradient, the node that made it,
+//! its hooks.
 //!
-//! Most tensors have none of this, and dispatch asks on every operation, so one flag outside the lock answers first.
+//! Most tensors have none of this, and dispatch asks on every operation, so one flag outside the
+//! lock answers first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,7 +93,8 @@ impl Slot {
 }
 
 impl Tensor {
-    /// Whether operations on this tensor are recorded: it is a leaf that wants a gradient, or came from one.
+    /// Whether operations on this tensor are recorded: it is a leaf that wants a gradient, or came
+    /// from one.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -132,7 +135,8 @@ impl Tensor {
         }
     }
 
-    /// Asks for a gradient (or no longer does). Only leaves can be changed; only floats have gradients.
+    /// Asks for a gradient (or no longer does). Only leaves can be changed; only floats have
+    /// gradients.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -227,8 +231,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// Keeps the gradient of a tensor that is not a leaf. It follows in-place writes: the gradient is that of the value
-    /// that the tensor has when backward runs.
+    /// Keeps the gradient of a tensor that is not a leaf. It follows in-place writes: the gradient
+    /// is that of the value that the tensor has when backward runs.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -305,7 +309,8 @@ impl Tensor {
             self.storage().leave_role(Role::Leaf);
         }
         if retains && let Some((old, output_before)) = &old {
-            // Hooks stay with the value that they were registered on; a retained gradient is the tensor's.
+            // Hooks stay with the value that they were registered on; a retained gradient is the
+            // tensor's.
             if let Some(tensor) = old.hooks.stop_retaining(*output_before) {
                 new.hooks.retain(output, tensor);
             }

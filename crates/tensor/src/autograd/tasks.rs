@@ -1,5 +1,6 @@
-//! What a run of backward waits for: a table with a task for every node and leaf behind the outputs, and the queue of those
-//! that are ready. The engine that fills and empties them is `engine.rs`.
+//! What a run of backward waits for: a table with a task for every node and leaf behind the
+//! outputs, and the queue of those that are ready. The engine that fills and empties them is
+//! `engine.rs`.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,8 +12,8 @@ use smallvec::SmallVec;
 use super::node::{Edge, Node};
 use crate::Tensor;
 
-/// A node or a leaf of a graph, by number: a node's place in the order of creation, a leaf's address. Good for as long as
-/// somebody holds it.
+/// A node or a leaf of a graph, by number: a node's place in the order of creation, a leaf's
+/// address. Good for as long as somebody holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Target(u64);
 
@@ -57,9 +58,10 @@ pub(super) type Tasks = HashMap<Target, Task, BuildHasherDefault<NeighbourHasher
 
 /// Puts 64 neighbours side by side and mixes the rest.
 ///
-/// Backward runs the newest node first, so it asks for numbers one after the other: with neighbours together the next task is in
-/// the cache in a graph of any size. Not all bits can be kept as they are, since graphs may use every thousandth number. There is
-/// no defence against crafted collisions: nobody chooses these numbers.
+/// Backward runs the newest node first, so it asks for numbers one after the other: with neighbours
+/// together the next task is in the cache in a graph of any size. Not all bits can be kept as they
+/// are, since graphs may use every thousandth number. There is no defence against crafted
+/// collisions: nobody chooses these numbers.
 #[derive(Default)]
 pub(super) struct NeighbourHasher(u64);
 
@@ -80,7 +82,8 @@ impl Hasher for NeighbourHasher {
 
     fn write_u64(&mut self, number: u64) {
         let within = number & ((1 << Self::TOGETHER) - 1);
-        // Folded before and after, so that no bit of the number has only the uppermost ones of the product to change.
+        // Folded before and after, so that no bit of the number has only the uppermost ones of the
+        // product to change.
         let rest = number >> Self::TOGETHER;
         let mixed = (rest ^ (rest >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let place = (mixed ^ (mixed >> 32)) << Self::TOGETHER | within;
@@ -89,7 +92,8 @@ impl Hasher for NeighbourHasher {
     }
 }
 
-/// Newest first; leaves before all nodes, so that a finished gradient is written and its memory settled at once.
+/// Newest first; leaves before all nodes, so that a finished gradient is written and its memory
+/// settled at once.
 pub(super) struct Ready {
     order: u64,
     pub(super) edge: Edge,
@@ -161,7 +165,8 @@ mod tests {
             let places: HashSet<u64> = (0..TABLE / 64)
                 .map(|number| (hash(number * distance) & (TABLE - 1)) >> NeighbourHasher::TOGETHER)
                 .collect();
-            // 256 numbers in 256 places: chance would fill about 162 of them. A dense run fills four.
+            // 256 numbers in 256 places: chance would fill about 162 of them. A dense run fills
+            // four.
             let least = if distance < 64 { distance as usize * 2 } else { 120 };
             assert!(places.len() >= least, "distance {distance}: {} places", places.len());
         }

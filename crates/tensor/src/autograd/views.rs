@@ -1,9 +1,10 @@
 //! Views and in-place writes.
 //!
 //! Note [Views under in-place writes]
-//! A view remembers its base (never itself a view) and the chain of view operations from the base to it. The base's node is
-//! the truth: an in-place write through any view gives the base a new node (`Function::OnView`), and a view whose
-//! storage changed since its own node was made gets a fresh node, by replaying the chain from the base's present node.
+//! A view remembers its base (never itself a view) and the chain of view operations from the base
+//! to it. The base's node is the truth: an in-place write through any view gives the base a new
+//! node (`Function::OnView`), and a view whose storage changed since its own node was made gets a
+//! fresh node, by replaying the chain from the base's present node.
 
 use std::sync::Arc;
 
@@ -85,7 +86,8 @@ impl ViewOf {
         self.made_in
     }
 
-    /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it was made or recorded.
+    /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it
+    /// was made or recorded.
     pub(super) fn is_out_of_date(&self, tensor: &Tensor) -> bool {
         if self.made_in != MadeIn::NoGrad || !self.base.slot().is_tracked() {
             return false;
@@ -96,7 +98,8 @@ impl ViewOf {
     }
 }
 
-/// The edge of a view, brought up to date with its base. `None` if the view's own state is the truth.
+/// The edge of a view, brought up to date with its base. `None` if the view's own state is the
+/// truth.
 pub(super) fn edge(tensor: &Tensor, view: &Arc<ViewOf>) -> Option<Edge> {
     let now = tensor.storage().version();
     let own =
@@ -108,7 +111,8 @@ pub(super) fn edge(tensor: &Tensor, view: &Arc<ViewOf>) -> Option<Edge> {
             Some(Edge::Node(node, output))
         }
         _ => {
-            // Made while recording was off, or of a base that needs nothing: the view is outside the graph.
+            // Made while recording was off, or of a base that needs nothing: the view is outside
+            // the graph.
             if view.made_in != MadeIn::Normal {
                 return None;
             }

@@ -1,5 +1,5 @@
-//! A walk of a live graph: which operations it remembers and how many bytes each keeps alive. This is the answer
-//! to "what holds my memory" when no variable does.
+//! A walk of a live graph: which operations it remembers and how many bytes each keeps alive. This
+//! is the answer to "what holds my memory" when no variable does.
 
 use std::collections::HashSet;
 use std::sync::Arc;
