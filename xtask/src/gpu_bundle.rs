@@ -1,6 +1,6 @@
 //! `cargo xtask gpu-bundle`: a folder that runs the CUDA checks and benchmarks on a machine with a
-//! driver and no Rust. One program (`crates/testkit/src/bin/gpu_bundle`), stripped; the cubins; a script
-//! that runs it step by step and writes its results into `$OUT`.
+//! driver and no Rust. One program (`crates/testkit/src/bin/gpu_bundle`), stripped; the cubins; a
+//! script that runs it step by step and writes its results into `$OUT`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

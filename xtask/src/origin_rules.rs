@@ -1,6 +1,8 @@
-//! The house rule behind "every byte has an origin": no line of the runtime's own may be taken for the user's. A function that asks for its
-//! caller's line is `#[track_caller]`, or the line would be its own; and a public method that may allocate passes the
-//! caller's line on, by `#[track_caller]` or by taking a `Site`. What runs in somebody else's name asks for `Site::in_force()`.
+//! The house rule behind "every byte has an origin": no line of the runtime's own may be taken for
+//! the user's. A function that asks for its caller's line is `#[track_caller]`, or the line would
+//! be its own; and a public method that may allocate passes the caller's line on, by
+//! `#[track_caller]` or by taking a `Site`. What runs in somebody else's name asks for
+//! `Site::in_force()`.
 
 /// Where methods of tensors are.
 const METHODS: [&str; 2] = ["crates/tensor/src/api/", "crates/tensor/src/autograd/"];

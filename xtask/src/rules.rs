@@ -109,7 +109,8 @@ fn check_source(path: &str, text: &str, file: &Source, broken: &mut Vec<String>)
     if !text.starts_with("//!") && !text.starts_with("#!") && !text.starts_with("//") {
         say("no header comment that says what the file is".to_string());
     }
-    // A fork waits for the locks of `tensor/src/lock.rs` only; streams' threads do not exist in a child.
+    // A fork waits for the locks of `tensor/src/lock.rs` only; streams' threads do not exist in a
+    // child.
     let counted = path.starts_with("crates/tensor/src/")
         && !["/lock.rs", "/claim.rs", "/queue.rs", "/stand_in.rs", "/stream.rs"]
             .iter()

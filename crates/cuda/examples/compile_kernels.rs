@@ -1,5 +1,6 @@
-//! Compiles every CUDA source by NVRTC, without a GPU, into a folder of cubins: `compile_kernels FOLDER [CAPABILITY]`. The check that the
-//! sources are sound, and the way that `cargo xtask gpu-bundle` makes its cubins.
+//! Compiles every CUDA source by NVRTC, without a GPU, into a folder of cubins: `compile_kernels
+//! FOLDER [CAPABILITY]`. The check that the sources are sound, and the way that `cargo xtask
+//! gpu-bundle` makes its cubins.
 
 #![allow(clippy::print_stdout)]
 

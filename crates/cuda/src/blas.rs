@@ -1,5 +1,6 @@
-//! Matrix products by cuBLASLt. Row-major in, row-major out: a row-major matrix is the transpose of a column-major one, so the
-//! library is asked for `C^T = B^T A^T`. The workspace is the caller's, from the arena like all memory.
+//! Matrix products by cuBLASLt. Row-major in, row-major out: a row-major matrix is the transpose of
+//! a column-major one, so the library is asked for `C^T = B^T A^T`. The workspace is the caller's,
+//! from the arena like all memory.
 
 use std::collections::HashMap;
 
@@ -70,7 +71,8 @@ pub struct MatmulMemory {
     pub workspace_bytes: usize,
 }
 
-/// The largest alignment that the library tells apart, and the one it takes for granted unless told.
+/// The largest alignment that the library tells apart, and the one it takes for granted unless
+/// told.
 const MOST_ALIGNMENT_BYTES: usize = 256;
 
 /// The largest power of two, up to 256, that `address` is a multiple of.
@@ -94,7 +96,8 @@ pub(crate) struct Blas {
     plans: HashMap<Question, Plan>,
 }
 
-// SAFETY: cuBLASLt handles and descriptors may be used from any thread; the mutex around `Blas` keeps it to one at a time.
+// SAFETY: cuBLASLt handles and descriptors may be used from any thread; the mutex around `Blas`
+// keeps it to one at a time.
 unsafe impl Send for Blas {}
 
 #[derive(Clone, Copy)]
@@ -110,8 +113,9 @@ impl Context {
     /// Queues a matrix product.
     ///
     /// # Safety
-    /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them and
-    /// a workspace of that size; the stream may read `a` and `b` and write `c` and the workspace.
+    /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
+    /// and a workspace of that size; the stream may read `a` and `b` and write `c` and the
+    /// workspace.
     pub unsafe fn matmul(
         &self,
         stream: StreamId,
@@ -325,7 +329,8 @@ fn matrix(
     use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
     let layout = result::create_matrix_layout(data, rows, columns, stride)
         .told("cublasLtMatrixLayoutCreate")?;
-    // SAFETY: the layout is alive; the count is 32-bit and the step 64-bit, as the library documents.
+    // SAFETY: the layout is alive; the count is 32-bit and the step 64-bit, as the library
+    // documents.
     unsafe {
         result::set_matrix_layout_attribute(
             layout,

@@ -14,7 +14,8 @@ use crate::error::Told;
 #[derive(Clone, Copy, Debug)]
 struct Event(sys::CUevent);
 
-// SAFETY: an event handle is a name that the driver accepts from any thread; events are never destroyed while the context lives.
+// SAFETY: an event handle is a name that the driver accepts from any thread; events are never
+// destroyed while the context lives.
 unsafe impl Send for Event {}
 // SAFETY: as for Send.
 unsafe impl Sync for Event {}
@@ -61,13 +62,15 @@ impl FenceState for Recorded {
         let Ok(_bound) = self.context.bind() else { return false };
         // SAFETY: the event is ours until it goes back to the pool in `drop`.
         let state = unsafe { result::event::query(self.event.0) };
-        // A failed kernel makes every later call fail: the work will never run, so nothing has to be waited for.
+        // A failed kernel makes every later call fail: the work will never run, so nothing has to
+        // be waited for.
         !matches!(state, Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NOT_READY)
     }
 
     fn wait(&self) {
         if let Ok(_bound) = self.context.bind() {
-            // SAFETY: as above. An error here is the stream's, and is told by whoever synchronises next.
+            // SAFETY: as above. An error here is the stream's, and is told by whoever synchronises
+            // next.
             let _ = unsafe { result::event::synchronize(self.event.0) };
         }
     }
@@ -81,7 +84,8 @@ impl Recorded {
     /// Makes `waiting`, a stream of any GPU, wait for the event.
     pub(crate) fn hold_back(&self, waiting: sys::CUstream) -> Result<()> {
         let flags = sys::CUevent_wait_flags_enum::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the event is ours until it goes back to the pool, and streams are never destroyed.
+        // SAFETY: the event is ours until it goes back to the pool, and streams are never
+        // destroyed.
         unsafe { result::stream::wait_event(waiting, self.event.0, flags) }
             .told("cuStreamWaitEvent")
     }

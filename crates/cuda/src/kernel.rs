@@ -1,8 +1,8 @@
 //! Kernels: a source text becomes a cubin, a module, a function, a launch.
 //!
-//! A cubin is looked for beside the program (`cubins/`, made by `cargo xtask gpu-bundle`), then in the user's cache folder, and
-//! only then compiled, which takes about a quarter of a second a file. Its name carries a hash of the source, so a stale one is
-//! never loaded.
+//! A cubin is looked for beside the program (`cubins/`, made by `cargo xtask gpu-bundle`), then in
+//! the user's cache folder, and only then compiled, which takes about a quarter of a second a file.
+//! Its name carries a hash of the source, so a stale one is never loaded.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -73,7 +73,8 @@ fn store(folder: &std::path::Path, name: &str, code: &[u8]) {
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel(sys::CUfunction);
 
-// SAFETY: a function handle is a name that the driver accepts from any thread; modules are never unloaded.
+// SAFETY: a function handle is a name that the driver accepts from any thread; modules are never
+// unloaded.
 unsafe impl Send for Kernel {}
 // SAFETY: as for Send.
 unsafe impl Sync for Kernel {}
@@ -87,7 +88,8 @@ pub(crate) struct Kernels {
 #[derive(Clone, Copy)]
 struct Module(sys::CUmodule);
 
-// SAFETY: a module handle is a name that the driver accepts from any thread; modules are never unloaded.
+// SAFETY: a module handle is a name that the driver accepts from any thread; modules are never
+// unloaded.
 unsafe impl Send for Module {}
 
 impl Kernels {
@@ -180,8 +182,8 @@ impl Context {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// `arguments` are what the kernel declares, in order and type; every address in them is memory of this GPU that the stream
-    /// may read or write as the kernel does.
+    /// `arguments` are what the kernel declares, in order and type; every address in them is memory
+    /// of this GPU that the stream may read or write as the kernel does.
     pub unsafe fn launch(
         &self,
         stream: StreamId,

@@ -1,8 +1,9 @@
-//! The way to NVIDIA GPUs. The driver is loaded when it is first asked for, so one binary serves machines with and without a
-//! GPU; without one every entry says why ([`unavailable`]).
+//! The way to NVIDIA GPUs. The driver is loaded when it is first asked for, so one binary serves
+//! machines with and without a GPU; without one every entry says why ([`unavailable`]).
 //!
-//! [`Context`] is one GPU: its sources of memory, streams, copies, kernels and matrix products. What runs on it, and with which
-//! tensors, is decided in the `tensor` crate. All calls of the driver, and so all `unsafe`, are in this crate.
+//! [`Context`] is one GPU: its sources of memory, streams, copies, kernels and matrix products.
+//! What runs on it, and with which tensors, is decided in the `tensor` crate. All calls of the
+//! driver, and so all `unsafe`, are in this crate.
 
 mod blas;
 mod context;

@@ -1,4 +1,5 @@
-//! Is there a driver, and a GPU? Asked before anything else: the bindings panic when the library is missing.
+//! Is there a driver, and a GPU? Asked before anything else: the bindings panic when the library is
+//! missing.
 
 use std::sync::OnceLock;
 

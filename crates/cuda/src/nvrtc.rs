@@ -49,7 +49,8 @@ pub fn compile(name: &str, source: &str, capability: u32) -> Result<Vec<u8>> {
 
 fn cubin(program: sys::nvrtcProgram) -> std::result::Result<Vec<u8>, result::NvrtcError> {
     let mut bytes = 0usize;
-    // SAFETY: the program was compiled for a real architecture, so it has a cubin, of which this is the size.
+    // SAFETY: the program was compiled for a real architecture, so it has a cubin, of which this is
+    // the size.
     unsafe { sys::nvrtcGetCUBINSize(program, &mut bytes) }.result()?;
     let mut code = vec![0u8; bytes];
     // SAFETY: `code` has the size that the library asked for.

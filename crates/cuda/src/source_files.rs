@@ -1,4 +1,5 @@
-//! The CUDA sources, each with the shared prelude before it, named like their CPU twins in the `kernels` crate.
+//! The CUDA sources, each with the shared prelude before it, named like their CPU twins in the
+//! `kernels` crate.
 
 use crate::KernelSource;
 

@@ -40,8 +40,8 @@ impl Source for DeviceSource {
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
         let _ = bytes;
         if let Ok(_bound) = self.0.bind() {
-            // SAFETY: the caller hands back a segment that nothing uses. After a failed kernel the driver refuses everything,
-            // and the memory goes with the process.
+            // SAFETY: the caller hands back a segment that nothing uses. After a failed kernel the
+            // driver refuses everything, and the memory goes with the process.
             let _ = unsafe { result::free_sync(address.get() as u64) };
         }
     }

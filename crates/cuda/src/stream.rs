@@ -1,4 +1,5 @@
-//! Streams and copies on them. A stream is a number here, as everywhere in Plimsoll; 0 is the GPU's default stream.
+//! Streams and copies on them. A stream is a number here, as everywhere in Plimsoll; 0 is the GPU's
+//! default stream.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,8 @@ pub(crate) struct Streams(RwLock<HashMap<u64, Handle>>);
 #[derive(Clone, Copy)]
 struct Handle(sys::CUstream);
 
-// SAFETY: a stream handle is a name that the driver accepts from any thread; streams are never destroyed while the context lives.
+// SAFETY: a stream handle is a name that the driver accepts from any thread; streams are never
+// destroyed while the context lives.
 unsafe impl Send for Handle {}
 // SAFETY: as for Send.
 unsafe impl Sync for Handle {}
@@ -29,8 +31,8 @@ impl Streams {
 }
 
 impl Context {
-    /// Makes sure that `stream` exists. It does not wait for the default one. The smaller `priority`
-    /// is, the more urgent its work, within what the GPU tells apart.
+    /// Makes sure that `stream` exists. It does not wait for the default one. The smaller
+    /// `priority` is, the more urgent its work, within what the GPU tells apart.
     pub fn open_stream(&self, stream: StreamId, priority: i32) -> Result<()> {
         if stream == StreamId::DEFAULT || self.streams.0.read().contains_key(&stream.0) {
             return Ok(());
@@ -77,8 +79,8 @@ impl Context {
     /// way round if `ours_first`.
     ///
     /// # Safety
-    /// `raw` is a stream of this GPU that is alive, by the driver's numbers (0 and 1 are the default
-    /// stream, 2 the default stream of the thread).
+    /// `raw` is a stream of this GPU that is alive, by the driver's numbers (0 and 1 are the
+    /// default stream, 2 the default stream of the thread).
     pub unsafe fn order_with_raw(
         &'static self,
         stream: StreamId,
@@ -110,7 +112,8 @@ impl Context {
         self.events.record(self, handle)
     }
 
-    /// Makes later work on `stream` wait for `fence`: by itself where the fence is CUDA's, else by stopping the host.
+    /// Makes later work on `stream` wait for `fence`: by itself where the fence is CUDA's, else by
+    /// stopping the host.
     pub fn wait_for_fence(&self, stream: StreamId, fence: &Fence) -> Result<()> {
         let _bound = self.bind()?;
         match fence.state::<Recorded>() {
@@ -132,12 +135,13 @@ impl Context {
         }
     }
 
-    /// Queues a copy between any two of host memory, this GPU's and another's; the driver knows which is which. Of host memory that is
-    /// not pinned the driver copies in its own time, but never later than the stream.
+    /// Queues a copy between any two of host memory, this GPU's and another's; the driver knows
+    /// which is which. Of host memory that is not pinned the driver copies in its own time, but
+    /// never later than the stream.
     ///
     /// # Safety
-    /// `from` is `bytes` of memory that stays alive and unwritten until the stream passed the copy, and `to` is `bytes` that the
-    /// stream may write; they do not overlap.
+    /// `from` is `bytes` of memory that stays alive and unwritten until the stream passed the copy,
+    /// and `to` is `bytes` that the stream may write; they do not overlap.
     pub unsafe fn copy(
         &self,
         stream: StreamId,

@@ -1,5 +1,5 @@
-//! Points of a stream's queue with their time, over CUDA events that keep it. For observers: fences (`fence.rs`) are cheaper and know no
-//! time.
+//! Points of a stream's queue with their time, over CUDA events that keep it. For observers: fences
+//! (`fence.rs`) are cheaper and know no time.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ pub struct TimedEvent {
     context: &'static Context,
 }
 
-// SAFETY: an event handle is a name that the driver accepts from any thread; this one is destroyed once, by its only owner.
+// SAFETY: an event handle is a name that the driver accepts from any thread; this one is destroyed
+// once, by its only owner.
 unsafe impl Send for TimedEvent {}
 // SAFETY: as for Send; asking changes nothing.
 unsafe impl Sync for TimedEvent {}
@@ -48,7 +49,8 @@ impl TimedEvent {
     /// Waits until the device has passed it.
     pub fn wait(&self) {
         if let Ok(_bound) = self.context.bind() {
-            // SAFETY: the event is ours. An error here is the stream's, and is told by whoever synchronises next.
+            // SAFETY: the event is ours. An error here is the stream's, and is told by whoever
+            // synchronises next.
             let _ = unsafe { result::event::synchronize(self.event) };
         }
     }
@@ -57,7 +59,8 @@ impl TimedEvent {
 impl Drop for TimedEvent {
     fn drop(&mut self) {
         if let Ok(_bound) = self.context.bind() {
-            // SAFETY: nobody else has the event; the driver keeps what it needs until the stream has passed it.
+            // SAFETY: nobody else has the event; the driver keeps what it needs until the stream
+            // has passed it.
             let _ = unsafe { result::event::destroy(self.event) };
         }
     }

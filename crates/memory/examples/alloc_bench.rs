@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p plimsoll-memory --example alloc_bench`
 //!
-//! A figure of one thread is the least of many rounds, each shorter than a slice of the scheduler: the
-//! machine may be busy with other things, and what the code costs is what it costs when left alone. A
-//! figure of two threads is the median of the rounds in which both ran.
+//! A figure of one thread is the least of many rounds, each shorter than a slice of the scheduler:
+//! the machine may be busy with other things, and what the code costs is what it costs when left
+//! alone. A figure of two threads is the median of the rounds in which both ran.
 
 #![allow(clippy::print_stdout)]
 
@@ -46,8 +46,8 @@ fn one_thread(arena: &'static Arena, bytes: usize) -> f64 {
     measure(|pairs| (0..pairs).for_each(|_| pair(arena, bytes)))
 }
 
-/// Nanoseconds of one pair on each of two threads that use one arena at once: the median over the rounds
-/// in which both ran at the same time and neither waited for a processor.
+/// Nanoseconds of one pair on each of two threads that use one arena at once: the median over the
+/// rounds in which both ran at the same time and neither waited for a processor.
 fn two_threads(arena: &'static Arena, bytes: usize) -> f64 {
     const SHORT_PAIRS: u32 = 1000;
     let arrived = AtomicU32::new(0);

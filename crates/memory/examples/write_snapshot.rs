@@ -1,5 +1,5 @@
-//! Runs a small made-up training loop over the allocator and writes its snapshot, as a pickle and as
-//! JSON, into the folder given. `tests/viz.py` opens the result with PyTorch's own tools:
+//! Runs a small made-up training loop over the allocator and writes its snapshot, as a pickle and
+//! as JSON, into the folder given. `tests/viz.py` opens the result with PyTorch's own tools:
 //!
 //! ```text
 //! cargo run -p plimsoll-memory --example write_snapshot -- FOLDER

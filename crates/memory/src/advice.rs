@@ -1,5 +1,5 @@
-//! What could help when memory ran out, worked out from the state at that moment. Nothing is advised that
-//! is already so, or that could not make room for this request.
+//! What could help when memory ran out, worked out from the state at that moment. Nothing is
+//! advised that is already so, or that could not make room for this request.
 
 use std::fmt;
 

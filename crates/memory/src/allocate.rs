@@ -1,4 +1,5 @@
-//! The ladder: how a request becomes a block. Each rung is tried only when the ones above it failed.
+//! The ladder: how a request becomes a block. Each rung is tried only when the ones above it
+//! failed.
 //!
 //! ```text
 //! 1 hit       a free block of this stream fits            nothing is asked of the system
@@ -11,9 +12,10 @@
 //! 8 fail      an error with a report; nothing was lost, and the same call works once memory is free
 //! ```
 //!
-//! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part, so
-//! that neither the source's slow calls nor the program's reclaimer keep other threads waiting.
-//! The steps themselves are in `state.rs` (1, 2) and `release.rs` (3, 5); the report is in `oom.rs`.
+//! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part,
+//! so that neither the source's slow calls nor the program's reclaimer keep other threads waiting.
+//! The steps themselves are in `state.rs` (1, 2) and `release.rs` (3, 5); the report is in
+//! `oom.rs`.
 
 use plimsoll_core::{Error, Result};
 
@@ -25,8 +27,8 @@ use crate::size_class::Fit;
 use crate::source::SourceFull;
 use crate::stamp::Stamp;
 
-/// How often the program is asked for memory before an allocation fails. Each round frees something,
-/// but other threads may take it first.
+/// How often the program is asked for memory before an allocation fails. Each round frees
+/// something, but other threads may take it first.
 const RECLAIM_ROUNDS: usize = 16;
 
 /// A segment could not be reserved.
@@ -34,8 +36,8 @@ const RECLAIM_ROUNDS: usize = 16;
 pub(crate) struct Refusal {
     /// What the source said; `None` where a limit refused before it was asked.
     pub(crate) source: Option<SourceFull>,
-    /// How many segments had gone back to the source by then. If more have since, by whichever thread, it
-    /// is worth asking again.
+    /// How many segments had gone back to the source by then. If more have since, by whichever
+    /// thread, it is worth asking again.
     releases: u64,
 }
 
@@ -55,8 +57,9 @@ impl Arena {
     /// assert_eq!(block.address() % 64, 0);
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    // Always inlined, and the block made at the end: one that is returned through memory and moved at once is read back before it
-    // has left the processor's store buffer, which takes longer than to make it.
+    // Always inlined, and the block made at the end: one that is returned through memory and moved
+    // at once is read back before it has left the processor's store buffer, which takes longer than
+    // to make it.
     #[inline(always)]
     pub fn allocate(&'static self, request: &Request) -> Result<Block> {
         if request.bytes == 0 {
@@ -116,8 +119,8 @@ impl Arena {
         Err(self.out_of_memory(fit, request, refusal))
     }
 
-    /// Releases every cached segment and reserves again, the usual size or no more than needed. A source
-    /// that refused is not asked the same again unless something went back to it since.
+    /// Releases every cached segment and reserves again, the usual size or no more than needed. A
+    /// source that refused is not asked the same again unless something went back to it since.
     fn make_room(
         &'static self,
         refusal: &Refusal,

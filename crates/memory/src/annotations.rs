@@ -38,8 +38,8 @@ static RECORDING: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) static ANNOTATIONS: Lock<VecDeque<Annotation>> = Lock::new(VecDeque::new());
 
-/// An arena began (`true`) or ceased to record events. When none does any more, the spans are forgotten
-/// as the events are.
+/// An arena began (`true`) or ceased to record events. When none does any more, the spans are
+/// forgotten as the events are.
 pub(crate) fn recording(began: bool) {
     if began {
         RECORDING.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! One device's memory: a source, the caching allocator over it, and its ledger. Devices own arenas, and
-//! an arena lives for ever, so blocks can refer to it without counting.
+//! One device's memory: a source, the caching allocator over it, and its ledger. Devices own
+//! arenas, and an arena lives for ever, so blocks can refer to it without counting.
 //!
 //! This file is the public face. How a request becomes a block is in `allocate.rs`, the way back in
 //! `release.rs`, what the lock guards in `state.rs`.
@@ -27,13 +27,14 @@ use crate::stats::Stats;
 
 /// Something that can give live memory back, by spilling it or by dropping what can be rebuilt.
 pub trait Reclaim: Send + Sync + 'static {
-    /// Tries to free as much of the arena's live memory as `shortage` asks for; returns how many bytes
-    /// it freed, 0 if none. Called without any lock of the arena, on the thread whose allocation found
-    /// no room.
+    /// Tries to free as much of the arena's live memory as `shortage` asks for; returns how many
+    /// bytes it freed, 0 if none. Called without any lock of the arena, on the thread whose
+    /// allocation found no room.
     fn reclaim(&self, shortage: &Shortage) -> usize;
 }
 
-/// Called with each out-of-memory report before the error is returned, without any lock of the arena.
+/// Called with each out-of-memory report before the error is returned, without any lock of the
+/// arena.
 pub type OomObserver = Box<dyn Fn(&OutOfMemory) + Send + Sync>;
 
 /// One device's memory.
@@ -185,8 +186,8 @@ impl Arena {
         self.state().limits.lowest()
     }
 
-    /// The most bytes that may be reserved from now on; returns the previous limit. What is reserved
-    /// already stays.
+    /// The most bytes that may be reserved from now on; returns the previous limit. What is
+    /// reserved already stays.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -204,8 +205,8 @@ impl Arena {
         std::mem::replace(&mut self.state().limits.hard_bytes, bytes)
     }
 
-    /// Bytes above which cached memory is given back and the program asked for more, before any more is
-    /// reserved; returns the previous one. It never fails an allocation.
+    /// Bytes above which cached memory is given back and the program asked for more, before any
+    /// more is reserved; returns the previous one. It never fails an allocation.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -221,8 +222,8 @@ impl Arena {
         std::mem::replace(&mut self.state().limits.soft_bytes, bytes)
     }
 
-    /// The share of the device's memory that may be reserved; 1 is no limit. Returns the previous one.
-    /// What is not between 0 and 1 is taken as the nearer of them.
+    /// The share of the device's memory that may be reserved; 1 is no limit. Returns the previous
+    /// one. What is not between 0 and 1 is taken as the nearer of them.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -419,7 +420,8 @@ impl Arena {
         state.ledger.by_kind(state.ledger.peak())
     }
 
-    /// Bytes by origin and kind as they were at the peak of allocated bytes; they add up to that peak.
+    /// Bytes by origin and kind as they were at the peak of allocated bytes; they add up to that
+    /// peak.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -454,7 +456,8 @@ impl Arena {
         self.state().ledger.external_by_origin(Moment::Now)
     }
 
-    /// How much of what happens is recorded, and how many events at most; returns the previous level.
+    /// How much of what happens is recorded, and how many events at most; returns the previous
+    /// level.
     ///
     /// ```
     /// # use plimsoll_core::Device;

@@ -33,7 +33,8 @@ impl Arena {
 }
 
 impl State {
-    /// Blocks tile their segments, links agree, free neighbours are merged, pools hold what is free.
+    /// Blocks tile their segments, links agree, free neighbours are merged, pools hold what is
+    /// free.
     fn check_structure(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         for (number, segment) in self.segments.iter() {

@@ -1,8 +1,8 @@
 //! The free blocks of one size, as a pairing heap through the block records: the oldest segment
 //! and lowest address first, which is PyTorch's order and the same on every run.
 //!
-//! Almost every size has one free block or none, where all of this is a few writes. A sorted list was
-//! refused (thousands of equal free blocks make it slow), an ordered set of the library too (it
+//! Almost every size has one free block or none, where all of this is a few writes. A sorted list
+//! was refused (thousands of equal free blocks make it slow), an ordered set of the library too (it
 //! allocates memory under the lock).
 
 use crate::records::{BlockSlab, HeapLinks, NONE, SegmentSlab};
@@ -41,8 +41,8 @@ pub(crate) fn insert(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, 
     if root == NONE { block } else { meld(blocks, segments, root, block) }
 }
 
-/// The heap at `root` without `block`, which is in it; returns the new root. The block's own links are
-/// left as they were; `insert` begins anew.
+/// The heap at `root` without `block`, which is in it; returns the new root. The block's own links
+/// are left as they were; `insert` begins anew.
 #[inline(always)]
 pub(crate) fn remove(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, block: u32) -> u32 {
     let links = blocks[block].links;
@@ -69,8 +69,8 @@ fn remove_of_several(blocks: &mut BlockSlab, segments: &SegmentSlab, root: u32, 
     meld(blocks, segments, root, rest)
 }
 
-/// One heap of all siblings from `first` on, which may be `NONE`. They are melded in pairs from the left, then from
-/// the right, which is what makes removals cost O(log n) on average.
+/// One heap of all siblings from `first` on, which may be `NONE`. They are melded in pairs from the
+/// left, then from the right, which is what makes removals cost O(log n) on average.
 fn meld_all(blocks: &mut BlockSlab, segments: &SegmentSlab, first: u32) -> u32 {
     let mut pairs = NONE;
     let mut at = first;

@@ -1,5 +1,5 @@
-//! The handle that owns allocated memory. Dropping it gives the memory back; there is no other way to
-//! free, and no way to have two owners.
+//! The handle that owns allocated memory. Dropping it gives the memory back; there is no other way
+//! to free, and no way to have two owners.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -113,15 +113,16 @@ impl Block {
         }
     }
 
-    /// Says that `stream` uses it as well: once dropped, it is not handed out again before that stream
-    /// has passed the point of the drop.
+    /// Says that `stream` uses it as well: once dropped, it is not handed out again before that
+    /// stream has passed the point of the drop.
     pub fn record_use(&self, stream: StreamId) {
         if stream != self.stream && self.index != NONE {
             self.arena.record_use(self.index, stream);
         }
     }
 
-    /// Says who would have to give it up, for [`Arena::cheapest_run`]. It lasts until the block is dropped.
+    /// Says who would have to give it up, for [`Arena::cheapest_run`]. It lasts until the block is
+    /// dropped.
     pub fn set_owner(&self, owner: Owner) {
         if self.index != NONE {
             self.arena.set_owner(self.index, owner);
@@ -157,8 +158,8 @@ impl fmt::Debug for Block {
     }
 }
 
-// A block is a number with a place: which bytes lie there, and who may touch them, is decided by the
-// storage above. The handle itself may go anywhere.
+// A block is a number with a place: which bytes lie there, and who may touch them, is decided by
+// the storage above. The handle itself may go anywhere.
 const _: () = {
     const fn send_and_sync<T: Send + Sync>() {}
     send_and_sync::<Block>();

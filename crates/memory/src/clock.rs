@@ -1,7 +1,7 @@
-//! Times for history entries, cheap enough to take at every allocation: the processor's tick counter
-//! where there is one (about a third of the cost of asking the system), turned into microseconds only
-//! when entries are read. The rate comes from two readings of both clocks, one when recording began
-//! and one now, so nothing is measured in advance and both ends are exact.
+//! Times for history entries, cheap enough to take at every allocation: the processor's tick
+//! counter where there is one (about a third of the cost of asking the system), turned into
+//! microseconds only when entries are read. The rate comes from two readings of both clocks, one
+//! when recording began and one now, so nothing is measured in advance and both ends are exact.
 
 #[cfg(not(miri))]
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,8 +21,8 @@ pub(crate) struct Reading {
 }
 
 impl Clock {
-    /// Both clocks now. The thread may be interrupted between the two, so the closest of a few tries
-    /// is taken.
+    /// Both clocks now. The thread may be interrupted between the two, so the closest of a few
+    /// tries is taken.
     pub(crate) fn start() -> Clock {
         let attempt = || {
             let before = Clock::ticks();

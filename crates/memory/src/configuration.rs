@@ -1,11 +1,11 @@
-//! Every knob of Plimsoll, typed, in one place. A configuration comes from a builder, a TOML file or
-//! the environment variable `PLIMSOLL_CONF`; nothing else in the workspace reads settings.
+//! Every knob of Plimsoll, typed, in one place. A configuration comes from a builder, a TOML file
+//! or the environment variable `PLIMSOLL_CONF`; nothing else in the workspace reads settings.
 //!
-//! A key that is unknown, out of range or without effect given the others is an error that names it:
-//! a knob that does nothing in silence is worse than none (`configuration/inert.rs`). The list of keys
-//! with units and defaults is `configuration/keys.rs`; how text becomes values is
-//! `configuration/text.rs`; which one the process uses is `configuration/process.rs`. What the knobs
-//! do is written where they are used.
+//! A key that is unknown, out of range or without effect given the others is an error that names
+//! it: a knob that does nothing in silence is worse than none (`configuration/inert.rs`). The list
+//! of keys with units and defaults is `configuration/keys.rs`; how text becomes values is
+//! `configuration/text.rs`; which one the process uses is `configuration/process.rs`. What the
+//! knobs do is written where they are used.
 
 mod builder;
 mod inert;
@@ -146,8 +146,8 @@ impl Configuration {
         Configuration::from_toml(&text, GivenBy::File(path.to_path_buf()))
     }
 
-    /// What `PLIMSOLL_CONF` says: settings, or the path of a `.toml` file; the defaults if it is not
-    /// set. An error here is the user's typing mistake and should be shown, not ignored.
+    /// What `PLIMSOLL_CONF` says: settings, or the path of a `.toml` file; the defaults if it is
+    /// not set. An error here is the user's typing mistake and should be shown, not ignored.
     pub fn from_environment() -> Result<Configuration> {
         match std::env::var(CONFIGURATION_VARIABLE) {
             Ok(value) if text::is_file_name(&value) => Configuration::from_file(value.trim()),
@@ -265,7 +265,8 @@ impl Configuration {
         self.dry_upper_bounds
     }
 
-    /// For tests: the seed by which memory of storages that nobody uses is taken away between operations.
+    /// For tests: the seed by which memory of storages that nobody uses is taken away between
+    /// operations.
     pub fn chaos_seed(&self) -> Option<u64> {
         self.chaos_seed
     }

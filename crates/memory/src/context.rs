@@ -1,6 +1,7 @@
 //! Where the program is while it asks for memory: the phase of training, the module path, the step.
-//! Phase and module path belong to a thread and are scoped by guards; the step belongs to the process.
-//! Origins read all but the step (see `origin.rs`); the step is stamped on blocks and events.
+//! Phase and module path belong to a thread and are scoped by guards; the step belongs to the
+//! process. Origins read all but the step (see `origin.rs`); the step is stamped on blocks and
+//! events.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -123,7 +124,8 @@ pub fn current_module() -> ModulePath {
     MODULE.try_with(Cell::get).unwrap_or_default()
 }
 
-/// The name under which the user called what runs on this thread, if that is not the operation's own.
+/// The name under which the user called what runs on this thread, if that is not the operation's
+/// own.
 #[inline]
 pub fn current_operation() -> Option<&'static str> {
     OPERATION.try_with(Cell::get).ok().flatten()
@@ -207,8 +209,8 @@ pub struct OperationScope {
     not_send: PhantomData<*const ()>,
 }
 
-/// Says that the user called `name` (`zeros`, `contiguous`), whichever operations do its work. Inside
-/// another such call it says nothing: the outermost one is what the user wrote.
+/// Says that the user called `name` (`zeros`, `contiguous`), whichever operations do its work.
+/// Inside another such call it says nothing: the outermost one is what the user wrote.
 ///
 /// ```
 /// use plimsoll_memory::{OriginId, Site, enter_operation};

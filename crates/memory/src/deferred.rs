@@ -1,6 +1,6 @@
-//! Frees that must wait. A block that another stream uses is not reusable when its owner lets go of it,
-//! but when that stream has passed the point of the free. Each used stream has a queue of its own, so
-//! a slow one holds back only what it uses itself.
+//! Frees that must wait. A block that another stream uses is not reusable when its owner lets go of
+//! it, but when that stream has passed the point of the free. Each used stream has a queue of its
+//! own, so a slow one holds back only what it uses itself.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! A change in the book. Whatever reserves, allocates, frees or releases makes one of these, and the
-//! ledger applies it (`ledger.rs`); nothing else changes a counter.
+//! A change in the book. Whatever reserves, allocates, frees or releases makes one of these, and
+//! the ledger applies it (`ledger.rs`); nothing else changes a counter.
 
 use crate::kind::Kind;
 use crate::origin::OriginId;

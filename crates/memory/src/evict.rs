@@ -1,9 +1,10 @@
-//! Which live blocks would have to go to make room. Whoever may take memory back says who owns a block
-//! ([`Owner`]) and what each owner costs; the arena knows which blocks lie beside each other and names
-//! the cheapest run of neighbours that is large enough.
+//! Which live blocks would have to go to make room. Whoever may take memory back says who owns a
+//! block ([`Owner`]) and what each owner costs; the arena knows which blocks lie beside each other
+//! and names the cheapest run of neighbours that is large enough.
 //!
-//! Freeing by age does not do that: the oldest blocks lie all over the segments, so that much is freed
-//! and no piece of it is large enough. Nothing is freed here; see [`Reclaim`](crate::Reclaim).
+//! Freeing by age does not do that: the oldest blocks lie all over the segments, so that much is
+//! freed and no piece of it is large enough. Nothing is freed here; see
+//! [`Reclaim`](crate::Reclaim).
 
 use crate::arena::Arena;
 use crate::records::{BlockState, NONE, SegmentRecord};
@@ -17,7 +18,8 @@ use crate::state::State;
 pub struct Owner(u32);
 
 impl Owner {
-    /// The owner numbered `number`. The highest number means nobody and is taken as the one before it.
+    /// The owner numbered `number`. The highest number means nobody and is taken as the one before
+    /// it.
     pub const fn new(number: u32) -> Owner {
         Owner(if number == NONE { NONE - 1 } else { number })
     }
@@ -149,8 +151,9 @@ impl Arena {
 }
 
 impl State {
-    /// The cheapest run of at least `needed` bytes in one segment. Costs are not negative, so of all
-    /// runs that end at a block the shortest is the cheapest: two ends that only move forward find it.
+    /// The cheapest run of at least `needed` bytes in one segment. Costs are not negative, so of
+    /// all runs that end at a block the shortest is the cheapest: two ends that only move forward
+    /// find it.
     fn cheapest_in(
         &self,
         segment: &SegmentRecord,

@@ -1,5 +1,6 @@
 //! Foreign memory in the book: bytes that a tensor uses but that the allocator did not give (NumPy,
-//! DLPack, mapped files). They are counted, by origin and kind, and never cached, limited or released.
+//! DLPack, mapped files). They are counted, by origin and kind, and never cached, limited or
+//! released.
 
 use crate::arena::Arena;
 use crate::context::current_step;

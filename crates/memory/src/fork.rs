@@ -1,16 +1,18 @@
-//! Surviving `fork`. A child has only the thread that forked; a lock that another thread held at that
-//! moment would stay held in it for ever. So the thread that forks takes every lock of this crate
-//! first, and parent and child each let go of them: both go on with a consistent book.
+//! Surviving `fork`. A child has only the thread that forked; a lock that another thread held at
+//! that moment would stay held in it for ever. So the thread that forks takes every lock of this
+//! crate first, and parent and child each let go of them: both go on with a consistent book.
 //!
 //! Loaders fork workers from programs full of threads, so this is not an exotic case. What a child
 //! inherits is a copy: freeing there frees nothing in the parent. Threads of device streams do not
 //! exist in a child; use devices other than the host in the parent only.
 //!
-//! The locks of the crates above are waited for first (`quiet.rs`): who holds one may need an arena's.
+//! The locks of the crates above are waited for first (`quiet.rs`): who holds one may need an
+//! arena's.
 //!
 //! Note [Lock order]: arenas from the newest to the oldest (a source may take memory from an arena that
 //! was opened before its own), in each `releasing`, `state`, `reclaimer`, `observers`; then the
-//! annotations and the tables of modules and of origins. Whoever adds a lock to this crate adds it here.
+//! annotations and the tables of modules and of origins. Whoever adds a lock to this crate adds it
+//! here.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -38,8 +40,8 @@ pub(crate) fn install_once() {
     HANDLERS.call_once(install);
 }
 
-/// Every lock of the crate, held from just before a fork until just after it. Fields are let go of in
-/// order of declaration, which does not matter.
+/// Every lock of the crate, held from just before a fork until just after it. Fields are let go of
+/// in order of declaration, which does not matter.
 struct Held {
     _origins: Guard<'static, Option<OriginTable>>,
     _modules: Guard<'static, Option<ModuleTable>>,

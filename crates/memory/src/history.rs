@@ -1,12 +1,12 @@
-//! The past of an arena: its last events, oldest dropped first. The ledger hands every event over under
-//! the arena's lock, so the order here is the order in which they happened, and a snapshot that holds
-//! the lock sees entries and blocks that agree.
+//! The past of an arena: its last events, oldest dropped first. The ledger hands every event over
+//! under the arena's lock, so the order here is the order in which they happened, and a snapshot
+//! that holds the lock sees entries and blocks that agree.
 //!
-//! Rings for each thread, merged by a sequence number, were weighed and refused: an entry written after
-//! the lock is gone can miss the snapshot that its block is in (PyTorch's viewer then fails), and one
-//! written under the lock gains nothing from a ring of its own. What costs time is the clock, not the
-//! ring: see `clock.rs`. So the moment, and where a free happens, are found out before the lock
-//! (`stamp.rs`), and a free that nothing delays is one write.
+//! Rings for each thread, merged by a sequence number, were weighed and refused: an entry written
+//! after the lock is gone can miss the snapshot that its block is in (PyTorch's viewer then fails),
+//! and one written under the lock gains nothing from a ring of its own. What costs time is the
+//! clock, not the ring: see `clock.rs`. So the moment, and where a free happens, are found out
+//! before the lock (`stamp.rs`), and a free that nothing delays is one write.
 
 use std::fmt;
 
@@ -62,8 +62,8 @@ impl fmt::Display for HistoryLevel {
 /// One recorded event.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its place in the arena's order of recorded events, from 0. Numbers have no gaps, so the first
-    /// one kept tells how many were dropped.
+    /// Its place in the arena's order of recorded events, from 0. Numbers have no gaps, so the
+    /// first one kept tells how many were dropped.
     pub sequence: u64,
     /// When, in microseconds since 1970. Never earlier than the entry before.
     pub time_us: u64,
@@ -88,15 +88,15 @@ struct Stored {
     action: Action,
     pool: Pool,
     kind: Kind,
-    /// A free that nothing delays is two events at one moment, kept as one: this is the request, and the
-    /// completion follows.
+    /// A free that nothing delays is two events at one moment, kept as one: this is the request,
+    /// and the completion follows.
     completed: bool,
 }
 
 const _: () = assert!(size_of::<Stored>() == 64, "an entry fits a cache line");
 
-/// The recorder of one arena, written by its ledger under the arena's lock. All but the clock is in one
-/// cache line, away from what is read at every allocation and hardly ever written.
+/// The recorder of one arena, written by its ledger under the arena's lock. All but the clock is in
+/// one cache line, away from what is read at every allocation and hardly ever written.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct History {
@@ -150,8 +150,8 @@ impl History {
         let mut entries = Vec::with_capacity(kept);
         for stored in ordered {
             let actions = [Some(stored.action), stored.completed.then_some(Action::FreeCompleted)];
-            // Times are taken before the lock, and ticks of two processors may differ by a little; the
-            // order is the sequence's.
+            // Times are taken before the lock, and ticks of two processors may differ by a little;
+            // the order is the sequence's.
             latest_us = reading.time_us(stored.ticks).max(latest_us);
             for action in actions.into_iter().flatten() {
                 let sequence = self.recorded - (kept - entries.len()) as u64;
@@ -194,8 +194,8 @@ impl History {
         }
     }
 
-    /// Asks for the line that the next entry will be written to. Unlocking waits until what was written has
-    /// its line, so that must not be asked for only at the end.
+    /// Asks for the line that the next entry will be written to. Unlocking waits until what was
+    /// written has its line, so that must not be asked for only at the end.
     #[inline]
     pub(crate) fn prepare(&self) {
         if self.level >= HistoryLevel::Alloc

@@ -1,5 +1,6 @@
-//! What a block of memory is for. Kinds are set by whoever knows the role (a parameter, a gradient, a
-//! tensor saved for backward); the rules of precedence between roles live with the tensors, not here.
+//! What a block of memory is for. Kinds are set by whoever knows the role (a parameter, a gradient,
+//! a tensor saved for backward); the rules of precedence between roles live with the tensors, not
+//! here.
 
 use std::fmt;
 

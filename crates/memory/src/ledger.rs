@@ -1,5 +1,5 @@
-//! The book of one arena. Every change arrives as an [`Event`]; this file is the only one that writes
-//! counters, breakdowns and scoped peaks, and it hands each event on to the history.
+//! The book of one arena. Every change arrives as an [`Event`]; this file is the only one that
+//! writes counters, breakdowns and scoped peaks, and it hands each event on to the history.
 //!
 //! What the counters mean is in `stats.rs`, how the breakdown remembers the peak in `breakdown.rs`.
 
@@ -30,7 +30,8 @@ pub(crate) struct Ledger {
 }
 
 /// The most there was while a scope was the newest one. The peak of a scope is the most over it and
-/// all newer ones, so an event updates one entry only; closing a scope folds it into the one before.
+/// all newer ones, so an event updates one entry only; closing a scope folds it into the one
+/// before.
 #[derive(Clone, Copy, Debug)]
 struct ScopePeaks {
     id: u64,
@@ -82,7 +83,8 @@ impl Ledger {
         self.history.record(event);
     }
 
-    /// Books that a block's owner let go of it and that nothing else uses it: both events below at once.
+    /// Books that a block's owner let go of it and that nothing else uses it: both events below at
+    /// once.
     #[inline]
     pub(crate) fn freed(&mut self, event: &Event) {
         self.let_go(event);
@@ -323,8 +325,8 @@ impl Ledger {
     }
 }
 
-/// What the counters say there is now, [small pool, large pool]; `audit.rs` computes the same from the
-/// blocks themselves and compares.
+/// What the counters say there is now, [small pool, large pool]; `audit.rs` computes the same from
+/// the blocks themselves and compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LedgerCurrent {
     pub(crate) allocation: [i64; 2],

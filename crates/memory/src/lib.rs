@@ -1,10 +1,10 @@
 //! Plimsoll's one way to memory: the caching allocator over a small [`Source`], and the ledger that
 //! every byte of it is written in.
 //!
-//! Start with [`Arena`]: it is one device's memory. `allocate.rs` is the page to read first; it shows
-//! how a [`Request`] becomes a [`Block`]. Every change is an [`Event`] in the ledger, which statistics,
-//! history and reports read. Every block has an origin ([`OriginId`]): which operation and line asked
-//! for it, in which module and phase.
+//! Start with [`Arena`]: it is one device's memory. `allocate.rs` is the page to read first; it
+//! shows how a [`Request`] becomes a [`Block`]. Every change is an [`Event`] in the ledger, which
+//! statistics, history and reports read. Every block has an origin ([`OriginId`]): which operation
+//! and line asked for it, in which module and phase.
 
 mod advice;
 mod allocate;

@@ -1,5 +1,6 @@
-//! How many bytes an arena may reserve. A hard limit, the memory fraction and the default cap refuse; the
-//! soft limit and the garbage threshold only ask for cached memory back. `allocate.rs` acts on them.
+//! How many bytes an arena may reserve. A hard limit, the memory fraction and the default cap
+//! refuse; the soft limit and the garbage threshold only ask for cached memory back. `allocate.rs`
+//! acts on them.
 
 use crate::configuration::Configuration;
 use crate::source::{Room, Source};
@@ -42,8 +43,8 @@ impl Limits {
         }
     }
 
-    /// The lowest bound on reserved bytes, and which rule sets it. A limit that the program set, even a
-    /// higher one, takes the place of the default cap.
+    /// The lowest bound on reserved bytes, and which rule sets it. A limit that the program set,
+    /// even a higher one, takes the place of the default cap.
     pub(crate) fn lowest(&self) -> Option<(usize, LimitKind)> {
         let fraction = (self.fraction < 1.0).then_some(self.fraction);
         let fraction_bytes =
@@ -62,8 +63,8 @@ impl Limits {
         self.lowest().is_none_or(|(limit, _)| reserved_bytes.saturating_add(bytes) <= limit)
     }
 
-    /// How many cached bytes should go back before `bytes` more are reserved: what lies above the soft
-    /// limit, or above the threshold's share of the limit (without a limit, of all memory).
+    /// How many cached bytes should go back before `bytes` more are reserved: what lies above the
+    /// soft limit, or above the threshold's share of the limit (without a limit, of all memory).
     pub(crate) fn excess(&self, reserved_bytes: usize, bytes: usize) -> usize {
         let after = reserved_bytes.saturating_add(bytes);
         let above_soft = self.soft_bytes.map_or(0, |soft| after.saturating_sub(soft));

@@ -1,26 +1,27 @@
 //! The mutex of this crate: one word, a patient start, and no system call on the way out.
 //!
-//! It is locked and unlocked twice for every small operation, so its own cost counts. To unlock is to store
-//! a 0. The standard mutex exchanges the word instead, to see whether somebody sleeps on it; that waits until
-//! everything written under the lock has left the processor's store buffer, and took a sixth of an
-//! allocation and its free. The price is that nobody is woken: who waits longer than a turn naps ([`NAP`])
-//! and looks again. What the lock guards takes 50 ns, or a call of the source at most.
+//! It is locked and unlocked twice for every small operation, so its own cost counts. To unlock is
+//! to store a 0. The standard mutex exchanges the word instead, to see whether somebody sleeps on
+//! it; that waits until everything written under the lock has left the processor's store buffer,
+//! and took a sixth of an allocation and its free. The price is that nobody is woken: who waits
+//! longer than a turn naps ([`NAP`]) and looks again. What the lock guards takes 50 ns, or a call
+//! of the source at most.
 //!
 //! A word is also all that `fork` needs: a child may unlock what its parent locked (see `fork.rs`).
-//! `parking_lot` was refused for that reason: it parks waiters in a process-wide table with locks of its
-//! own, which a fork may catch held by a thread that the child does not have.
+//! `parking_lot` was refused for that reason: it parks waiters in a process-wide table with locks
+//! of its own, which a fork may catch held by a thread that the child does not have.
 //!
-//! There is no poisoning, because nothing here leaves a book half written: code under these locks does
-//! not run the user's code.
+//! There is no poisoning, because nothing here leaves a book half written: code under these locks
+//! does not run the user's code.
 //!
 //! Note [Taking turns]: these locks are held for some 50 ns at a time, and what they guard is a dozen
-//! cache lines; to fetch those from another processor takes longer than to use them. Two threads that
-//! allocate all the time and go in one by one would spend most of it on moving lines. So on a busy lock
-//! threads take turns of some 130 us: the one whose turn it is goes in at once, again and again, and the
-//! others look only now and then (a look takes the lock's own line away). They come in when nobody was
-//! in between two looks, or when they have waited for a turn's time: then it is theirs.
-//! A lock is busy when somebody found it taken, and stops being so when whose turn it is stays away:
-//! threads that seldom meet never wait for a turn.
+//! cache lines; to fetch those from another processor takes longer than to use them. Two threads
+//! that allocate all the time and go in one by one would spend most of it on moving lines. So on a
+//! busy lock threads take turns of some 130 us: the one whose turn it is goes in at once, again and
+//! again, and the others look only now and then (a look takes the lock's own line away). They come
+//! in when nobody was in between two looks, or when they have waited for a turn's time: then it is
+//! theirs. A lock is busy when somebody found it taken, and stops being so when whose turn it is
+//! stays away: threads that seldom meet never wait for a turn.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -37,7 +38,8 @@ const LONGEST_PAUSE: u32 = 768;
 const TURN: u32 = 12;
 /// Tries of the one whose turn has come; the one before it is in for some 50 ns.
 const TRIES: u32 = 64;
-/// How long it sleeps between two tries after that: the holder has no processor, or is with the source.
+/// How long it sleeps between two tries after that: the holder has no processor, or is with the
+/// source.
 const NAP: Duration = Duration::from_micros(20);
 /// How many times the one whose turn it is must have stayed away for the lock to count as calm.
 const BUSY: u32 = 8;
@@ -54,12 +56,12 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a `Guard` only, and there is one at a time (`try_lock`), so a shared
-// lock hands the value from thread to thread, which `T: Send` allows.
+// SAFETY: the value is reached through a `Guard` only, and there is one at a time (`try_lock`), so
+// a shared lock hands the value from thread to thread, which `T: Send` allows.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The value of a lock, locked until this is dropped, on the thread that locked it (a forked child's only
-/// thread counts as that).
+/// The value of a lock, locked until this is dropped, on the thread that locked it (a forked
+/// child's only thread counts as that).
 #[must_use = "the lock is let go of when this is dropped"]
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
@@ -142,7 +144,8 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one of its lock, and lends the value no longer than it lives.
+        // SAFETY: this guard is the only one of its lock, and lends the value no longer than it
+        // lives.
         unsafe { &*self.lock.value.get() }
     }
 }

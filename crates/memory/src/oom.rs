@@ -1,5 +1,5 @@
-//! Out of memory: the report that the error carries. It says what was asked, what fills the memory and
-//! who put it there, and what could help, computed from the state at that moment (`advice.rs`).
+//! Out of memory: the report that the error carries. It says what was asked, what fills the memory
+//! and who put it there, and what could help, computed from the state at that moment (`advice.rs`).
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -79,8 +79,8 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
-    /// The share of free bytes that the largest free block does not cover, from 0 (one block, or none)
-    /// to nearly 1 (many small ones).
+    /// The share of free bytes that the largest free block does not cover, from 0 (one block, or
+    /// none) to nearly 1 (many small ones).
     pub fn fragmentation(&self) -> f64 {
         match self.cached_bytes.saturating_sub(self.pending_bytes) {
             0 => 0.0,

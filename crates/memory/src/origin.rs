@@ -118,8 +118,9 @@ impl OriginId {
     /// Nobody said who asked.
     pub const UNKNOWN: OriginId = OriginId(0);
 
-    /// The number of this operation at this line, in the module and phase in force on this thread, and
-    /// under the name by which the user called it ([`enter_operation`](crate::enter_operation)).
+    /// The number of this operation at this line, in the module and phase in force on this thread,
+    /// and under the name by which the user called it
+    /// ([`enter_operation`](crate::enter_operation)).
     #[inline]
     pub fn intern(operation: &'static str, site: Site) -> OriginId {
         let operation = current_operation().unwrap_or(operation);

@@ -1,5 +1,5 @@
-//! The peak of a region of the program, as a guard. Scopes nest, may end in any order, count what every
-//! thread does on the device, and do not notice when the peaks of the statistics are reset.
+//! The peak of a region of the program, as a guard. Scopes nest, may end in any order, count what
+//! every thread does on the device, and do not notice when the peaks of the statistics are reset.
 
 use crate::arena::Arena;
 

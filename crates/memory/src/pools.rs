@@ -1,10 +1,11 @@
-//! The free blocks of one stream in one pool (the common one or a private one), ordered for best fit: the smallest that is large enough, of those the
-//! one from the oldest segment, of those the lowest address (PyTorch's order; birth numbers instead of
-//! addresses first, so that runs repeat exactly).
+//! The free blocks of one stream in one pool (the common one or a private one), ordered for best
+//! fit: the smallest that is large enough, of those the one from the oldest segment, of those the
+//! lowest address (PyTorch's order; birth numbers instead of addresses first, so that runs repeat
+//! exactly).
 //!
-//! Small blocks have a bin for each multiple of 512 bytes and a bitmap over the bins; large ones a sorted
-//! list of the sizes there are. Each bin or size has a heap of its blocks (`bin_heap.rs`). Who may be
-//! handed out is decided here; splitting and merging are in `state.rs`.
+//! Small blocks have a bin for each multiple of 512 bytes and a bitmap over the bins; large ones a
+//! sorted list of the sizes there are. Each bin or size has a heap of its blocks (`bin_heap.rs`).
+//! Who may be handed out is decided here; splitting and merging are in `state.rs`.
 
 use crate::bin_heap;
 use crate::private_pool::PoolId;
@@ -30,9 +31,9 @@ pub(crate) struct Lane {
 
 /// The sizes of which there are free large blocks, ascending, each with the root of its heap.
 ///
-/// A program has few sizes at a time, so moving the entries behind one costs less than an ordered set of
-/// the library, which an allocation that splits and its free ask four times (70 ns in all, and it
-/// allocates). Ten thousand sizes would be some microseconds, as much as the source takes.
+/// A program has few sizes at a time, so moving the entries behind one costs less than an ordered
+/// set of the library, which an allocation that splits and its free ask four times (70 ns in all,
+/// and it allocates). Ten thousand sizes would be some microseconds, as much as the source takes.
 #[derive(Debug, Default)]
 struct LargeSizes(Vec<(usize, u32)>);
 
@@ -97,8 +98,8 @@ impl Lane {
         }
     }
 
-    /// How many blocks are in these pools, found by walking them as an allocation would, by the bitmap; for
-    /// the audit.
+    /// How many blocks are in these pools, found by walking them as an allocation would, by the
+    /// bitmap; for the audit.
     pub(crate) fn count(&self, blocks: &BlockSlab) -> usize {
         let words = (0..WORDS).filter(|&word| self.small.words[word] != 0);
         let bins = words.flat_map(|word| word * 64..word * 64 + 64);

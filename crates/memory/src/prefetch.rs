@@ -1,5 +1,6 @@
-//! Asking for a cache line before it is written, so that the processor fetches it while it does something else.
-//! A hint and nothing more: it reads and writes nothing, and a processor may ignore it.
+//! Asking for a cache line before it is written, so that the processor fetches it while it does
+//! something else. A hint and nothing more: it reads and writes nothing, and a processor may ignore
+//! it.
 
 /// Asks for the line at the start of `place`, to write to it.
 #[inline(always)]

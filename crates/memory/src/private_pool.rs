@@ -2,9 +2,9 @@
 //! graph needs one, because its replays write to the addresses that it was recorded with; a program
 //! may want one to keep a phase's memory apart.
 //!
-//! A pool's free blocks serve requests that name it and no others. While it is open its segments stay,
-//! whatever is short. It is released as a whole: dropping its [`PrivatePool`] gives back the segments
-//! that are free, and the others as soon as they are.
+//! A pool's free blocks serve requests that name it and no others. While it is open its segments
+//! stay, whatever is short. It is released as a whole: dropping its [`PrivatePool`] gives back the
+//! segments that are free, and the others as soon as they are.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

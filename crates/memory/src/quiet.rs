@@ -1,14 +1,14 @@
-//! Forking while other crates hold locks. Arenas' locks are taken by the thread that forks (`fork.rs`); the
-//! locks of tensors are too many and come and go, so it waits until nobody holds one, and keeps others
-//! from taking any until the fork is done.
+//! Forking while other crates hold locks. Arenas' locks are taken by the thread that forks
+//! (`fork.rs`); the locks of tensors are too many and come and go, so it waits until nobody holds
+//! one, and keeps others from taking any until the fork is done.
 //!
 //! Note [Quiet at a fork]
-//! Each thread counts the locks that it holds, in a word of its own: two plain stores and a load for each
-//! lock. A fork raises a flag, makes every processor see it (`membarrier`, so that the stores need no
-//! fence), and waits until all counts are 0. A thread that comes from 0 and finds the flag waits; one that
-//! holds a lock already goes on, because others may wait for it. A kernel that runs under a claim is
-//! waited for too, so a child never sees half of one.
-//! A thread that never lets go would hold the fork for ever: after [`PATIENCE`] the fork goes on without.
+//! Each thread counts the locks that it holds, in a word of its own: two plain stores and a load
+//! for each lock. A fork raises a flag, makes every processor see it (`membarrier`, so that the
+//! stores need no fence), and waits until all counts are 0. A thread that comes from 0 and finds
+//! the flag waits; one that holds a lock already goes on, because others may wait for it. A kernel
+//! that runs under a claim is waited for too, so a child never sees half of one. A thread that
+//! never lets go would hold the fork for ever: after [`PATIENCE`] the fork goes on without.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -49,8 +49,8 @@ impl Drop for Ending {
     }
 }
 
-/// Says that this thread holds a lock that a fork must not catch held: made before the lock is taken,
-/// dropped after it was let go.
+/// Says that this thread holds a lock that a fork must not catch held: made before the lock is
+/// taken, dropped after it was let go.
 ///
 /// ```
 /// use plimsoll_memory::Holding;
@@ -78,7 +78,8 @@ impl Holding {
         if let Some(thread) = thread {
             let held = thread.held.load(Ordering::Relaxed);
             thread.held.store(held + 1, Ordering::Relaxed);
-            // See Note [Quiet at a fork]: the processor's part of this fence is the forking thread's.
+            // See Note [Quiet at a fork]: the processor's part of this fence is the forking
+            // thread's.
             compiler_fence(Ordering::SeqCst);
             if FORKING.load(Ordering::Relaxed) && held == 0 {
                 thread.wait_for_the_fork();
@@ -120,7 +121,8 @@ impl Thread {
     }
 }
 
-/// This thread's count from now on. A thread that is shutting down has no place for one: a fork does not wait for it.
+/// This thread's count from now on. A thread that is shutting down has no place for one: a fork
+/// does not wait for it.
 #[cold]
 fn register() -> Option<&'static Thread> {
     ENDING.try_with(|_| ()).ok()?;

@@ -1,5 +1,6 @@
-//! The records behind blocks and segments, kept in slabs inside the arena's state. A record's number is
-//! what a `Block` handle holds; links between records are numbers too, so nothing here is a pointer.
+//! The records behind blocks and segments, kept in slabs inside the arena's state. A record's
+//! number is what a `Block` handle holds; links between records are numbers too, so nothing here is
+//! a pointer.
 //!
 //! ```text
 //! segment   |<------------------------ bytes ------------------------>|
@@ -26,15 +27,16 @@ pub(crate) enum BlockState {
     Pending,
 }
 
-/// One cache line: threads that free and allocate in turn take each other's records, line by line. What
-/// all blocks of a segment share (stream, birth) is in the segment's record, which hardly changes.
+/// One cache line: threads that free and allocate in turn take each other's records, line by line.
+/// What all blocks of a segment share (stream, birth) is in the segment's record, which hardly
+/// changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct BlockRecord {
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// What was asked for while it has an owner or is pending; while it is free, when it became so. Read it by
-    /// [`BlockRecord::requested_bytes`] and [`BlockRecord::freed_at`].
+    /// What was asked for while it has an owner or is pending; while it is free, when it became so.
+    /// Read it by [`BlockRecord::requested_bytes`] and [`BlockRecord::freed_at`].
     pub(crate) requested_or_freed_at: u64,
     /// The training step of its allocation.
     pub(crate) step: u64,
@@ -42,8 +44,8 @@ pub(crate) struct BlockRecord {
     pub(crate) previous: u32,
     pub(crate) next: u32,
     pub(crate) origin: OriginId,
-    /// Of a free block. An allocated one is in no heap, and keeps its owner's number in the first link:
-    /// see [`BlockRecord::owner`].
+    /// Of a free block. An allocated one is in no heap, and keeps its owner's number in the first
+    /// link: see [`BlockRecord::owner`].
     pub(crate) links: HeapLinks,
     pub(crate) state: BlockState,
     pub(crate) pool: Pool,

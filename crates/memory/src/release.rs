@@ -1,10 +1,11 @@
-//! The way back to the source: freeing blocks, and giving cached segments back (all of them, down to a
-//! size, the oversize ones, the ones that lay idle longest).
+//! The way back to the source: freeing blocks, and giving cached segments back (all of them, down
+//! to a size, the oversize ones, the ones that lay idle longest).
 //!
-//! A segment leaves in two moves: under the lock it is booked as released and taken out of the records;
-//! without it its stream is waited for and the source takes it (returning pages to the system can take
-//! milliseconds). In between it counts against the limits, not as reserved. The lock `releasing` lets
-//! one thread at a time do this, so that no thread gives up while another is about to make room.
+//! A segment leaves in two moves: under the lock it is booked as released and taken out of the
+//! records; without it its stream is waited for and the source takes it (returning pages to the
+//! system can take milliseconds). In between it counts against the limits, not as reserved. The
+//! lock `releasing` lets one thread at a time do this, so that no thread gives up while another is
+//! about to make room.
 
 use std::num::NonZeroUsize;
 
@@ -59,8 +60,8 @@ impl Arena {
         self.release_cached()
     }
 
-    /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of wholly free
-    /// segments are left; returns how many bytes went back.
+    /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of
+    /// wholly free segments are left; returns how many bytes went back.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -87,9 +88,9 @@ impl Arena {
         })
     }
 
-    /// Gives back the cached segments that lay untouched since the call before this one; returns how many
-    /// bytes. Called now and then (once a step, or by a timer), it trims what a program stopped
-    /// using and keeps what it uses.
+    /// Gives back the cached segments that lay untouched since the call before this one; returns
+    /// how many bytes. Called now and then (once a step, or by a timer), it trims what a program
+    /// stopped using and keeps what it uses.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -128,8 +129,8 @@ impl Arena {
         self.release_where(whole_segments)
     }
 
-    /// Where splitting has a limit: gives back one oversize segment that is large enough by itself, or
-    /// several, largest first, until there is room.
+    /// Where splitting has a limit: gives back one oversize segment that is large enough by itself,
+    /// or several, largest first, until there is room.
     pub(crate) fn release_oversize(&self, fit: &Fit, stream: StreamId) -> usize {
         let common = |lane: &&Lane| lane.stream == stream && lane.pool == PoolId::COMMON;
         if self.rules().max_split_bytes == usize::MAX || fit.pool == Pool::Small {
@@ -157,8 +158,8 @@ impl Arena {
         })
     }
 
-    /// Before `bytes` are reserved: gives back the cached segments that lay idle longest, as far as the
-    /// soft limit and the garbage threshold ask for.
+    /// Before `bytes` are reserved: gives back the cached segments that lay idle longest, as far as
+    /// the soft limit and the garbage threshold ask for.
     pub(crate) fn collect_excess(&self, bytes: usize) {
         let (excess, soft_excess) = {
             let state = self.state();
@@ -192,8 +193,8 @@ impl Arena {
         }
     }
 
-    /// Without caching: gives the segments back whose blocks were freed, deferred frees that have completed
-    /// since among them.
+    /// Without caching: gives the segments back whose blocks were freed, deferred frees that have
+    /// completed since among them.
     pub(crate) fn release_uncached(&self) {
         if !self.rules().caching {
             self.release_where(whole_segments);
@@ -242,10 +243,11 @@ impl Arena {
         for left in &detached {
             bytes += left.segment.bytes;
             if let Some(address) = NonZeroUsize::new(left.segment.address) {
-                // SAFETY: the segment came from this source with this size (`Arena::reserve`). It is
-                // detached (a `Detached` is made once and cannot be copied), so it is released once
-                // and no block lies in it: its blocks were all free, which means that other streams
-                // have passed their use of them, and its own stream was waited for just now.
+                // SAFETY: the segment came from this source with this size (`Arena::reserve`). It
+                // is detached (a `Detached` is made once and cannot be copied), so it is released
+                // once and no block lies in it: its blocks were all free, which means that other
+                // streams have passed their use of them, and its own stream was waited for just
+                // now.
                 unsafe { self.source().release(address, left.segment.bytes) };
             }
         }

@@ -1,7 +1,7 @@
 //! The line of the user's program that asked for memory. A site is captured once, in the API method
-//! (`#[track_caller]` is lost through function pointers and closures), and handed on; a thread-local
-//! override serves Python frames and backward. Who asked in full (operation, module, phase) is an
-//! origin: see `origin.rs`.
+//! (`#[track_caller]` is lost through function pointers and closures), and handed on; a
+//! thread-local override serves Python frames and backward. Who asked in full (operation, module,
+//! phase) is an origin: see `origin.rs`.
 
 use std::cell::Cell;
 use std::fmt;
@@ -58,8 +58,8 @@ impl Site {
         }
     }
 
-    /// The override that is in force on this thread, for callers that have no line of their own (drops,
-    /// derivatives, which the engine runs in the name of the forward line).
+    /// The override that is in force on this thread, for callers that have no line of their own
+    /// (drops, derivatives, which the engine runs in the name of the forward line).
     #[inline]
     pub fn in_force() -> Site {
         OVERRIDE.try_with(Cell::get).ok().flatten().unwrap_or_default()
@@ -104,8 +104,8 @@ impl fmt::Display for Site {
     }
 }
 
-/// Registers how numbers of foreign frames are turned into words. The first registration stays; returns
-/// whether this was it.
+/// Registers how numbers of foreign frames are turned into words. The first registration stays;
+/// returns whether this was it.
 pub fn set_foreign_resolver(resolve: fn(u32) -> Option<ResolvedSite>) -> bool {
     FOREIGN_RESOLVER.set(resolve).is_ok()
 }

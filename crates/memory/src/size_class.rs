@@ -1,5 +1,5 @@
-//! From a size asked for to the sizes used: the block's rounded size, its pool, and the segment that is
-//! reserved if no free block fits. The rules are PyTorch's, so that figures compare; see
+//! From a size asked for to the sizes used: the block's rounded size, its pool, and the segment
+//! that is reserved if no free block fits. The rules are PyTorch's, so that figures compare; see
 //! `configuration.rs` for the knobs.
 
 use crate::configuration::Configuration;
@@ -17,8 +17,8 @@ const SEGMENT_UNIT_BYTES: usize = 2 << 20;
 /// Small segments that are cut to size when memory is tight are multiples of this.
 const TIGHT_SMALL_UNIT_BYTES: usize = 64 << 10;
 
-/// No request is larger: it is all the address space that a process has. The bound also keeps sums of
-/// sizes far from overflow.
+/// No request is larger: it is all the address space that a process has. The bound also keeps sums
+/// of sizes far from overflow.
 const REQUEST_BYTES_MAX: usize = 1 << 47;
 
 /// Which of the two pools a block lives in.
@@ -53,7 +53,8 @@ pub(crate) struct SizeRules {
     pub(crate) max_split_bytes: usize,
     /// How much larger than asked for an oversize block may be.
     max_non_split_rounding_bytes: usize,
-    /// For sizes from 2^(20 + slot): into how many steps a power of two is divided; 0 and 1 turn it off.
+    /// For sizes from 2^(20 + slot): into how many steps a power of two is divided; 0 and 1 turn it
+    /// off.
     power2_divisions: [u32; 16],
 }
 
@@ -112,8 +113,8 @@ impl SizeRules {
         free_bytes < block_bytes.saturating_add(self.max_non_split_rounding_bytes)
     }
 
-    /// Whether a block of `free_bytes` is split when `block_bytes` of it are handed out. In the large
-    /// pool a remainder of 1 MiB or less is not worth it: nothing in that pool would fit it.
+    /// Whether a block of `free_bytes` is split when `block_bytes` of it are handed out. In the
+    /// large pool a remainder of 1 MiB or less is not worth it: nothing in that pool would fit it.
     #[inline]
     pub(crate) fn splits(&self, pool: Pool, free_bytes: usize, block_bytes: usize) -> bool {
         let remaining = free_bytes - block_bytes;
@@ -130,8 +131,8 @@ fn division_slot(bytes: usize) -> usize {
     (bytes.max(1).ilog2() as usize).saturating_sub(20).min(15)
 }
 
-/// `bytes` rounded up to the next of `divisions` (a power of two, 2 at least) equal steps between its
-/// neighbouring powers of two.
+/// `bytes` rounded up to the next of `divisions` (a power of two, 2 at least) equal steps between
+/// its neighbouring powers of two.
 fn round_to_division(bytes: usize, divisions: usize) -> usize {
     if bytes.is_power_of_two() {
         return bytes;
@@ -184,8 +185,8 @@ mod tests {
     fn powers_of_two_are_divided() {
         let mut rules = rules();
         rules.power2_divisions = [4; 16];
-        // PyTorch's own example: 1200 with 4 divisions lies between 1024 and 2048, steps of 256, but
-        // 1200 <= 512 * 4 keeps to multiples of 512.
+        // PyTorch's own example: 1200 with 4 divisions lies between 1024 and 2048, steps of 256,
+        // but 1200 <= 512 * 4 keeps to multiples of 512.
         assert_eq!(rules.round(1200), 1536);
         assert_eq!(rules.round(2049), 2560);
         assert_eq!(rules.round(5 * MIB + 1), 6 * MIB);

@@ -1,9 +1,9 @@
-//! A snapshot: everything an arena knows at one moment, as plain data that outlives it. Written as a
-//! pickle in PyTorch's layout, so that its viewers open it, or as JSON of the same layout.
+//! A snapshot: everything an arena knows at one moment, as plain data that outlives it. Written as
+//! a pickle in PyTorch's layout, so that its viewers open it, or as JSON of the same layout.
 //!
-//! Taking one copies under the arena's lock; naming origins and writing happen without it. The layout
-//! is `snapshot/layout.rs`; the formats are `snapshot/pickle.rs` and `snapshot/json.rs`. Reading
-//! snapshots and making reports of them is the report crate's work.
+//! Taking one copies under the arena's lock; naming origins and writing happen without it. The
+//! layout is `snapshot/layout.rs`; the formats are `snapshot/pickle.rs` and `snapshot/json.rs`.
+//! Reading snapshots and making reports of them is the report crate's work.
 
 mod frames;
 mod json;

@@ -42,8 +42,8 @@ pub struct Room {
 
 /// Where segments come from.
 ///
-/// All methods may be called from any thread, `reserve` and `record` with the arena's lock held: they
-/// must not call back into the arena.
+/// All methods may be called from any thread, `reserve` and `record` with the arena's lock held:
+/// they must not call back into the arena.
 pub trait Source: Send + Sync + fmt::Debug + 'static {
     /// A short name for reports, such as `host`.
     fn name(&self) -> &'static str;
@@ -55,8 +55,8 @@ pub trait Source: Send + Sync + fmt::Debug + 'static {
     /// Gives a segment back.
     ///
     /// # Safety
-    /// `address` came from `reserve(bytes)` of this source with these `bytes`, is released once, and
-    /// neither the program nor queued work uses it any more.
+    /// `address` came from `reserve(bytes)` of this source with these `bytes`, is released once,
+    /// and neither the program nor queued work uses it any more.
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize);
 
     /// How much there is in all.
@@ -64,14 +64,14 @@ pub trait Source: Send + Sync + fmt::Debug + 'static {
         Room::default()
     }
 
-    /// Whether running out shows only when it is too late. Host memory is overcommitted: instead of an
-    /// error the system ends a process, so an arena over such a source keeps to a default cap.
+    /// Whether running out shows only when it is too late. Host memory is overcommitted: instead of
+    /// an error the system ends a process, so an arena over such a source keeps to a default cap.
     fn overcommits(&self) -> bool {
         false
     }
 
-    /// A point in `stream`'s queue: done once all work queued so far has run. The default is that of a
-    /// device that does its work at once.
+    /// A point in `stream`'s queue: done once all work queued so far has run. The default is that
+    /// of a device that does its work at once.
     fn record(&self, stream: StreamId) -> Fence {
         let _ = stream;
         Fence::done()

@@ -1,6 +1,6 @@
-//! What the history wants to know of an event beside the event: when it happened and, of a free, where. Finding
-//! out takes as long as the rest of recording it, so it is done before the arena's lock is taken.
-//! The entries themselves are in `history.rs`, the clock in `clock.rs`.
+//! What the history wants to know of an event beside the event: when it happened and, of a free,
+//! where. Finding out takes as long as the rest of recording it, so it is done before the arena's
+//! lock is taken. The entries themselves are in `history.rs`, the clock in `clock.rs`.
 
 use crate::clock::Clock;
 use crate::history::HistoryLevel;

@@ -1,5 +1,5 @@
-//! What an arena's lock guards: records, pools and ledger, and the moves on them that keep all three in
-//! step: hand out (with a split), take back (with merges), add a segment, detach one.
+//! What an arena's lock guards: records, pools and ledger, and the moves on them that keep all
+//! three in step: hand out (with a split), take back (with merges), add a segment, detach one.
 //!
 //! Nothing here calls the source or decides what to do when memory is short: that is the ladder in
 //! `allocate.rs`. Frees that wait for other streams are in `deferred.rs`.
@@ -25,16 +25,16 @@ pub(crate) struct State {
     pub(crate) rules: SizeRules,
     pub(crate) blocks: BlockSlab,
     pub(crate) segments: SegmentSlab,
-    /// The free blocks of each stream that ever allocated, in each pool that it allocated from; those
-    /// of the default stream in the common pool come first.
+    /// The free blocks of each stream that ever allocated, in each pool that it allocated from;
+    /// those of the default stream in the common pool come first.
     pub(crate) lanes: Vec<Lane>,
     pub(crate) ledger: Ledger,
     pub(crate) limits: Limits,
     pub(crate) deferred: Deferred,
     /// The clock by which free blocks age: it ticks with every allocation.
     pub(crate) tick: u64,
-    /// Bytes of segments that are booked as released and not yet back at the source, which takes them
-    /// without the lock. They count against the limits until it has them.
+    /// Bytes of segments that are booked as released and not yet back at the source, which takes
+    /// them without the lock. They count against the limits until it has them.
     pub(crate) leaving_bytes: usize,
     /// The tick of the last call of `trim_idle`.
     pub(crate) idle_mark: u64,
@@ -72,7 +72,8 @@ impl State {
         }
     }
 
-    /// The number of `stream`'s free blocks in `pool`. Both are few, so a list is faster than a map.
+    /// The number of `stream`'s free blocks in `pool`. Both are few, so a list is faster than a
+    /// map.
     #[inline]
     pub(crate) fn lane(&mut self, pool: PoolId, stream: StreamId) -> u32 {
         match self.lanes.iter().position(|lane| lane.stream == stream && lane.pool == pool) {
@@ -222,8 +223,8 @@ impl State {
         self.ledger.freed(&event);
     }
 
-    /// Puts a block into its pool, merged with free neighbours; returns how that changed the free parts
-    /// of split segments.
+    /// Puts a block into its pool, merged with free neighbours; returns how that changed the free
+    /// parts of split segments.
     #[inline]
     fn put_back(&mut self, index: u32) -> SplitChange {
         let lane = self.segments[self.blocks[index].segment].lane as usize;
@@ -315,11 +316,11 @@ impl State {
         block
     }
 
-    /// Books a segment whose one block is free as released and takes it out of the records. What is left
-    /// is to hand it to the source, without the lock, and to say so by [`State::left`].
+    /// Books a segment whose one block is free as released and takes it out of the records. What is
+    /// left is to hand it to the source, without the lock, and to say so by [`State::left`].
     ///
-    /// It is booked before the source has it, not after: the source may give the same address to another
-    /// thread at once, and in the log that thread's segment must come second.
+    /// It is booked before the source has it, not after: the source may give the same address to
+    /// another thread at once, and in the log that thread's segment must come second.
     pub(crate) fn detach(&mut self, block: u32) -> Detached {
         let record = self.blocks[block];
         debug_assert!(

@@ -1,5 +1,5 @@
-//! The counters: the types that the ledger keeps, and the report made of them under PyTorch's names.
-//! Only the ledger changes them (`ledger.rs`).
+//! The counters: the types that the ledger keeps, and the report made of them under PyTorch's
+//! names. Only the ledger changes them (`ledger.rs`).
 
 use crate::size_class::Pool;
 
@@ -45,8 +45,8 @@ pub(crate) enum Metric {
     ExternalBytes = 11,
 }
 
-/// How many metrics the tables have room for: two cache lines, of which an allocation and its free touch
-/// only the first.
+/// How many metrics the tables have room for: two cache lines, of which an allocation and its free
+/// touch only the first.
 const METRICS: usize = 16;
 
 /// One figure for each metric.
@@ -54,9 +54,9 @@ const METRICS: usize = 16;
 #[repr(align(64))]
 struct Figures([i64; METRICS]);
 
-/// The counters as the ledger keeps them: by figure first and metric second, so that one event writes
-/// few cache lines. Lines that two threads take from each other in turn are most of what contention
-/// costs. `freed` and the figures over both pools follow from the rest.
+/// The counters as the ledger keeps them: by figure first and metric second, so that one event
+/// writes few cache lines. Lines that two threads take from each other in turn are most of what
+/// contention costs. `freed` and the figures over both pools follow from the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     /// By pool, as are the next two.

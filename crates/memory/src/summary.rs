@@ -1,6 +1,6 @@
 //! The counters as a table for people, in the layout of PyTorch's `memory_summary`: 77 columns, one
-//! group of rows a metric, units chosen by column from the row over both pools. Figures for programs
-//! are [`Stats`] itself.
+//! group of rows a metric, units chosen by column from the row over both pools. Figures for
+//! programs are [`Stats`] itself.
 
 use crate::stats::{PoolStat, Stat, Stats};
 

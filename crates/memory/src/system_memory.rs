@@ -134,8 +134,8 @@ fn cgroup_mounts(mountinfo: &str, unified: bool) -> Vec<(String, String)> {
     mountinfo.lines().filter_map(parse).collect()
 }
 
-/// The folder of the group `path` and of every group above it, as far as they can be seen here. In a
-/// container the path may name groups outside of it; then only the mount itself is left.
+/// The folder of the group `path` and of every group above it, as far as they can be seen here. In
+/// a container the path may name groups outside of it; then only the mount itself is left.
 fn groups_upwards(root: &Path, (top, point): &(String, String), path: &str) -> Vec<PathBuf> {
     let point = root.join(point.trim_start_matches('/'));
     let below = path.strip_prefix(top.trim_end_matches('/')).unwrap_or(path);

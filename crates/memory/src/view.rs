@@ -1,5 +1,5 @@
-//! The segments and blocks of an arena as plain data, taken at one moment: for snapshots, reports and
-//! tests. Nothing here refers back to the arena.
+//! The segments and blocks of an arena as plain data, taken at one moment: for snapshots, reports
+//! and tests. Nothing here refers back to the arena.
 
 use crate::arena::Arena;
 use crate::kind::Kind;

@@ -1,5 +1,5 @@
-//! The allocator from outside: sizes, reuse, splitting and merging, streams, kinds, peaks, each asserted
-//! in bytes worked out by hand from PyTorch's published rules.
+//! The allocator from outside: sizes, reuse, splitting and merging, streams, kinds, peaks, each
+//! asserted in bytes worked out by hand from PyTorch's published rules.
 
 use plimsoll_core::Device;
 use plimsoll_memory::{

@@ -1,5 +1,5 @@
-//! Making room by evicting neighbours: the run that the arena names is the cheapest there is, and freeing it
-//! is enough where freeing as many bytes by age is not.
+//! Making room by evicting neighbours: the run that the arena names is the cheapest there is, and
+//! freeing it is enough where freeing as many bytes by age is not.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-//! After a fork in the middle of everything, parent and child both go on allocating with balanced books.
+//! After a fork in the middle of everything, parent and child both go on allocating with balanced
+//! books.
 
 #![cfg(not(miri))]
 
@@ -10,7 +11,8 @@ use plimsoll_memory::{
     enter_module,
 };
 
-/// New origins keep the table's lock busy; a few thousand do, and every one more is memory that each fork has to share.
+/// New origins keep the table's lock busy; a few thousand do, and every one more is memory that
+/// each fork has to share.
 fn request(bytes: usize, site: u32) -> Request {
     Request::new(bytes, OriginId::intern("fork", Site::Foreign(site % 4096)))
 }

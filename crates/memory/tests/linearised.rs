@@ -1,5 +1,5 @@
-//! Four threads take a million random steps on one arena; a naive model then replays the event log, in
-//! its order, and must arrive at every counter: current, peak and totals, of both pools, and the
+//! Four threads take a million random steps on one arena; a naive model then replays the event log,
+//! in its order, and must arrive at every counter: current, peak and totals, of both pools, and the
 //! breakdown now and at the peak. The model knows addresses and sizes from the log, nothing else.
 
 mod model;

@@ -1,5 +1,5 @@
-//! Random programs against a naive model. The model knows only what was asked for and what was given
-//! back, keeps every counter as a plain sum, and never looks at how the allocator works.
+//! Random programs against a naive model. The model knows only what was asked for and what was
+//! given back, keeps every counter as a plain sum, and never looks at how the allocator works.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Recorded and generated allocation traces, replayed: Plimsoll's allocator reserves no more at peak
-//! than PyTorch's rules do. `cargo test --test replay -- --nocapture` prints the table.
+//! Recorded and generated allocation traces, replayed: Plimsoll's allocator reserves no more at
+//! peak than PyTorch's rules do. `cargo test --test replay -- --nocapture` prints the table.
 
 #[path = "replay/patterns.rs"]
 mod patterns;
@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use pytorch_rules::PytorchRules;
 use trace::Event;
 
-/// All traces; miri, a thousand times slower, takes a short one: it looks at the memory, not the figures.
+/// All traces; miri, a thousand times slower, takes a short one: it looks at the memory, not the
+/// figures.
 fn traces() -> Vec<(&'static str, Vec<Event>)> {
     if cfg!(miri) {
         return recorded().drain(1..2).collect();

@@ -1,5 +1,5 @@
-//! Snapshots: blocks, events and counters of one moment agree, also while other threads allocate. That
-//! PyTorch's own tools open the files is `viz.py`'s to show.
+//! Snapshots: blocks, events and counters of one moment agree, also while other threads allocate.
+//! That PyTorch's own tools open the files is `viz.py`'s to show.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Frees across streams: a block that another stream uses comes back when that stream has passed it, not
-//! before, and no later because of a third.
+//! Frees across streams: a block that another stream uses comes back when that stream has passed
+//! it, not before, and no later because of a third.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Many threads on one arena: no two live blocks overlap, memory holds what was written to it, and the
-//! book balances at the end and in between.
+//! Many threads on one arena: no two live blocks overlap, memory holds what was written to it, and
+//! the book balances at the end and in between.
 
 mod random;
 
@@ -14,7 +14,8 @@ use random::Random;
 const THREADS: u64 = 4;
 const ROUNDS: usize = if cfg!(miri) { 60 } else { 20_000 };
 
-/// Writes a mark at both ends of a block (of 16 bytes at least); whoever overlaps it overwrites one.
+/// Writes a mark at both ends of a block (of 16 bytes at least); whoever overlaps it overwrites
+/// one.
 fn mark(block: &Block, value: u64) {
     let last = block.requested_bytes() - 8;
     for place in [0, last] {

@@ -1,5 +1,5 @@
-//! Arguments that Python gives in more than one form: a tensor or a number, one dimension or several, sizes one by one or as a
-//! list.
+//! Arguments that Python gives in more than one form: a tensor or a number, one dimension or
+//! several, sizes one by one or as a list.
 
 use plimsoll_core::Scalar;
 use plimsoll_tensor::{Other, Tensor};

@@ -1,5 +1,5 @@
-//! Gradients: a tensor's own, those of chosen tensors, hooks, and recording on and off. The modes are guards of the calling thread; the package's context
-//! managers hold them.
+//! Gradients: a tensor's own, those of chosen tensors, hooks, and recording on and off. The modes
+//! are guards of the calling thread; the package's context managers hold them.
 
 use std::any::Any;
 
@@ -92,7 +92,8 @@ impl PyTensor {
         call(py, || self.tensor().backward_with(options))
     }
 
-    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor replaces it.
+    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor
+    /// replaces it.
     fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
         register_hook(py, &self.tensor(), hook)
     }

@@ -1,6 +1,6 @@
-//! Matching Python's arguments against one of PyTorch's signatures: positional and by keyword, PyTorch's and NumPy's
-//! names, defaults, lists that may be given one by one. What does not fit is a reason in words, so that the next
-//! signature can be tried and all reasons told.
+//! Matching Python's arguments against one of PyTorch's signatures: positional and by keyword,
+//! PyTorch's and NumPy's names, defaults, lists that may be given one by one. What does not fit is
+//! a reason in words, so that the next signature can be tried and all reasons told.
 
 use plimsoll_core::{DType, Device, Error, Result, Scalar};
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};

@@ -1,4 +1,5 @@
-//! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and `requires_grad` like PyTorch's.
+//! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and
+//! `requires_grad` like PyTorch's.
 
 use plimsoll_core::{DType, Device, Scalar};
 use plimsoll_tensor::{Tensor, TensorOptions, fits, manual_seed as seed_all};
@@ -151,7 +152,8 @@ fn r#where<'py>(
     fresh(py, || Tensor::where_(condition, input.other(), other.other()))
 }
 
-/// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor; always a copy.
+/// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor;
+/// always a copy.
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype = None, device = None, requires_grad = false))]
 fn tensor<'py>(
@@ -179,13 +181,15 @@ fn tensor<'py>(
     })
 }
 
-/// A tensor over the memory of a NumPy array, which is counted as external bytes. Writing to one writes to both.
+/// A tensor over the memory of a NumPy array, which is counted as external bytes. Writing to one
+/// writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     wrap(py, numpy::from_array(py, array)?)
 }
 
-/// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
+/// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array),
+/// counted as external bytes.
 #[pyfunction]
 fn from_dlpack<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     wrap(py, dlpack::from_object(py, object)?)

@@ -1,4 +1,5 @@
-//! Devices as Python objects: `plimsoll.device("cpu")`, private arenas for counting bytes alone, and dry runs.
+//! Devices as Python objects: `plimsoll.device("cpu")`, private arenas for counting bytes alone,
+//! and dry runs.
 
 use plimsoll_core::Device;
 use plimsoll_memory::Configuration;

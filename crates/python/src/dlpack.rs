@@ -1,11 +1,12 @@
-//! DLPack: tensors of the CPU and of GPUs to and from other frameworks without a copy. The structures
-//! are the standard's, versions 0 and 1 (<https://dmlc.github.io/dlpack>); a capsule named `dltensor`
-//! holds one until somebody takes it and renames the capsule.
+//! DLPack: tensors of the CPU and of GPUs to and from other frameworks without a copy. The
+//! structures are the standard's, versions 0 and 1 (<https://dmlc.github.io/dlpack>); a capsule
+//! named `dltensor` holds one until somebody takes it and renames the capsule.
 //!
 //! Note [Streams of two libraries]
-//! Whoever asks for memory of a GPU names the stream that it will use it on, and the owner makes that
-//! stream wait for its own work. So an export waits on the device, never on the host; an import names
-//! our current stream. Memory that we imported goes back when our streams have passed it.
+//! Whoever asks for memory of a GPU names the stream that it will use it on, and the owner makes
+//! that stream wait for its own work. So an export waits on the device, never on the host; an
+//! import names our current stream. Memory that we imported goes back when our streams have passed
+//! it.
 
 use std::ffi::{CStr, c_void};
 
@@ -131,7 +132,8 @@ impl Handed for ManagedVersioned {
     }
 }
 
-/// What we hand over, with what must stay alive meanwhile. The structure comes first, so its address is the box's.
+/// What we hand over, with what must stay alive meanwhile. The structure comes first, so its
+/// address is the box's.
 #[repr(C)]
 struct Export<H> {
     handed: H,
@@ -144,7 +146,8 @@ struct Export<H> {
 impl<H> Export<H> {
     /// Frees an export. The type is `H`'s for `deleter`.
     unsafe extern "C" fn free(handed: *mut H) {
-        // SAFETY: `handed` is the first field of a box that `boxed` leaked, and deleters are called once.
+        // SAFETY: `handed` is the first field of a box that `boxed` leaked, and deleters are called
+        // once.
         drop(unsafe { Box::from_raw(handed.cast::<Export<H>>()) });
     }
 
@@ -263,7 +266,8 @@ fn to_capsule<'py>(
 }
 
 fn capsule<H: Handed>(py: Python<'_>, handed: *mut H) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: `handed` is alive until a deleter runs: the capsule's, if nobody takes it, or the taker's.
+    // SAFETY: `handed` is alive until a deleter runs: the capsule's, if nobody takes it, or the
+    // taker's.
     unsafe {
         let capsule = ffi::PyCapsule_New(handed.cast(), H::NAME.as_ptr(), Some(unclaimed::<H>));
         if capsule.is_null() {
@@ -275,7 +279,8 @@ fn capsule<H: Handed>(py: Python<'_>, handed: *mut H) -> PyResult<Bound<'_, PyAn
 
 /// Destructor of a capsule: frees what nobody took. A taken one has another name.
 unsafe extern "C" fn unclaimed<H: Handed>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this once with a capsule of ours; the name says whether the structure is still ours.
+    // SAFETY: Python calls this once with a capsule of ours; the name says whether the structure is
+    // still ours.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, H::NAME.as_ptr()) != 0 {
             H::delete(ffi::PyCapsule_GetPointer(capsule, H::NAME.as_ptr()).cast());
@@ -286,7 +291,8 @@ unsafe extern "C" fn unclaimed<H: Handed>(capsule: *mut ffi::PyObject) {
 /// A structure that was taken out of a capsule; given back when the tensors on it are gone.
 struct Taken<H: Handed>(*mut H);
 
-// SAFETY: the standard lets any thread call a deleter, and nothing else of the structure is used after construction.
+// SAFETY: the standard lets any thread call a deleter, and nothing else of the structure is used
+// after construction.
 unsafe impl<H: Handed> Send for Taken<H> {}
 // SAFETY: as for Send; a shared `Taken` offers nothing.
 unsafe impl<H: Handed> Sync for Taken<H> {}
@@ -335,7 +341,8 @@ pub(crate) fn from_object(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult
 }
 
 fn take<H: Handed>(capsule: &Bound<'_, PyAny>) -> PyResult<Option<Taken<H>>> {
-    // SAFETY: the capsule is alive; its name says that it holds an `H` that nobody has taken, and the new name that we have.
+    // SAFETY: the capsule is alive; its name says that it holds an `H` that nobody has taken, and
+    // the new name that we have.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), H::NAME.as_ptr()) == 0 {
             return Ok(None);
@@ -371,9 +378,10 @@ fn over<H: Handed>(py: Python<'_>, taken: Taken<H>) -> PyResult<Tensor> {
     }
     let strides = list(tensor.strides).unwrap_or_else(|| row_major(&sizes));
     let address = tensor.data.addr().wrapping_add(tensor.byte_offset as usize);
-    // SAFETY: whoever made the structure promises these elements at these strides until its deleter is called, which `taken` does when
-    // the last tensor goes; writing was allowed above. Python programs keep threads apart as with any shared array.
-    // A GPU's memory is ordered before our current stream; see Note [Streams of two libraries].
+    // SAFETY: whoever made the structure promises these elements at these strides until its deleter
+    // is called, which `taken` does when the last tensor goes; writing was allowed above. Python
+    // programs keep threads apart as with any shared array. A GPU's memory is ordered before our
+    // current stream; see Note [Streams of two libraries].
     call(py, || unsafe { Tensor::from_foreign_on(device, taken, address, &sizes, &strides, dtype) })
 }
 

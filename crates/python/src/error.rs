@@ -1,5 +1,5 @@
-//! Errors as exceptions: one table from kinds to classes. As in PyTorch, running out of memory is a `RuntimeError` of its own;
-//! ours carries the report as a dictionary.
+//! Errors as exceptions: one table from kinds to classes. As in PyTorch, running out of memory is a
+//! `RuntimeError` of its own; ours carries the report as a dictionary.
 
 use plimsoll_core::{Error, ErrorKind};
 use plimsoll_memory::OutOfMemory;
@@ -16,7 +16,8 @@ pyo3::create_exception!(
     "Memory ran out. `report` says what filled it; nothing is lost, and the same call works once memory is freed."
 );
 
-/// The exception for an error. `NotImplementedError` and `OutOfMemoryError` are `RuntimeError`s too.
+/// The exception for an error. `NotImplementedError` and `OutOfMemoryError` are `RuntimeError`s
+/// too.
 pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     // An exception that a hook raised comes back as it was.
     if let Some(raised) = error.detail::<PyErr>() {

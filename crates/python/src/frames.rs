@@ -1,8 +1,10 @@
-//! Origins as Python lines. A call notes where it came from as (code object, instruction offset), which is cheap, and gets a
-//! small number for it; the file, line and function behind a number are looked up only when a report wants them.
+//! Origins as Python lines. A call notes where it came from as (code object, instruction offset),
+//! which is cheap, and gets a small number for it; the file, line and function behind a number are
+//! looked up only when a report wants them.
 //!
-//! The table keeps the code objects that it has seen alive, so that an address is never taken for another function's. It grows
-//! with the number of places in the program that call operations, not with the number of calls.
+//! The table keeps the code objects that it has seen alive, so that an address is never taken for
+//! another function's. It grows with the number of places in the program that call operations, not
+//! with the number of calls.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -46,8 +48,8 @@ pub(crate) fn install() {
 
 /// The Python line that is running now: the innermost one that is not this package's own.
 pub(crate) fn here(py: Python<'_>) -> Site {
-    // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that lives
-    // while we do not return to it.
+    // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that
+    // lives while we do not return to it.
     let innermost = unsafe {
         Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast::<ffi::PyObject>())
     };
@@ -97,7 +99,8 @@ fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
         return Some(known.2 - 1);
     }
     if is_own(&code) {
-        // It is not put into the cache: nothing keeps this code, and its address may become another's.
+        // It is not put into the cache: nothing keeps this code, and its address may become
+        // another's.
         return Some(OWN);
     }
     let mut places = PLACES.lock().ok()?;
@@ -111,7 +114,8 @@ fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
     Some(number)
 }
 
-/// File, line and function of a number; called when a report is made, on any thread, attached or not.
+/// File, line and function of a number; called when a report is made, on any thread, attached or
+/// not.
 fn resolve(number: u32) -> Option<ResolvedSite> {
     Python::attach(|py| {
         let (code, offset) = {

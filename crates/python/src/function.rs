@@ -1,6 +1,7 @@
-//! Operations as Python calls them: a list of PyTorch's signatures, each with the Rust call behind it. Arguments are
-//! matched against the signatures in order (`bind.rs`), as PyTorch's own parser does, and the first that fits is
-//! called with the interpreter released. The tables are in `generated/`, one file a family.
+//! Operations as Python calls them: a list of PyTorch's signatures, each with the Rust call behind
+//! it. Arguments are matched against the signatures in order (`bind.rs`), as PyTorch's own parser
+//! does, and the first that fits is called with the interpreter released. The tables are in
+//! `generated/`, one file a family.
 
 use std::sync::OnceLock;
 

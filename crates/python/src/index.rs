@@ -1,5 +1,5 @@
-//! `x[...]` and `x[...] = value`. Integers, slices, `None` and `...` make views; tensors of indices or bools gather elements
-//! into new memory.
+//! `x[...]` and `x[...] = value`. Integers, slices, `None` and `...` make views; tensors of indices
+//! or bools gather elements into new memory.
 
 use plimsoll_tensor::Tensor;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};

@@ -1,9 +1,10 @@
-//! The Python module `plimsoll._plimsoll`: the same tensors, operations and memory functions, for Python. The package around it
-//! (`python/plimsoll`) adds what is shorter in Python.
+//! The Python module `plimsoll._plimsoll`: the same tensors, operations and memory functions, for
+//! Python. The package around it (`python/plimsoll`) adds what is shorter in Python.
 //!
-//! Operations are tables in `generated/`, which `cargo xtask generate` writes from the registry; `function.rs` is the page to
-//! read first: it matches arguments against PyTorch's signatures and calls Rust (`call.rs`) with the interpreter released
-//! and the Python line of the caller noted (`frames.rs`).
+//! Operations are tables in `generated/`, which `cargo xtask generate` writes from the registry;
+//! `function.rs` is the page to read first: it matches arguments against PyTorch's signatures and
+//! calls Rust (`call.rs`) with the interpreter released and the Python line of the caller noted
+//! (`frames.rs`).
 
 mod arguments;
 mod autograd;

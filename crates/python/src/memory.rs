@@ -1,5 +1,5 @@
-//! PyTorch's memory functions, for every device, the CPU included; and what PyTorch does not have: bytes by kind and by line,
-//! and peaks of a region.
+//! PyTorch's memory functions, for every device, the CPU included; and what PyTorch does not have:
+//! bytes by kind and by line, and peaks of a region.
 
 use plimsoll_core::Device;
 use plimsoll_memory::{Arena, Configuration, HistoryLevel, PeakScope, Row, Snapshot};
@@ -73,7 +73,8 @@ fn reset_accumulated_memory_stats(device: Option<DeviceArg>) {
     arena(device).reset_accumulated_stats();
 }
 
-/// The most bytes that may be reserved from now on, or None for no limit; returns the previous limit.
+/// The most bytes that may be reserved from now on, or None for no limit; returns the previous
+/// limit.
 #[pyfunction]
 #[pyo3(signature = (bytes, device = None))]
 fn set_memory_limit(bytes: Option<usize>, device: Option<DeviceArg>) -> Option<usize> {
@@ -113,7 +114,8 @@ fn record_memory_history(
     Ok(())
 }
 
-/// Writes a snapshot in PyTorch's layout: JSON if the name ends in `.json`, else a pickle for its viewer.
+/// Writes a snapshot in PyTorch's layout: JSON if the name ends in `.json`, else a pickle for its
+/// viewer.
 #[pyfunction]
 #[pyo3(signature = (path, device = None))]
 fn dump_snapshot(
@@ -155,7 +157,8 @@ fn memory_by_kind<'py>(
     Ok(kinds)
 }
 
-/// Bytes and blocks by the line, operation and kind that asked for them, largest first: now, or at the peak.
+/// Bytes and blocks by the line, operation and kind that asked for them, largest first: now, or at
+/// the peak.
 #[pyfunction]
 #[pyo3(signature = (device = None, *, peak = false))]
 fn memory_by_line<'py>(
@@ -187,7 +190,8 @@ pub(crate) fn rows<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, Py
     Ok(list)
 }
 
-/// The peaks of a region: `with peak_scope() as peak: ...; peak.allocated_bytes`. Nothing disturbs it.
+/// The peaks of a region: `with peak_scope() as peak: ...; peak.allocated_bytes`. Nothing disturbs
+/// it.
 #[pyclass(name = "peak_scope", module = "plimsoll")]
 struct PyPeakScope {
     arena: &'static Arena,

@@ -1,5 +1,6 @@
-//! NumPy arrays and tensors over the same memory, without a copy. NumPy is found at run time, through Python: the limited
-//! interface of Python 3.10 has no buffers, and arrays tell their address themselves (`__array_interface__`).
+//! NumPy arrays and tensors over the same memory, without a copy. NumPy is found at run time,
+//! through Python: the limited interface of Python 3.10 has no buffers, and arrays tell their
+//! address themselves (`__array_interface__`).
 
 use plimsoll_core::{DType, Device};
 use plimsoll_tensor::{Lent, Tensor};
@@ -83,9 +84,10 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
     }
     let strides: Vec<i64> = strides.iter().map(|stride| stride / bytes).collect();
     let owner = array.clone().unbind();
-    // SAFETY: the array, which the tensor keeps alive, has these elements of this dtype at these strides from `address`, of which NumPy
-    // has initialized every one (its bools are 0 or 1), and they are writable. That Python programs do not write to an array while
-    // an operation on another thread uses it is their part, as it is between threads that share one array.
+    // SAFETY: the array, which the tensor keeps alive, has these elements of this dtype at these
+    // strides from `address`, of which NumPy has initialized every one (its bools are 0 or 1), and
+    // they are writable. That Python programs do not write to an array while an operation on
+    // another thread uses it is their part, as it is between threads that share one array.
     call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) })
 }
 
@@ -95,7 +97,8 @@ pub(crate) fn copy_array(
     array: &Bound<'_, PyAny>,
     device: Device,
 ) -> PyResult<Tensor> {
-    // What cannot be shared (read-only, negative strides) NumPy copies first; all else is copied once, into the arena.
+    // What cannot be shared (read-only, negative strides) NumPy copies first; all else is copied
+    // once, into the arena.
     let shared = from_array(py, array).or_else(|_| {
         let order = [("order", "C")].into_py_dict(py)?;
         from_array(py, &py.import("numpy")?.call_method("array", (array,), Some(&order))?)

@@ -1,5 +1,5 @@
-//! Python's operators on tensors, each the operation of the same meaning. What is neither a tensor nor a number gets
-//! `NotImplemented`, so that Python can ask the other operand.
+//! Python's operators on tensors, each the operation of the same meaning. What is neither a tensor
+//! nor a number gets `NotImplemented`, so that Python can ask the other operand.
 
 use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;

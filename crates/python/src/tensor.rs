@@ -1,5 +1,6 @@
-//! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated.rs`, operators in `operators.rs`,
-//! indexing in `index.rs`, gradients in `autograd.rs`, sharing memory in `exchange.rs`, being an object in `object.rs`.
+//! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated.rs`,
+//! operators in `operators.rs`, indexing in `index.rs`, gradients in `autograd.rs`, sharing memory
+//! in `exchange.rs`, being an object in `object.rs`.
 
 use std::sync::atomic::AtomicPtr;
 
@@ -22,8 +23,8 @@ use crate::error::to_python;
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
 #[derive(Debug)]
 pub(crate) struct PyTensor {
-    /// The tensor that this object stands for now; `data = ...` replaces it. Locked only to look or to
-    /// swap, attached to the interpreter or not.
+    /// The tensor that this object stands for now; `data = ...` replaces it. Locked only to look or
+    /// to swap, attached to the interpreter or not.
     handle: RwLock<Tensor>,
     /// This very object, once it is known as the one object of its tensor; see `companion.rs`.
     pub(crate) place: AtomicPtr<ffi::PyObject>,
@@ -62,7 +63,8 @@ impl Drop for PyTensor {
     fn drop(&mut self) {
         let place = *self.place.get_mut();
         if !place.is_null() {
-            // SAFETY: only an object of Python's has a place, and Python frees objects while attached.
+            // SAFETY: only an object of Python's has a place, and Python frees objects while
+            // attached.
             let py = unsafe { Python::assume_attached() };
             companion::depart(py, self.handle.get_mut(), place);
         }

@@ -1,4 +1,5 @@
-//! Nanoseconds of an add of four elements, recording off: what dispatch costs, on one thread and on two at once.
+//! Nanoseconds of an add of four elements, recording off: what dispatch costs, on one thread and on
+//! two at once.
 //!
 //! `cargo run --release -p plimsoll-tensor --example dispatch_bench -- [adds] [threads]`
 #![allow(clippy::print_stdout)]

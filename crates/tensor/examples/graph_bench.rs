@@ -1,10 +1,12 @@
-//! Prints what a node of a graph costs, in nanoseconds, for graphs of ten thousand to a million nodes: to record it, to run it
-//! backward, and to drop it unrun. Linear time is a figure that does not grow with the graph.
+//! Prints what a node of a graph costs, in nanoseconds, for graphs of ten thousand to a million
+//! nodes: to record it, to run it backward, and to drop it unrun. Linear time is a figure that does
+//! not grow with the graph.
 //!
 //! `cargo run --release -p plimsoll-tensor --example graph_bench`
 //!
-//! A chain is as deep as it has nodes. A wide graph has half of its nodes on one leaf and adds their results up in pairs, so it is
-//! shallow, and one gradient is summed from half a million parts.
+//! A chain is as deep as it has nodes. A wide graph has half of its nodes on one leaf and adds
+//! their results up in pairs, so it is shallow, and one gradient is summed from half a million
+//! parts.
 
 #![allow(clippy::print_stdout)]
 

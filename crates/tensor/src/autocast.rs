@@ -1,7 +1,7 @@
-//! Mixed precision: which dtype float operands are cast to before an operation, per thread and kind of
-//! device. What each operation does under it is a fact of the registry (`op_info.rs`); `prepare.rs`
-//! applies it. Casts of leaves are remembered until the outermost region ends, as in PyTorch, so that a
-//! weight used ten times is cast once.
+//! Mixed precision: which dtype float operands are cast to before an operation, per thread and kind
+//! of device. What each operation does under it is a fact of the registry (`op_info.rs`);
+//! `prepare.rs` applies it. Casts of leaves are remembered until the outermost region ends, as in
+//! PyTorch, so that a weight used ten times is cast once.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -56,8 +56,8 @@ impl Default for AutocastOptions {
     }
 }
 
-/// Runs `body` in mixed precision for devices of `kind`: products in the lower precision, what would lose
-/// too much in float32.
+/// Runs `body` in mixed precision for devices of `kind`: products in the lower precision, what
+/// would lose too much in float32.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, DeviceKind, Tensor, autocast};
@@ -123,8 +123,8 @@ impl Drop for AutocastRegion {
     }
 }
 
-/// The dtype that float operands of an operation on devices of `kind` are cast to; `None` leaves them as
-/// they are.
+/// The dtype that float operands of an operation on devices of `kind` are cast to; `None` leaves
+/// them as they are.
 pub(crate) fn target<'a>(
     info: &OpInfo,
     kind: DeviceKind,

@@ -1,8 +1,8 @@
-//! The one path of every operation, and the page to read first: prepare (`prepare.rs`), infer, pin, allocate, claim, launch,
-//! record.
+//! The one path of every operation, and the page to read first: prepare (`prepare.rs`), infer, pin,
+//! allocate, claim, launch, record.
 //!
-//! `api/` calls [`apply`] with an operation value and the caller's line. Nothing else runs kernels, allocates tensor memory or
-//! writes the graph.
+//! `api/` calls [`apply`] with an operation value and the caller's line. Nothing else runs kernels,
+//! allocates tensor memory or writes the graph.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
@@ -80,9 +80,10 @@ pub(crate) fn apply_on(
     Ok(outputs)
 }
 
-/// Runs `op` and puts its results into `outputs`. What is inferred and made stays where it is on the way through here: moving
-/// layouts and lists of tensors from function to function was a fifth of a small operation. Inlined, because entering and leaving
-/// functions is a tenth of what is left.
+/// Runs `op` and puts its results into `outputs`. What is inferred and made stays where it is on
+/// the way through here: moving layouts and lists of tensors from function to function was a fifth
+/// of a small operation. Inlined, because entering and leaving functions is a tenth of what is
+/// left.
 #[inline(always)]
 fn apply_into(
     entry: &'static Entry,
@@ -279,8 +280,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Refuses a target of another shape or dtype, one that overlaps itself, and one that overlaps an input other than
-    /// exactly (elements would be overwritten before they are read).
+    /// Refuses a target of another shape or dtype, one that overlaps itself, and one that overlaps
+    /// an input other than exactly (elements would be overwritten before they are read).
     fn check_target(&self, index: usize, target: &Tensor, expected: &Meta) -> Result<()> {
         if target.shape() != expected.shape() {
             return Err(Error::shape(
@@ -330,8 +331,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// What the graph needs of the inputs as they are before the operation runs: their places in it, and the values that
-    /// backward reads.
+    /// What the graph needs of the inputs as they are before the operation runs: their places in
+    /// it, and the values that backward reads.
     #[inline(never)]
     fn before_write(&self, saves: Saves, dest: Dest<'_>) -> Result<(Edges, SavedTensors)> {
         let edges = record::edges(self.name(), self.inputs, self.needs)?;
@@ -344,7 +345,8 @@ impl Call<'_> {
     /// Keeps the inputs that backward needs. Of an input about to be overwritten that is a copy.
     fn save_inputs(&self, saves: Saves, dest: Dest<'_>) -> Result<SavedTensors> {
         if matches!(dest, Dest::InPlace) && saves.inputs.has(0) {
-            // The copy stands in the graph where the input stood, so that gradients of gradients find their way.
+            // The copy stands in the graph where the input stood, so that gradients of gradients
+            // find their way.
             let _named = enter_operation(self.name());
             let copy = with_site(self.site, || self.inputs[0].clone_tensor())?;
             let mut inputs: SmallVec<[&Tensor; 4]> = self.inputs.iter().copied().collect();

@@ -1,5 +1,6 @@
-//! Tensors as text, to the letter as PyTorch prints them: four digits, whole or scientific where the values ask for it, lines of 80
-//! characters, the edges only of more than a thousand elements; then what is not the default (device, dtype, gradient).
+//! Tensors as text, to the letter as PyTorch prints them: four digits, whole or scientific where
+//! the values ask for it, lines of 80 characters, the edges only of more than a thousand elements;
+//! then what is not the default (device, dtype, gradient).
 //!
 //! Only the elements that are shown are read. A dry run has none and shows its size instead.
 
@@ -96,7 +97,8 @@ fn with_suffixes(mut text: String, suffixes: &[String]) -> String {
 
 /// The elements that are shown.
 struct Shown {
-    /// For each dimension, how many of its elements are shown, and whether some are left out after the first few.
+    /// For each dimension, how many of its elements are shown, and whether some are left out after
+    /// the first few.
     dims: Vec<(usize, bool)>,
     /// Row-major.
     values: Vec<Scalar>,

@@ -1,6 +1,7 @@
-//! Dropping long chains without recursion. What owns the next link would drop it from within its own drop, once per link, and
-//! overflow the stack. Here a dying owner hands what it owned to a list of its thread; only the outermost drop empties the
-//! list, and drops nested in that add to it. Graphs (`autograd/release.rs`) and recipes (`storage/release.rs`) have a list each.
+//! Dropping long chains without recursion. What owns the next link would drop it from within its
+//! own drop, once per link, and overflow the stack. Here a dying owner hands what it owned to a
+//! list of its thread; only the outermost drop empties the list, and drops nested in that add to
+//! it. Graphs (`autograd/release.rs`) and recipes (`storage/release.rs`) have a list each.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -11,7 +12,8 @@ pub(crate) type Pending<T> = RefCell<Option<Vec<T>>>;
 /// Drops `remains`, after whatever this thread is dropping already from the same list.
 pub(crate) fn drop_in_turn<T>(pending: &'static LocalKey<Pending<T>>, remains: T) {
     let mut next = Some(remains);
-    // Once the thread's locals are gone (a drop inside another local's destructor), recursion is all that is left.
+    // Once the thread's locals are gone (a drop inside another local's destructor), recursion is
+    // all that is left.
     let outermost = pending.try_with(|pending| match &mut *pending.borrow_mut() {
         Some(list) => {
             list.extend(next.take());

@@ -1,5 +1,6 @@
-//! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a stream's thread (stand-in), a
-//! CUDA stream, or not at all (dry run). Called by `dispatch` under a claim.
+//! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a
+//! stream's thread (stand-in), a CUDA stream, or not at all (dry run). Called by `dispatch` under a
+//! claim.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Block, Kind, OriginId, Request};
@@ -134,7 +135,8 @@ pub(crate) fn measure(
         entry.record(entry.current_stream()).wait();
         entry.surface()?;
     }
-    // The stand-in's memory is the host's, so once its stream has come this far the caller may look by itself.
+    // The stand-in's memory is the host's, so once its stream has come this far the caller may look
+    // by itself.
     with_operands(inputs, &[], |inputs, outputs| {
         op.measure(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
     })
@@ -161,7 +163,8 @@ pub(crate) fn with_operands<R>(
 
 #[inline]
 fn operand(tensor: &Tensor) -> Operand<'_> {
-    // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their storage, and the claim
-    // covers reading an input and writing an output (or nobody else has it yet) until the launch returns.
+    // SAFETY: `dispatch` pinned the storage (so it is resident and stays), tensors lie within their
+    // storage, and the claim covers reading an input and writing an output (or nobody else has it
+    // yet) until the launch returns.
     unsafe { Operand::new(tensor.storage().pointer(), tensor.meta()) }
 }

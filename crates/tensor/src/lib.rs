@@ -1,7 +1,8 @@
 //! Plimsoll's tensors: storage, dispatch, operations and autograd.
 //!
-//! Read `dispatch` first: every operation takes that one path. `api` is what users call, `ops` what operations are (their
-//! loops are in the `kernels` crate), `storage` whose bytes they are, `autograd` what is remembered, `device` where it all happens.
+//! Read `dispatch` first: every operation takes that one path. `api` is what users call, `ops` what
+//! operations are (their loops are in the `kernels` crate), `storage` whose bytes they are,
+//! `autograd` what is remembered, `device` where it all happens.
 
 mod api;
 mod autocast;

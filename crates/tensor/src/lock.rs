@@ -1,6 +1,6 @@
-//! The locks of this crate: `parking_lot`'s, counted while they are held, so that a fork never catches one held by a thread
-//! that the child does not have (`memory/src/quiet.rs`). The queues of the stand-in's streams keep plain ones: their threads
-//! do not exist in a child anyway.
+//! The locks of this crate: `parking_lot`'s, counted while they are held, so that a fork never
+//! catches one held by a thread that the child does not have (`memory/src/quiet.rs`). The queues of
+//! the stand-in's streams keep plain ones: their threads do not exist in a child anyway.
 
 use std::ops::{Deref, DerefMut};
 
@@ -54,7 +54,8 @@ impl<T> RwLock<T> {
 /// The value of a mutex.
 pub(crate) type MutexGuard<'a, T> = Held<parking_lot::MutexGuard<'a, T>>;
 
-/// The value of a lock, locked and counted until this is dropped: fields go in order, the lock first.
+/// The value of a lock, locked and counted until this is dropped: fields go in order, the lock
+/// first.
 #[must_use = "the lock is let go of when this is dropped"]
 pub(crate) struct Held<G> {
     guard: G,

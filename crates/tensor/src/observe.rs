@@ -1,9 +1,10 @@
-//! Observers: whoever wants to see every launch of the one path (a profiler, a watch, a planner of dry runs). Off, they cost each launch one
-//! load. An observer hears of a launch before its storages are claimed and after they are let go, so it may run operations of its own;
-//! those it hears of too.
+//! Observers: whoever wants to see every launch of the one path (a profiler, a watch, a planner of
+//! dry runs). Off, they cost each launch one load. An observer hears of a launch before its
+//! storages are claimed and after they are let go, so it may run operations of its own; those it
+//! hears of too.
 //!
-//! On a device that queues its work the end is heard when the work is queued. How long it took the device is asked later
-//! ([`LaunchTime`]): two marks in the stream's queue, before and after.
+//! On a device that queues its work the end is heard when the work is queued. How long it took the
+//! device is asked later ([`LaunchTime`]): two marks in the stream's queue, before and after.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,20 +39,23 @@ pub struct Launch {
     pub bytes_written: usize,
 }
 
-/// Somebody who hears of every launch. Both functions run on the thread that launches; a panic inside is ignored.
+/// Somebody who hears of every launch. Both functions run on the thread that launches; a panic
+/// inside is ignored.
 pub trait Observer: Send + Sync + 'static {
     /// A launch is about to begin.
     fn begin(&self, launch: &Launch) {
         let _ = launch;
     }
 
-    /// A launch was made, or failed: it ran (CPU), is queued (devices), or is only accounted for (dry run).
+    /// A launch was made, or failed: it ran (CPU), is queued (devices), or is only accounted for
+    /// (dry run).
     fn end(&self, launch: &Launch, time: &LaunchTime) {
         let _ = (launch, time);
     }
 }
 
-/// How long a launch takes on its device; from when the stream gets to it, so time that the stream waits for others counts.
+/// How long a launch takes on its device; from when the stream gets to it, so time that the stream
+/// waits for others counts.
 #[derive(Clone, Debug)]
 pub struct LaunchTime(Time);
 

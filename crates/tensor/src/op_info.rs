@@ -23,8 +23,8 @@ pub struct OpInfo {
     pub in_place: bool,
     /// The `out=` form.
     pub out: Out,
-    /// Whether each element is read before it is written and never after, so that a target may be the same
-    /// view as an input. Other operations refuse targets that share memory with an input.
+    /// Whether each element is read before it is written and never after, so that a target may be
+    /// the same view as an input. Other operations refuse targets that share memory with an input.
     pub elementwise: bool,
     /// Whether a CUDA kernel exists.
     pub cuda: bool,

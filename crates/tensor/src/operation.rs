@@ -1,6 +1,7 @@
-//! What an operation is: one value that knows its name, its shape rule, what it saves for backward, its
-//! kernels and its derivative. The graph, the recipe of a dropped storage, the profiler and the tests all
-//! hold the same value. Operations live in `ops/`, one file a family; `dispatch::apply` runs them.
+//! What an operation is: one value that knows its name, its shape rule, what it saves for backward,
+//! its kernels and its derivative. The graph, the recipe of a dropped storage, the profiler and the
+//! tests all hold the same value. Operations live in `ops/`, one file a family; `dispatch::apply`
+//! runs them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
     /// Name, forms and coverage.
     fn info(&self) -> &'static OpInfo;
 
-    /// The shape rule: checks the operands and says what comes out. `needs` tells which inputs will get
-    /// a gradient, so that results only backward wants (a layer norm's mean) exist only then.
+    /// The shape rule: checks the operands and says what comes out. `needs` tells which inputs will
+    /// get a gradient, so that results only backward wants (a layer norm's mean) exist only then.
     fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred>;
 
     /// The host number among the operands, which takes part in promotion.
@@ -28,13 +29,14 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Which inputs and outputs backward reads, given who needs a gradient. Nothing else is kept alive.
+    /// Which inputs and outputs backward reads, given who needs a gradient. Nothing else is kept
+    /// alive.
     fn saves(&self, _needs: Needs) -> Saves {
         Saves::NOTHING
     }
 
-    /// Scratch bytes of a launch: a pure function of layouts, dtypes and the number of kernel threads,
-    /// so that a dry run takes the same.
+    /// Scratch bytes of a launch: a pure function of layouts, dtypes and the number of kernel
+    /// threads, so that a dry run takes the same.
     fn workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
         0
     }
@@ -67,8 +69,9 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
         Err(Error::autograd(backward.operation, "this operation has no derivative"))
     }
 
-    /// Whether running it again on the same inputs gives the same bytes. One that draws on anything else (a clock, memory that it does
-    /// not name) says no, and its results are never dropped to be computed again.
+    /// Whether running it again on the same inputs gives the same bytes. One that draws on anything
+    /// else (a clock, memory that it does not name) says no, and its results are never dropped to
+    /// be computed again.
     fn is_pure(&self) -> bool {
         true
     }

@@ -1,7 +1,8 @@
-//! The one step before dispatch: operands of different dtypes and devices are brought together, by facts in
-//! the registry (`op_info.rs`) and never in a method of the API. In this order: mixed precision, device,
-//! indices and conditions, promotion; then results that do not fit their target's dtype are computed apart
-//! and copied in, and targets that share memory with what is still read are refused.
+//! The one step before dispatch: operands of different dtypes and devices are brought together, by
+//! facts in the registry (`op_info.rs`) and never in a method of the API. In this order: mixed
+//! precision, device, indices and conditions, promotion; then results that do not fit their
+//! target's dtype are computed apart and copied in, and targets that share memory with what is
+//! still read are refused.
 //!
 //! Operands that need nothing of this go straight on: see [`is_ready`].
 
@@ -71,7 +72,8 @@ pub(crate) fn apply(
 
 type Operands = SmallVec<[Tensor; 4]>;
 
-/// The device that an operation runs on. Zero-dimensional operands on the CPU go along with the others.
+/// The device that an operation runs on. Zero-dimensional operands on the CPU go along with the
+/// others.
 fn common_device(info: &OpInfo, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
     let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
     let follows = |index: usize, tensor: &Tensor| {

@@ -1,5 +1,6 @@
-//! Operands that may be host numbers, and which dtype mixed ones compute in. PyTorch's order of importance: tensors with dimensions, then zero-dimensional tensors,
-//! then host numbers; a lower one matters only if its class (bool, integer, float) is higher.
+//! Operands that may be host numbers, and which dtype mixed ones compute in. PyTorch's order of
+//! importance: tensors with dimensions, then zero-dimensional tensors, then host numbers; a lower
+//! one matters only if its class (bool, integer, float) is higher.
 
 use plimsoll_core::{DType, DTypeClass, Scalar, promote_dtypes, promote_with_scalar};
 

@@ -1,14 +1,14 @@
-//! Random state: a seed and how many counters of its Philox stream are used up. Operations carry the
-//! part of the stream that they use in their value, so that they can be run again; the numbers
+//! Random state: a seed and how many counters of its Philox stream are used up. Operations carry
+//! the part of the stream that they use in their value, so that they can be run again; the numbers
 //! themselves are made in `kernels/*/random`.
 //!
 //! Note [Draws of a captured graph]
-//! A graph that is captured once and replayed holds the very operations that were recorded, yet every
-//! replay must draw anew. While a [`RngCapture`] is open, draws count from 0, and operations take the
-//! seed and the offset to count from as one more input: two numbers in memory of the device. Before
-//! each replay [`RngReplay::advance`] writes the generator's present state there, in the order of the
-//! stream, and moves the generator on. Being an input, that memory is pinned, claimed, ordered between
-//! streams and kept alive like any other.
+//! A graph that is captured once and replayed holds the very operations that were recorded, yet
+//! every replay must draw anew. While a [`RngCapture`] is open, draws count from 0, and operations
+//! take the seed and the offset to count from as one more input: two numbers in memory of the
+//! device. Before each replay [`RngReplay::advance`] writes the generator's present state there, in
+//! the order of the stream, and moves the generator on. Being an input, that memory is pinned,
+//! claimed, ordered between streams and kept alive like any other.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -328,16 +328,16 @@ impl Drop for RngFork {
     }
 }
 
-/// While this is open, operations that draw from its generator take the numbers to start from out of
-/// device memory. See Note [Draws of a captured graph].
+/// While this is open, operations that draw from its generator take the numbers to start from out
+/// of device memory. See Note [Draws of a captured graph].
 #[derive(Debug)]
 pub struct RngCapture {
     generator: Generator,
 }
 
 impl RngCapture {
-    /// Opens a capture on `generator`, which can have one at a time. What is recorded meanwhile runs
-    /// with the generator's present state, and leaves it as it is.
+    /// Opens a capture on `generator`, which can have one at a time. What is recorded meanwhile
+    /// runs with the generator's present state, and leaves it as it is.
     #[track_caller]
     pub fn begin(generator: &Generator) -> Result<RngCapture> {
         let memory = with_site(Site::caller(), || {

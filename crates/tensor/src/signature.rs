@@ -1,5 +1,6 @@
-//! PyTorch's signatures, read: `add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor`. Bindings check
-//! arguments against them when a function is called; the generator of bindings and stubs works from them too.
+//! PyTorch's signatures, read: `add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) ->
+//! Tensor`. Bindings check arguments against them when a function is called; the generator of
+//! bindings and stubs works from them too.
 
 use plimsoll_core::{Error, Result};
 

@@ -1,5 +1,6 @@
-//! The tensor handle: a storage seen through a layout, with a place in the autograd graph. Cheap to clone,
-//! shared between threads, and freed the moment the last handle drops. What can be done with it is in `api/`.
+//! The tensor handle: a storage seen through a layout, with a place in the autograd graph. Cheap to
+//! clone, shared between threads, and freed the moment the last handle drops. What can be done with
+//! it is in `api/`.
 
 use std::sync::{Arc, Weak};
 
@@ -15,8 +16,8 @@ use plimsoll_kernels::Meta;
 
 /// A tensor.
 ///
-/// Cloning the handle does not copy memory, as in Python; [`Tensor::clone_tensor`] does. The layout of a
-/// handle never changes; in-place operations write through it.
+/// Cloning the handle does not copy memory, as in Python; [`Tensor::clone_tensor`] does. The layout
+/// of a handle never changes; in-place operations write through it.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor};
@@ -135,14 +136,16 @@ impl Tensor {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken over.
+    /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken
+    /// over.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
             && Arc::weak_count(&self.inner) == usize::from(self.inner.registered)
             && Arc::strong_count(&self.inner.storage) == 1
     }
 
-    /// Whether this is the only handle of the tensor. Other threads may change the answer at any time.
+    /// Whether this is the only handle of the tensor. Other threads may change the answer at any
+    /// time.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -156,7 +159,8 @@ impl Tensor {
         Arc::strong_count(&self.inner) == 1
     }
 
-    /// What this tensor is a view of: never itself a view, and nothing for a tensor that owns its memory or was detached.
+    /// What this tensor is a view of: never itself a view, and nothing for a tensor that owns its
+    /// memory or was detached.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -253,7 +257,8 @@ impl Tensor {
         self.dtype().size_bytes()
     }
 
-    /// Bytes of the elements: `numel * element_size`. A view counts its own elements, not its storage.
+    /// Bytes of the elements: `numel * element_size`. A view counts its own elements, not its
+    /// storage.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

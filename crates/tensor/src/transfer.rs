@@ -1,11 +1,13 @@
-//! Moving tensors between devices. The one operation whose input and output live on different devices, so it has its own short path
-//! beside `dispatch`: make dense, allocate there, pin, claim, copy, record.
+//! Moving tensors between devices. The one operation whose input and output live on different
+//! devices, so it has its own short path beside `dispatch`: make dense, allocate there, pin, claim,
+//! copy, record.
 //!
 //! Note [Copies between devices]
-//! A copy runs on a stream of the accelerator; between two, on the target's, and the source's stream waits for the target's on
-//! both sides of it, so that its memory is neither read too early nor reused too early. The host waits for copies that have one
-//! end in its memory, unless the caller said `non_blocking` and that memory is pinned: then it carries the copy's
-//! fence (`storage/uses.rs`) and the queued copy keeps it alive.
+//! A copy runs on a stream of the accelerator; between two, on the target's, and the source's
+//! stream waits for the target's on both sides of it, so that its memory is neither read too early
+//! nor reused too early. The host waits for copies that have one end in its memory, unless the
+//! caller said `non_blocking` and that memory is pinned: then it carries the copy's fence
+//! (`storage/uses.rs`) and the queued copy keeps it alive.
 
 use std::sync::Arc;
 
@@ -146,13 +148,14 @@ pub(crate) fn allocate_pinned(bytes: usize, origin: OriginId) -> Result<Arc<Stor
     let host = device::entry(Device::CPU);
     let arena = device::pinned_arena();
     let storage = Storage::allocate_in(host, arena, bytes, origin, Kind::Temporary)?;
-    // Never unpinned: it would lose what it is for if it were taken back and came home to ordinary memory.
+    // Never unpinned: it would lose what it is for if it were taken back and came home to ordinary
+    // memory.
     storage.pin()?;
     Ok(storage)
 }
 
-/// Copies the elements of `source`, which is dense, to `target`, which is fresh and lies alike. Both are pinned and claimed.
-/// See Note [Copies between devices].
+/// Copies the elements of `source`, which is dense, to `target`, which is fresh and lies alike.
+/// Both are pinned and claimed. See Note [Copies between devices].
 fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
     let (from, to) = (source.entry(), target.entry());
     if from.device().is_dry() || to.device().is_dry() {

@@ -1,6 +1,7 @@
-//! No input makes a public method panic: sizes, dimensions, strides, indices, dtypes and devices drawn at random, sensible and absurd
-//! ones mixed, in every method. What is refused is refused by an error that names its operation; what is accepted lies in its memory, or
-//! reading it would fail.
+//! No input makes a public method panic: sizes, dimensions, strides, indices, dtypes and devices
+//! drawn at random, sensible and absurd ones mixed, in every method. What is refused is refused by
+//! an error that names its operation; what is accepted lies in its memory, or reading it would
+//! fail.
 
 #[path = "../../memory/tests/random/mod.rs"]
 mod random;

@@ -1,5 +1,5 @@
-//! The book as a user reads it: operations under the names by which they were called, leaves that count as parameters, pinned and
-//! spilled bytes in statistics, reports and snapshots.
+//! The book as a user reads it: operations under the names by which they were called, leaves that
+//! count as parameters, pinned and spilled bytes in statistics, reports and snapshots.
 
 use plimsoll_memory::{Configuration, Kind, Snapshot};
 use plimsoll_tensor::device::{self, take_back};

@@ -1,5 +1,5 @@
-//! Races and deadlocks: what would hang a design with a lock per tensor finishes here, with the right values. Small enough for
-//! Miri, which runs the same file with fewer rounds.
+//! Races and deadlocks: what would hang a design with a lock per tensor finishes here, with the
+//! right values. Small enough for Miri, which runs the same file with fewer rounds.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -71,7 +71,8 @@ fn a_reader_never_sees_half_of_a_write() {
     });
 }
 
-/// Each thread moves ones between two tensors of a ring in its own order: claims in the order of the operands would deadlock.
+/// Each thread moves ones between two tensors of a ring in its own order: claims in the order of
+/// the operands would deadlock.
 #[test]
 fn claims_of_several_tensors_do_not_wait_in_circles() {
     let _give_back = GiveBack;
@@ -93,7 +94,8 @@ fn claims_of_several_tensors_do_not_wait_in_circles() {
     assert_eq!(total, (THREADS * ROUNDS) as f32);
 }
 
-/// User code that is itself a part of the kernels' thread pool calls operations on shared tensors, large enough to ask for the pool.
+/// User code that is itself a part of the kernels' thread pool calls operations on shared tensors,
+/// large enough to ask for the pool.
 #[test]
 fn operations_may_be_called_from_inside_the_thread_pool() {
     let _give_back = GiveBack;

@@ -1,4 +1,5 @@
-//! Printed tensors against what PyTorch printed: `data/display.txt`, made by `data/make_display.py` from the same names.
+//! Printed tensors against what PyTorch printed: `data/display.txt`, made by `data/make_display.py`
+//! from the same names.
 
 use plimsoll_tensor::*;
 

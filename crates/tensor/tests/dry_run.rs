@@ -1,5 +1,6 @@
-//! A dry run's peaks are those of the real run, to the byte: allocated and reserved, on the CPU and on the stand-in, for programs of
-//! every sort. The programs never look at values, which a dry run does not have.
+//! A dry run's peaks are those of the real run, to the byte: allocated and reserved, on the CPU and
+//! on the stand-in, for programs of every sort. The programs never look at values, which a dry run
+//! does not have.
 
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn};

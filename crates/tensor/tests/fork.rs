@@ -1,5 +1,5 @@
-//! A fork in the middle of work: threads that hold claims and locks exist in the parent only, and the child goes on computing with the
-//! same tensors all the same.
+//! A fork in the middle of work: threads that hold claims and locks exist in the parent only, and
+//! the child goes on computing with the same tensors all the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +20,8 @@ fn work(shared: &Tensor, weight: &Tensor, round: i64) -> Result<()> {
 
 /// Runs `child` in a forked process; returns whether it ended well within a minute.
 fn forked(child: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs only code that is safe with one thread (which is what is tested) and ends with `_exit`, so nothing of
-    // the parent's test harness runs twice.
+    // SAFETY: the child runs only code that is safe with one thread (which is what is tested) and
+    // ends with `_exit`, so nothing of the parent's test harness runs twice.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -56,7 +56,8 @@ fn a_child_forked_in_the_middle_of_work_computes_with_the_same_tensors() -> Resu
         for round in 0..40 {
             let survived = forked(|| {
                 let sound = (0..5).all(|more| work(&shared, &weight, more).is_ok());
-                // Claims were waited for, so every write of a thread that is not here any more is whole: 0, or up to 3 more.
+                // Claims were waited for, so every write of a thread that is not here any more is
+                // whole: 0, or up to 3 more.
                 let values = shared.to_vec::<f32>().unwrap();
                 sound
                     && values

@@ -1,5 +1,5 @@
-//! Observers see every launch once, with its bytes, device and time; also those of backward, of copies between devices, of dry runs, and of
-//! what is computed again.
+//! Observers see every launch once, with its bytes, device and time; also those of backward, of
+//! copies between devices, of dry runs, and of what is computed again.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

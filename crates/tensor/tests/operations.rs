@@ -1,5 +1,6 @@
-//! What the oracle of the testkit does not cover: refusals that name operation and remedy, promotion, aliasing, `out=` and in-place
-//! forms, what is saved, and that random operations repeat.
+//! What the oracle of the testkit does not cover: refusals that name operation and remedy,
+//! promotion, aliasing, `out=` and in-place forms, what is saved, and that random operations
+//! repeat.
 
 use plimsoll_tensor::*;
 
@@ -61,7 +62,8 @@ fn the_gradient_of_a_product_has_each_operands_shape() -> Outcome {
         let b = counting(right).requires_grad_(true)?;
         let product = a.matmul(&b)?;
         product.sum()?.backward()?;
-        // By the rule on sums: each element of a meets every element of b's row (and of each batch).
+        // By the rule on sums: each element of a meets every element of b's row (and of each
+        // batch).
         let ones = product.detach().ones_like()?;
         let nudged = a.detach().add(1.0)?.matmul(&b.detach())?.sub(&product.detach())?;
         let by_grad = a.grad().unwrap().sum()?.item::<f64>()?;

@@ -1,5 +1,6 @@
-//! How a tensor was made outlives its bytes: chains whose middle nobody holds are computed again, also with several results; records
-//! are in the book and do not pile up. And how room is made: by neighbours, and without waiting.
+//! How a tensor was made outlives its bytes: chains whose middle nobody holds are computed again,
+//! also with several results; records are in the book and do not pile up. And how room is made: by
+//! neighbours, and without waiting.
 
 use plimsoll_memory::{Configuration, Kind};
 use plimsoll_tensor::device::{self, StandIn, remaking_cost, take_back};
@@ -18,7 +19,8 @@ fn devices() -> [Device; 2] {
     [device::private_cpu(&limited).unwrap(), device::stand_in(stand_in).unwrap()]
 }
 
-/// A hundred steps, of which only the last is held; each reads the start, the one before and a number.
+/// A hundred steps, of which only the last is held; each reads the start, the one before and a
+/// number.
 fn chain(start: &Tensor) -> Result<Tensor> {
     let mut h = start.mul(1.0)?;
     for step in 0..50 {
@@ -177,7 +179,8 @@ fn neighbours_make_room_where_the_oldest_would_not() -> Outcome {
     let options = (DType::F32, device);
     let make = |n: usize| Tensor::full(&[(2 * MIB / 4) as i64], n as f32, options);
     let mut held: Vec<Tensor> = (0..20).map(make).collect::<Result<_>>()?;
-    // Every other one is made anew in its old place: the oldest ten are no neighbours of each other.
+    // Every other one is made anew in its old place: the oldest ten are no neighbours of each
+    // other.
     for n in (1..20).step_by(2) {
         held[n] = held[0].clone();
         held[n] = make(n)?;

@@ -1,6 +1,7 @@
-//! Random programs over tensors (allocate, free, view, write, backward, on two streams), four threads on one device: the device's
-//! arena logs every event, and the memory crate's naive model replays the log and must agree in every counter, at checkpoints and at
-//! the end, on a private CPU and on the stand-in.
+//! Random programs over tensors (allocate, free, view, write, backward, on two streams), four
+//! threads on one device: the device's arena logs every event, and the memory crate's naive model
+//! replays the log and must agree in every counter, at checkpoints and at the end, on a private CPU
+//! and on the stand-in.
 
 #[path = "../../memory/tests/model/mod.rs"]
 mod model;
@@ -26,7 +27,8 @@ impl Random {
     }
 }
 
-/// Steps of one thread. Tensors are one-dimensional, of 1 to 600 elements, rarely large ones that nothing computes on.
+/// Steps of one thread. Tensors are one-dimensional, of 1 to 600 elements, rarely large ones that
+/// nothing computes on.
 fn program(
     device: Device,
     streams: &[Stream; 2],

@@ -1,5 +1,5 @@
-//! Memory that is taken back comes home with the same values: spilled to the host, or dropped and computed again; by hand, when there
-//! is no room, and at random between operations.
+//! Memory that is taken back comes home with the same values: spilled to the host, or dropped and
+//! computed again; by hand, when there is no room, and at random between operations.
 
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn, take_back};
@@ -172,7 +172,8 @@ fn a_training_step_larger_than_memory_gives_the_same_gradients() -> Outcome {
     Ok(())
 }
 
-/// A program that reads, writes, views and differentiates; its values are a function of nothing else.
+/// A program that reads, writes, views and differentiates; its values are a function of nothing
+/// else.
 fn program(device: Device) -> Result<Vec<f32>> {
     let x = Tensor::arange(0, 24, 1, (DType::F32, device))?.view(&[4, 6])?;
     let w = Tensor::full(&[6], 0.25, (DType::F32, device))?.requires_grad_(true)?;
@@ -260,7 +261,8 @@ fn ingredients_that_do_not_fit_together_are_out_of_memory() -> Outcome {
 
 #[test]
 fn what_was_made_from_memory_of_others_is_never_made_again() -> Outcome {
-    // Foreign memory is the process's own host memory, which takes nothing back unless it is told to.
+    // Foreign memory is the process's own host memory, which takes nothing back unless it is told
+    // to.
     device::set_chaos(Device::CPU, Some(1));
     device::set_chaos(Device::CPU, None);
     let mut owner = vec![1.0f32; 1000];

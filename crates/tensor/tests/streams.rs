@@ -1,5 +1,6 @@
-//! The stand-in accelerator's manners: queued work, streams that order themselves, copies beside the host, capacity, and errors
-//! that come late. Nothing here is timed: a paused stream shows what has not run yet.
+//! The stand-in accelerator's manners: queued work, streams that order themselves, copies beside
+//! the host, capacity, and errors that come late. Nothing here is timed: a paused stream shows what
+//! has not run yet.
 
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn};
@@ -38,7 +39,8 @@ fn streams_that_touch_the_same_memory_order_themselves() -> Outcome {
     let (a, b) = (Stream::new(device)?, Stream::new(device)?);
     let x = ones(device);
     let pause = a.pause()?;
-    // A write that cannot run yet, a read of it on another stream, a write over what that one reads.
+    // A write that cannot run yet, a read of it on another stream, a write over what that one
+    // reads.
     with_stream(&a, || x.add_(1.0))?;
     let y = with_stream(&b, || x.mul(10.0))?;
     with_stream(&a, || x.zero_())?;

@@ -1,5 +1,5 @@
-//! Whether a result is the expected one: same dtype, same shape, integers equal, floats within a tolerance that
-//! is counted in units of the dtype's own precision.
+//! Whether a result is the expected one: same dtype, same shape, integers equal, floats within a
+//! tolerance that is counted in units of the dtype's own precision.
 
 use plimsoll_core::DType;
 

@@ -1,5 +1,5 @@
-//! A source that stops giving memory at the n-th request, and the loop that lets a program fail at every
-//! one of its allocations.
+//! A source that stops giving memory at the n-th request, and the loop that lets a program fail at
+//! every one of its allocations.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Lets `n - 1` requests through and refuses the `n`-th and every later one, until [`Tap::open`]. Later ones
-    /// too, because an allocator that frees its cache and asks again must not get away with it.
+    /// Lets `n - 1` requests through and refuses the `n`-th and every later one, until
+    /// [`Tap::open`]. Later ones too, because an allocator that frees its cache and asks again must
+    /// not get away with it.
     pub fn fail_from(&self, n: usize) {
         self.refused.store(0, Ordering::SeqCst);
         self.left.store(n - 1, Ordering::SeqCst);
@@ -66,8 +67,8 @@ impl Source for FailingSource {
     }
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
-        // SAFETY: the caller's promise is the one that the inner source asks for, and every segment of
-        // this source came from there.
+        // SAFETY: the caller's promise is the one that the inner source asks for, and every segment
+        // of this source came from there.
         unsafe { self.inner.release(address, bytes) }
     }
 
@@ -84,7 +85,8 @@ impl Source for FailingSource {
     }
 }
 
-/// A host device of its own over a failing source, without a cache: every allocation asks the source.
+/// A host device of its own over a failing source, without a cache: every allocation asks the
+/// source.
 pub fn failing_device() -> (Device, Tap) {
     let (tap, configuration) = closable();
     let source = FailingSource { inner: Box::new(HostSource::new(false)), tap: tap.clone() };
@@ -115,9 +117,10 @@ pub fn assert_balanced(device: Device) {
     }
 }
 
-/// Runs `program` with its first allocation failing, then its second, and so on until it succeeds. Each failure
-/// must be a clean out-of-memory error that leaves the ledger balanced and no byte more alive than before, and the
-/// program must succeed right after it. Returns the number of allocations that failed.
+/// Runs `program` with its first allocation failing, then its second, and so on until it succeeds.
+/// Each failure must be a clean out-of-memory error that leaves the ledger balanced and no byte
+/// more alive than before, and the program must succeed right after it. Returns the number of
+/// allocations that failed.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor};

@@ -1,5 +1,5 @@
-//! What went wrong over thousands of instances, told so that a person can read it: one line a row of the case
-//! list, with the first instance that failed and how many did.
+//! What went wrong over thousands of instances, told so that a person can read it: one line a row
+//! of the case list, with the first instance that failed and how many did.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What PyTorch computed for the same calls: files in `golden/data`, one a family, made by
-//! `golden/make_golden.py`. They hold results only; the inputs are a function of an instance's name, and a
-//! checksum says whether they still are the ones that PyTorch saw.
+//! `golden/make_golden.py`. They hold results only; the inputs are a function of an instance's
+//! name, and a checksum says whether they still are the ones that PyTorch saw.
 //!
 //! A file, all numbers little-endian:
 //! ```text
@@ -48,8 +48,8 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Reads the file of `family`. Tests cannot run without it, so a missing or broken file is a panic that
-    /// says how to make it.
+    /// Reads the file of `family`. Tests cannot run without it, so a missing or broken file is a
+    /// panic that says how to make it.
     pub fn read(family: &str) -> Golden {
         let path = path(family);
         let remake = "make it with crates/testkit/golden/make_golden.py";

@@ -1,6 +1,6 @@
-//! Gradients against differences. First order: what backward gives against central differences of the oracle.
-//! Second order: what backward of a recorded backward gives against central differences of the first-order
-//! gradients. Both in `float64`, element by element.
+//! Gradients against differences. First order: what backward gives against central differences of
+//! the oracle. Second order: what backward of a recorded backward gives against central differences
+//! of the first-order gradients. Both in `float64`, element by element.
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{BackwardOptions, GradOptions, Tensor, grad};
@@ -9,7 +9,8 @@ use crate::cases::{Arrays, Inputs, Instance};
 use crate::oracle::{Array, Number};
 use crate::subject::{self, Stage};
 
-/// Half the distance over which differences are taken; errors are about its square and 1e-16 over it.
+/// Half the distance over which differences are taken; errors are about its square and 1e-16 over
+/// it.
 const STEP: f64 = 1e-5;
 /// How far a gradient may lie from the difference, absolutely below 1 and relatively above.
 const CLOSE: f64 = 2e-6;
@@ -107,7 +108,8 @@ fn differences(at: &Array, mut value: impl FnMut(Array) -> f64) -> Array {
     Array::new(DType::F64, at.shape(), values)
 }
 
-/// Leaves that want gradients at `point`, laid out as the instance says; and the call's float results.
+/// Leaves that want gradients at `point`, laid out as the instance says; and the call's float
+/// results.
 fn forward(
     instance: &Instance<'_>,
     point: &Point,
@@ -121,7 +123,8 @@ fn forward(
             tensors.push(staged.clone());
             continue;
         }
-        // At the point itself the leaf has the instance's layout; a moved point may not fit an expanded one.
+        // At the point itself the leaf has the instance's layout; a moved point may not fit an
+        // expanded one.
         let same = subject::read(staged)? == point.inputs[i];
         let values = if same { staged.clone() } else { subject::tensor(&point.inputs[i], device)? };
         let leaf = values.detach().requires_grad_(true)?;
@@ -202,7 +205,8 @@ fn backward_of_sum(instance: &Instance<'_>, point: &Point, device: Device) -> Re
     leaves.iter().map(|leaf| subject::read(&or_zeros(leaf.grad(), leaf)?)).collect()
 }
 
-/// Gradients of `sum(weight * gradient)` in the inputs and in the incoming gradients, against differences.
+/// Gradients of `sum(weight * gradient)` in the inputs and in the incoming gradients, against
+/// differences.
 fn second_order(instance: &Instance<'_>, point: &Point, device: Device) -> Result<Option<String>> {
     let (leaves, outputs) = forward(instance, point, device)?;
     let flowing: Vec<Tensor> = incoming(point, device)?
@@ -240,7 +244,8 @@ fn second_order(instance: &Instance<'_>, point: &Point, device: Device) -> Resul
     Ok(None)
 }
 
-/// Differences of `value` in one of a point's inputs, or past those in one of its incoming gradients.
+/// Differences of `value` in one of a point's inputs, or past those in one of its incoming
+/// gradients.
 fn nudge(
     instance: &Instance<'_>,
     point: &Point,

@@ -1,6 +1,6 @@
-//! The same values laid out in memory in different ways. A [`Placed`] array is storage plus shape, strides and
-//! offset; places that the layout does not reach hold a value that no test input has, so that a kernel which
-//! reads or writes there is found out.
+//! The same values laid out in memory in different ways. A [`Placed`] array is storage plus shape,
+//! strides and offset; places that the layout does not reach hold a value that no test input has,
+//! so that a kernel which reads or writes there is found out.
 
 use plimsoll_core::DType;
 use proptest::prelude::*;
@@ -115,14 +115,16 @@ pub fn hole(dtype: DType) -> Number {
 }
 
 impl Placed {
-    /// Lays `array` out. In an expanded arrangement the first slice along the repeated dimension stands for
-    /// all of them, so the content differs from `array`: read it back with [`Placed::array`].
+    /// Lays `array` out. In an expanded arrangement the first slice along the repeated dimension
+    /// stands for all of them, so the content differs from `array`: read it back with
+    /// [`Placed::array`].
     pub fn new(array: &Array, arrangement: Arrangement) -> Placed {
         let (dtype, shape) = (array.dtype(), array.shape().to_vec());
         let (strides, offset) = arrangement.strides(&shape);
         let mut placed = Placed { dtype, storage: vec![], shape, strides, offset };
         let reach = indices(&placed.shape).map(|i| placed.position(&i) + 1).max();
-        // Two more than needed, so that the layout never ends with its storage unless it is contiguous.
+        // Two more than needed, so that the layout never ends with its storage unless it is
+        // contiguous.
         let spare = if arrangement == Arrangement::Contiguous { 0 } else { 2 };
         placed.storage = vec![hole(dtype); reach.unwrap_or(placed.offset) + spare];
         let mut written = vec![false; placed.storage.len()];

@@ -1,4 +1,5 @@
-//! The runtime under test: devices to run on, inputs as its tensors, and its tensors as arrays again.
+//! The runtime under test: devices to run on, inputs as its tensors, and its tensors as arrays
+//! again.
 
 use half::{bf16, f16};
 use plimsoll_core::{DType, Device, Result};

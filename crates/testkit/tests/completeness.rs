@@ -1,6 +1,6 @@
-//! Every operation of the registry has cases that the other tests run: a plain one, its in-place and `out=`
-//! forms where it has them, every dtype that it says it takes, a gradient where it has a derivative, and golden
-//! results (which `golden.rs` demands of every case).
+//! Every operation of the registry has cases that the other tests run: a plain one, its in-place
+//! and `out=` forms where it has them, every dtype that it says it takes, a gradient where it has a
+//! derivative, and golden results (which `golden.rs` demands of every case).
 
 use std::collections::BTreeSet;
 

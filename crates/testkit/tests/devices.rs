@@ -1,6 +1,6 @@
 //! Programs on every accelerator that this machine has: the stand-in, and a GPU where there is one
-//! (where one is required, as on a machine that is there to test it, `PLIMSOLL_REQUIRE_CUDA` makes its
-//! absence a failure). The programs are in `checks/devices/`.
+//! (where one is required, as on a machine that is there to test it, `PLIMSOLL_REQUIRE_CUDA` makes
+//! its absence a failure). The programs are in `checks/devices/`.
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{agreement, gpu, memory, taking_back, targets};

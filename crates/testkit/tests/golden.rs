@@ -1,5 +1,5 @@
-//! Every operation agrees with PyTorch: values, dtype, shape, and where the result lies (strides and offset), and
-//! what PyTorch refuses is refused.
+//! Every operation agrees with PyTorch: values, dtype, shape, and where the result lies (strides
+//! and offset), and what PyTorch refuses is refused.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use plimsoll_testkit::layouts::Arrangement;
 use plimsoll_testkit::oracle::Array;
 use plimsoll_testkit::subject::{self, Stage};
 
-/// Strides where they mean something: a dimension of one element or an empty tensor has none to speak of.
+/// Strides where they mean something: a dimension of one element or an empty tensor has none to
+/// speak of.
 fn strides_that_count(shape: &[usize], strides: &[usize]) -> Vec<usize> {
     if shape.contains(&0) {
         return vec![];

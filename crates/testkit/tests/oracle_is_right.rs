@@ -1,5 +1,5 @@
-//! The oracle agrees with PyTorch on every instance of every case: it can be trusted where PyTorch is not at
-//! hand, and the golden files hold what the rows say.
+//! The oracle agrees with PyTorch on every instance of every case: it can be trusted where PyTorch
+//! is not at hand, and the golden files hold what the rows say.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! No byte is counted for one of our own lines: whatever is called, directly, backward or from a hook, the ledger names the line of the
-//! program that called. Shown for every operation of the list, in all its forms, with its gradients to second order, and for what
-//! else makes tensors.
+//! No byte is counted for one of our own lines: whatever is called, directly, backward or from a
+//! hook, the ledger names the line of the program that called. Shown for every operation of the
+//! list, in all its forms, with its gradients to second order, and for what else makes tensors.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,9 @@ fn origins() -> Vec<Origin> {
     all.take_while(|origin| origin.operation != "unknown").collect()
 }
 
-/// Whether a line is in the runtime's own crates. A method that is called through a function pointer, as rows of the list do, has no
-/// line of its caller: the compiler names the line of the method's own `fn` then, and that is no mistake of the method's.
+/// Whether a line is in the runtime's own crates. A method that is called through a function
+/// pointer, as rows of the list do, has no line of its caller: the compiler names the line of the
+/// method's own `fn` then, and that is no mistake of the method's.
 fn is_ours(site: &ResolvedSite) -> bool {
     let ours =
         ["core", "memory", "kernels", "cuda", "tensor"].map(|name| format!("crates/{name}/src/"));
@@ -81,7 +82,8 @@ fn no_gradient_counts_for_our_own_lines() {
     assert_none();
 }
 
-/// What no operation of the list does: graphs by hand, hooks, views written in place, devices, pinned memory, printing.
+/// What no operation of the list does: graphs by hand, hooks, views written in place, devices,
+/// pinned memory, printing.
 fn other_calls(device: Device) -> Result<()> {
     let options = (DType::F32, device);
     let x = Tensor::ones(&[4, 4], options)?.requires_grad_(true)?;

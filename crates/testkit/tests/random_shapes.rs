@@ -1,5 +1,5 @@
-//! Shapes, dims, dtypes and arrangements that nobody chose: random programs of one or two operations against the
-//! oracle, to catch what the rows of the case list do not think of.
+//! Shapes, dims, dtypes and arrangements that nobody chose: random programs of one or two
+//! operations against the oracle, to catch what the rows of the case list do not think of.
 
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_tensor::{ArgOptions, ReduceOptions, SortOptions, SumOptions, Tensor};

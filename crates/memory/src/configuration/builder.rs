@@ -1,4 +1,5 @@
-//! Settings from code: the same keys as typed calls. `build` checks them exactly as text is checked.
+//! Settings from code: the same keys as typed calls. `build` checks them exactly as text is
+//! checked.
 
 use std::num::NonZeroUsize;
 

@@ -1,6 +1,6 @@
-//! Settings that contradict each other, and keys that would change nothing: both are errors. A knob that
-//! does nothing in silence costs an afternoon (PyTorch's `garbage_collection_threshold` without a memory
-//! fraction is one).
+//! Settings that contradict each other, and keys that would change nothing: both are errors. A knob
+//! that does nothing in silence costs an afternoon (PyTorch's `garbage_collection_threshold`
+//! without a memory fraction is one).
 
 use plimsoll_core::{Error, Result};
 

@@ -34,7 +34,8 @@ pub(super) const NEED_CACHING: [&str; 5] = [
     "roundup_power2_divisions",
 ];
 
-/// PyTorch options that Plimsoll has no use for, and why. Taking them in silence would be an inert key.
+/// PyTorch options that Plimsoll has no use for, and why. Taking them in silence would be an inert
+/// key.
 const NOT_HERE: [(&str, &str); 8] = [
     ("backend", "there is one allocator"),
     ("expandable_segments", "segments are not remapped; limit splitting with `max_split_size_mb`"),

@@ -1,5 +1,5 @@
-//! Text to values: the `key:value,key:[a:b,>:c]` form of the environment variable, TOML, and the value
-//! grammar that both share. Nothing here knows what a key means.
+//! Text to values: the `key:value,key:[a:b,>:c]` form of the environment variable, TOML, and the
+//! value grammar that both share. Nothing here knows what a key means.
 
 use std::num::NonZeroUsize;
 
@@ -16,8 +16,8 @@ pub(super) fn is_file_name(value: &str) -> bool {
     value.trim().ends_with(".toml")
 }
 
-/// Splits `key:value,key:[a:b,c:d]` at the commas outside brackets. Blanks around keys and values do
-/// not count; empty text has no pairs.
+/// Splits `key:value,key:[a:b,c:d]` at the commas outside brackets. Blanks around keys and values
+/// do not count; empty text has no pairs.
 pub(super) fn pairs(text: &str) -> Result<Vec<(String, String)>> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0usize, 0);
@@ -199,8 +199,8 @@ pub(super) fn show_simd_level(level: Option<SimdLevel>) -> &'static str {
     }
 }
 
-/// `8`, or `[256:1,512:2,>:4]`: divisions by size in MiB. As in PyTorch the first row also holds for
-/// all smaller sizes, each row for its own power of two, and `>` for everything above the last.
+/// `8`, or `[256:1,512:2,>:4]`: divisions by size in MiB. As in PyTorch the first row also holds
+/// for all smaller sizes, each row for its own power of two, and `>` for everything above the last.
 /// Unlike there a gap between rows is refused: it would switch rounding off unseen.
 pub(super) fn divisions(value: &str) -> Result<[u32; ROUNDUP_SLOTS], Expected> {
     let Some(inner) = value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) else {

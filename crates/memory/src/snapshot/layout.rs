@@ -1,7 +1,7 @@
-//! The layout of a snapshot file: which keys, in which order, with which values. It is the layout of
-//! PyTorch 2.15's `torch.cuda.memory._snapshot()`, with three additions that its viewers accept:
-//! `category` (by which the timeline is coloured) on blocks and on `alloc` entries, `step` on blocks,
-//! and a top-level `plimsoll` dictionary with each device's name and counters.
+//! The layout of a snapshot file: which keys, in which order, with which values. It is the layout
+//! of PyTorch 2.15's `torch.cuda.memory._snapshot()`, with three additions that its viewers accept:
+//! `category` (by which the timeline is coloured) on blocks and on `alloc` entries, `step` on
+//! blocks, and a top-level `plimsoll` dictionary with each device's name and counters.
 //!
 //! The viewer replays the trace backwards from the segments, so both must be of one moment; that is
 //! why `DeviceSnapshot` is taken under one lock.
@@ -101,8 +101,8 @@ fn write_trace(device: &DeviceSnapshot, out: &mut impl Sink) {
 }
 
 /// The kind to show on each entry. A block's kind is often known only after its allocation (what
-/// backward needs becomes an activation when it is saved), and the viewer colours by the allocation's
-/// entry: so that one gets the last kind that the block had.
+/// backward needs becomes an activation when it is saved), and the viewer colours by the
+/// allocation's entry: so that one gets the last kind that the block had.
 fn last_kinds(entries: &[Entry]) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = entries.iter().map(|entry| entry.event.kind).collect();
     let mut allocated_at: HashMap<usize, usize> = HashMap::new();

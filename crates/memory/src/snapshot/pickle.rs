@@ -1,5 +1,5 @@
-//! Python's pickle format, protocol 4, as far as a snapshot needs it. The subset of opcodes is the one
-//! that PyTorch's web viewer reads, and its limits shape the writing:
+//! Python's pickle format, protocol 4, as far as a snapshot needs it. The subset of opcodes is the
+//! one that PyTorch's web viewer reads, and its limits shape the writing:
 //!
 //! * items are appended in batches of at most 1000 (the viewer spreads a batch over the JavaScript
 //!   stack and dies of a long one);
@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use super::sink::Sink;
 
 const BATCH_ITEMS: usize = 1000;
-/// A frame is closed at the first opcode past this size, as CPython does. Miri, which is slow, sees several
-/// in a short output.
+/// A frame is closed at the first opcode past this size, as CPython does. Miri, which is slow, sees
+/// several in a short output.
 const FRAME_BYTES: usize = if cfg!(miri) { 4 << 10 } else { 64 << 10 };
 
 mod opcode {

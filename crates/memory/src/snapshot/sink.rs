@@ -1,8 +1,8 @@
-//! Where a snapshot's values go. The order and names of the values are `layout.rs`; a sink only knows
-//! how to write a dictionary, a list, a number or a text in its format.
+//! Where a snapshot's values go. The order and names of the values are `layout.rs`; a sink only
+//! knows how to write a dictionary, a list, a number or a text in its format.
 
-/// One output format. Calls nest: after `begin_dict` come `key` and a value in turn until `end_dict`;
-/// after `begin_list` come values until `end_list`.
+/// One output format. Calls nest: after `begin_dict` come `key` and a value in turn until
+/// `end_dict`; after `begin_list` come values until `end_list`.
 pub(super) trait Sink {
     fn begin_dict(&mut self);
     fn end_dict(&mut self);

@@ -1,5 +1,5 @@
-//! Addresses without memory, for the dry run: the allocator above takes the same branches and counts
-//! the same bytes as on the device that it imitates, and nothing is ever touched.
+//! Addresses without memory, for the dry run: the allocator above takes the same branches and
+//! counts the same bytes as on the device that it imitates, and nothing is ever touched.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,8 +10,8 @@ use crate::system_memory::SystemMemory;
 /// The size and alignment of a huge page on the machines that have them.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Below this a segment comes from the process's heap: only uncached allocations are that small, and
-/// a mapping each would run into the kernel's limit on mappings (65,530).
+/// Below this a segment comes from the process's heap: only uncached allocations are that small,
+/// and a mapping each would run into the kernel's limit on mappings (65,530).
 const SMALLEST_MAPPING_BYTES: usize = 1 << 20;
 
 /// Alignment of every segment: a cache line, and the widest vector register.
@@ -100,8 +100,8 @@ pub(super) mod mapping {
     use std::io;
     use std::ptr;
 
-    /// Maps `bytes`. Those that can hold a huge page are aligned to one: the kernel only places them
-    /// so, and `mmap` alone aligns to 4 KiB.
+    /// Maps `bytes`. Those that can hold a huge page are aligned to one: the kernel only places
+    /// them so, and `mmap` alone aligns to 4 KiB.
     pub(crate) fn reserve(bytes: usize, huge_pages: bool) -> Result<NonZeroUsize, SourceFull> {
         if bytes < HUGE_PAGE_BYTES {
             return map(bytes);
@@ -157,8 +157,8 @@ pub(super) mod mapping {
         // SAFETY: callers in this module pass ranges of mappings that they made and that nothing
         // uses: the unused ends of one, or (by `release`'s contract) a whole one.
         let failed = unsafe { libc::munmap(ptr::with_exposed_provenance_mut(address), bytes) };
-        // It fails only on a range that was never mapped, or when splitting a mapping in two exceeds
-        // the kernel's limit; then the bytes stay mapped, which is a leak and not an error.
+        // It fails only on a range that was never mapped, or when splitting a mapping in two
+        // exceeds the kernel's limit; then the bytes stay mapped, which is a leak and not an error.
         debug_assert_eq!(failed, 0, "munmap of {bytes} bytes at {address:#x} failed");
     }
 

@@ -1,9 +1,9 @@
-//! Host memory that stays where it is, for copies that a device makes by itself. Pages are locked where
-//! the system allows it, and a device's driver may register them (CUDA does, later).
+//! Host memory that stays where it is, for copies that a device makes by itself. Pages are locked
+//! where the system allows it, and a device's driver may register them (CUDA does, later).
 //!
-//! Size classes, splitting and reuse come from the allocator above, so a request just above a power of
-//! two does not take twice its size, and `trim` gives memory back: both are what PyTorch's pinned
-//! allocator is blamed for. Locked memory is taken from everybody, so there is a cap.
+//! Size classes, splitting and reuse come from the allocator above, so a request just above a power
+//! of two does not take twice its size, and `trim` gives memory back: both are what PyTorch's
+//! pinned allocator is blamed for. Locked memory is taken from everybody, so there is a cap.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -36,8 +36,8 @@ pub struct PinnedSource {
     cap_bytes: Option<usize>,
     driver: Option<Box<dyn RegisterPinned>>,
     reserved_bytes: AtomicUsize,
-    /// Address and size of the segments whose pages are locked. A fork cannot catch it held: it is used
-    /// inside `reserve` and `release`, which arenas call under locks that a fork takes first.
+    /// Address and size of the segments whose pages are locked. A fork cannot catch it held: it is
+    /// used inside `reserve` and `release`, which arenas call under locks that a fork takes first.
     locked: Lock<BTreeMap<NonZeroUsize, usize>>,
 }
 
@@ -62,8 +62,8 @@ impl PinnedSource {
         self
     }
 
-    /// Bytes whose pages are locked. Less than what is reserved where the system refused: then copies
-    /// are as correct and merely slower.
+    /// Bytes whose pages are locked. Less than what is reserved where the system refused: then
+    /// copies are as correct and merely slower.
     pub fn locked_bytes(&self) -> usize {
         self.locked.lock().values().sum()
     }
@@ -117,8 +117,8 @@ impl Source for PinnedSource {
             None => {}
         }
         self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: the caller promises that this is a segment of `reserve(bytes)`, which came from the
-        // host source with the same size.
+        // SAFETY: the caller promises that this is a segment of `reserve(bytes)`, which came from
+        // the host source with the same size.
         unsafe { self.host.release(address, bytes) };
     }
 
@@ -145,7 +145,8 @@ fn lock_pages(address: NonZeroUsize, bytes: usize) -> bool {
         return false;
     }
     let start = std::ptr::with_exposed_provenance(address.get());
-    // SAFETY: the range is a mapping of this process that was just made; locking changes no contents.
+    // SAFETY: the range is a mapping of this process that was just made; locking changes no
+    // contents.
     unsafe { libc::mlock(start, bytes) == 0 }
 }
 

@@ -1,6 +1,7 @@
-//! A naive model of an arena: it replays the event log, in its order, and must arrive at every counter: current, peak and totals, of
-//! both pools, and the breakdown now and at the peak. It knows addresses and sizes from the log, nothing else. Also used by the
-//! tensor crate's random programs.
+//! A naive model of an arena: it replays the event log, in its order, and must arrive at every
+//! counter: current, peak and totals, of both pools, and the breakdown now and at the peak. It
+//! knows addresses and sizes from the log, nothing else. Also used by the tensor crate's random
+//! programs.
 
 #![allow(unreachable_pub)]
 

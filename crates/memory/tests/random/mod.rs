@@ -1,4 +1,5 @@
-//! A small generator (splitmix64), so that random programs of tests repeat. Shared by the tests of this crate and of `tensor`.
+//! A small generator (splitmix64), so that random programs of tests repeat. Shared by the tests of
+//! this crate and of `tensor`.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 

@@ -1,5 +1,5 @@
-//! Ten ways in which programs use memory, generated: the shapes of real training and serving, and the
-//! ones that hurt a best-fit allocator. The same numbers every time.
+//! Ten ways in which programs use memory, generated: the shapes of real training and serving, and
+//! the ones that hurt a best-fit allocator. The same numbers every time.
 
 use super::trace::Event;
 

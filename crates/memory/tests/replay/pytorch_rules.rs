@@ -1,9 +1,10 @@
 //! PyTorch's allocator rules as a reference, written as plainly as they can be: a list of segments,
-//! each a list of blocks, searched from end to end. It shares no code with the allocator under test.
-//! The rules are those of PyTorch 2.13 and later with default options: 512-byte rounding, a small pool
-//! up to 1 MiB in 2 MiB segments, 20 MiB segments up to 10 MiB, 2 MiB rounding above, best fit in the
-//! order (size, birth of the segment, address), split when 512 bytes (small) or more than 1 MiB
-//! (large) remain, merge with free neighbours. Nothing is ever given back, as without a limit.
+//! each a list of blocks, searched from end to end. It shares no code with the allocator under
+//! test. The rules are those of PyTorch 2.13 and later with default options: 512-byte rounding, a
+//! small pool up to 1 MiB in 2 MiB segments, 20 MiB segments up to 10 MiB, 2 MiB rounding above,
+//! best fit in the order (size, birth of the segment, address), split when 512 bytes (small) or
+//! more than 1 MiB (large) remain, merge with free neighbours. Nothing is ever given back, as
+//! without a limit.
 
 const MIB: usize = 1 << 20;
 

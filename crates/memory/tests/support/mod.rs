@@ -1,5 +1,5 @@
-//! A source for tests: addresses without memory, calls that fail when told to, and streams whose fences
-//! pass when the test says so.
+//! A source for tests: addresses without memory, calls that fail when told to, and streams whose
+//! fences pass when the test says so.
 
 // Each test file uses its own part of it.
 #![allow(dead_code, unreachable_pub)]

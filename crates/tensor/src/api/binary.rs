@@ -1,5 +1,5 @@
-//! Arithmetic methods of two operands, and the operators. Operands are broadcast and promoted as in PyTorch; the
-//! second may be a host number.
+//! Arithmetic methods of two operands, and the operators. Operands are broadcast and promoted as in
+//! PyTorch; the second may be a host number.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_memory::Site;
@@ -50,7 +50,8 @@ impl std::str::FromStr for RoundingMode {
     }
 }
 
-/// The forms of one operation: a new tensor, in place (where there is such a form), and into a given one.
+/// The forms of one operation: a new tensor, in place (where there is such a form), and into a
+/// given one.
 macro_rules! binary {
     ($(#[$doc:meta])* $name:ident, $in_place:ident, $into:ident => $row:path) => {
         binary!($(#[$doc])* $name, $into => $row);

@@ -11,7 +11,8 @@ use crate::transfer::{self, Manner};
 use plimsoll_kernels::Meta;
 
 options! {
-    /// What [`Tensor::to`] converts to, and how. A dtype, a device or both will do: `x.to(DType::F64)`.
+    /// What [`Tensor::to`] converts to, and how. A dtype, a device or both will do:
+    /// `x.to(DType::F64)`.
     To {
         /// The dtype, if it changes.
         dtype: Option<DType> = None,
@@ -49,7 +50,8 @@ impl From<(DType, Device)> for To {
 }
 
 impl Tensor {
-    /// A copy of the elements in memory of its own: PyTorch's `clone`. (`Clone` on the handle shares memory.)
+    /// A copy of the elements in memory of its own: PyTorch's `clone`. (`Clone` on the handle
+    /// shares memory.)
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -82,8 +84,8 @@ impl Tensor {
         self.copied(self.dtype(), Format::Contiguous, Site::caller())
     }
 
-    /// Another dtype or device; this very tensor if nothing changes. Moving frees nothing: the source lives as long as
-    /// somebody holds it.
+    /// Another dtype or device; this very tensor if nothing changes. Moving frees nothing: the
+    /// source lives as long as somebody holds it.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

@@ -1,4 +1,5 @@
-//! New tensors. All start here: `empty` takes memory from the arena, everything else fills it by an operation.
+//! New tensors. All start here: `empty` takes memory from the arena, everything else fills it by an
+//! operation.
 
 use plimsoll_core::{DType, Device, Error, Layout, Result, Scalar, sizes_from_i64};
 use plimsoll_memory::{Kind, OriginId, Site, enter_operation};
@@ -476,8 +477,8 @@ fn arange_length(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
     Ok(length as usize)
 }
 
-/// Whether an element of `dtype` can hold a number. As in PyTorch, fractions are cut off, a negative
-/// whole number wraps once in uint8, and bools and floats take everything.
+/// Whether an element of `dtype` can hold a number. As in PyTorch, fractions are cut off, a
+/// negative whole number wraps once in uint8, and bools and floats take everything.
 ///
 /// ```
 /// # use plimsoll_tensor::*;

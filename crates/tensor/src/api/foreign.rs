@@ -1,5 +1,5 @@
-//! Sharing memory with others without a copy: tensors over memory that somebody else owns, and tensors whose memory
-//! somebody else uses. Python's NumPy and DLPack stand on these two.
+//! Sharing memory with others without a copy: tensors over memory that somebody else owns, and
+//! tensors whose memory somebody else uses. Python's NumPy and DLPack stand on these two.
 
 use std::any::Any;
 
@@ -14,8 +14,8 @@ use plimsoll_kernels::Meta;
 const OP: &str = "from_foreign";
 
 impl Tensor {
-    /// A tensor over host memory of somebody else, which is counted as external bytes. `owner` is dropped when the last tensor
-    /// on the memory is; strides are in elements.
+    /// A tensor over host memory of somebody else, which is counted as external bytes. `owner` is
+    /// dropped when the last tensor on the memory is; strides are in elements.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor, memory};
@@ -29,9 +29,10 @@ impl Tensor {
     /// ```
     ///
     /// # Safety
-    /// As long as `owner` lives, the elements that sizes and strides reach from `address` are initialized memory of this process that may
-    /// be read and written; bools are 0 or 1. While an operation on the tensor runs, nobody else writes to them, and
-    /// nobody else reads them while one writes.
+    /// As long as `owner` lives, the elements that sizes and strides reach from `address` are
+    /// initialized memory of this process that may be read and written; bools are 0 or 1. While an
+    /// operation on the tensor runs, nobody else writes to them, and nobody else reads them while
+    /// one writes.
     #[track_caller]
     pub unsafe fn from_foreign(
         owner: impl Any + Send + Sync,
@@ -44,12 +45,12 @@ impl Tensor {
         over_foreign(Box::new(owner), place, sizes, strides, dtype, Site::caller())
     }
 
-    /// As [`Tensor::from_foreign`], over memory of `device`. `owner` is dropped when the last tensor on
-    /// the memory is and the device has passed the work that uses it.
+    /// As [`Tensor::from_foreign`], over memory of `device`. `owner` is dropped when the last
+    /// tensor on the memory is and the device has passed the work that uses it.
     ///
     /// # Safety
-    /// As for [`Tensor::from_foreign`], of memory of `device`. What others have queued on it is done
-    /// before the work that this thread's current stream is given next.
+    /// As for [`Tensor::from_foreign`], of memory of `device`. What others have queued on it is
+    /// done before the work that this thread's current stream is given next.
     #[track_caller]
     pub unsafe fn from_foreign_on(
         device: Device,

@@ -1,5 +1,5 @@
-//! Reading and writing at positions that other tensors hold. Masks become index tensors here (by `nonzero`), and gaps in a list of
-//! index tensors become the dimensions that the others stand at.
+//! Reading and writing at positions that other tensors hold. Masks become index tensors here (by
+//! `nonzero`), and gaps in a list of index tensors become the dimensions that the others stand at.
 
 use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
 use plimsoll_memory::{Site, enter_operation};
@@ -13,7 +13,8 @@ use crate::ops::index::nonzero::Nonzero;
 use crate::ops::index::{Index, IndexPut};
 
 impl Tensor {
-    /// For each element of `index`, the element of this tensor that stands there along `dim`; other dimensions run along.
+    /// For each element of `index`, the element of this tensor that stands there along `dim`; other
+    /// dimensions run along.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -78,8 +79,9 @@ impl Tensor {
         Ok(self)
     }
 
-    /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with each other; `None` keeps a
-    /// dimension, a bool tensor selects where it holds. Negative indices count from the end.
+    /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
+    /// each other; `None` keeps a dimension, a bool tensor selects where it holds. Negative indices
+    /// count from the end.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -98,8 +100,8 @@ impl Tensor {
         apply_one(&Index { dims }, &inputs, site)
     }
 
-    /// A copy of this tensor with `values`, which broadcast, where [`Tensor::index`] would read; added to what is there if
-    /// `accumulate`. Of values for one place the last stays.
+    /// A copy of this tensor with `values`, which broadcast, where [`Tensor::index`] would read;
+    /// added to what is there if `accumulate`. Of values for one place the last stays.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -147,7 +149,8 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The positions of the elements that are not zero, in row-major order: int64, one row each, one column for each dimension.
+    /// The positions of the elements that are not zero, in row-major order: int64, one row each,
+    /// one column for each dimension.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -208,7 +211,8 @@ fn scatter_add(
     Ok((ScatterAdd { dim }, part))
 }
 
-/// Index tensors as the kernels take them (int64, on x's device) and the dimensions that they stand at.
+/// Index tensors as the kernels take them (int64, on x's device) and the dimensions that they stand
+/// at.
 fn resolve(
     op: &'static str,
     x: &Tensor,

@@ -8,8 +8,9 @@ use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::linalg::MatMul;
 
 impl Tensor {
-    /// The matrix product. A vector counts as a row on the left and as a column on the right, and loses that dimension in the
-    /// result; dimensions before the last two are a batch and broadcast. Both operands have one dtype.
+    /// The matrix product. A vector counts as a row on the left and as a column on the right, and
+    /// loses that dimension in the result; dimensions before the last two are a batch and
+    /// broadcast. Both operands have one dtype.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

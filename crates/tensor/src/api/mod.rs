@@ -1,5 +1,6 @@
-//! What users call: methods of [`crate::Tensor`] with PyTorch's names, one file a family like `ops/`. Each method notes its caller's line once, turns its
-//! arguments into an operation value and hands both to `dispatch`.
+//! What users call: methods of [`crate::Tensor`] with PyTorch's names, one file a family like
+//! `ops/`. Each method notes its caller's line once, turns its arguments into an operation value
+//! and hands both to `dispatch`.
 
 pub(crate) mod binary;
 mod compare;

@@ -203,8 +203,8 @@ impl Tensor {
         Ok(first(apply(&op, &inputs, Dest::New, Site::caller())?))
     }
 
-    /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`; otherwise this very tensor.
-    /// Nothing is kept for backward: the mask is drawn again.
+    /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
+    /// otherwise this very tensor. Nothing is kept for backward: the mask is drawn again.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

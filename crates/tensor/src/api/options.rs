@@ -1,5 +1,6 @@
-//! Arguments that PyTorch takes by keyword, as values: required arguments of a method are positional, the rest is one
-//! options value with setters. `x.sum()` has the required ones only, `x.sum_with(options)` takes the rest.
+//! Arguments that PyTorch takes by keyword, as values: required arguments of a method are
+//! positional, the rest is one options value with setters. `x.sum()` has the required ones only,
+//! `x.sum_with(options)` takes the rest.
 
 use plimsoll_core::{DType, Device};
 

@@ -1,4 +1,5 @@
-//! Random tensors, from the generator of the device that they are on. `manual_seed` makes them repeat.
+//! Random tensors, from the generator of the device that they are on. `manual_seed` makes them
+//! repeat.
 
 use plimsoll_core::{DType, Error, Result, sizes_from_i64};
 use plimsoll_memory::{Site, enter_operation};

@@ -1,4 +1,5 @@
-//! Reading elements on the host, and writing them there. The only place that turns storages into Rust values.
+//! Reading elements on the host, and writing them there. The only place that turns storages into
+//! Rust values.
 
 use plimsoll_core::{Error, Result, Scalar};
 use plimsoll_memory::{Site, enter_operation};
@@ -10,7 +11,8 @@ use crate::storage::pin::Pins;
 use plimsoll_kernels::{Element, Truth, match_dtype};
 
 impl Tensor {
-    /// The elements in row-major order, of exactly the tensor's dtype. Waits for the device and copies.
+    /// The elements in row-major order, of exactly the tensor's dtype. Waits for the device and
+    /// copies.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -38,8 +40,9 @@ impl Tensor {
         pins.add(host.storage())?;
         let _claim = Claim::new(std::iter::once(host.storage().as_ref()), std::iter::empty());
         let first = host.storage().pointer().cast::<T>().wrapping_add(host.storage_offset());
-        // SAFETY: the storage is pinned host memory that holds `numel` consecutive elements from its offset (the tensor is
-        // contiguous), every bit pattern is an element, and the claim keeps writers away.
+        // SAFETY: the storage is pinned host memory that holds `numel` consecutive elements from
+        // its offset (the tensor is contiguous), every bit pattern is an element, and the claim
+        // keeps writers away.
         Ok(unsafe { std::slice::from_raw_parts(first, host.numel()) }.to_vec())
     }
 
@@ -101,7 +104,8 @@ impl Tensor {
         })
     }
 
-    /// The address of the first element. The memory stays where it is from now on, as long as the tensor lives.
+    /// The address of the first element. The memory stays where it is from now on, as long as the
+    /// tensor lives.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -166,8 +170,8 @@ impl Tensor {
         pins.add(self.storage())?;
         let _claim = Claim::new(std::iter::empty(), std::iter::once(self.storage().as_ref()));
         let first = self.storage().pointer().cast::<T>();
-        // SAFETY: the storage is pinned, claimed for writing and holds `values.len()` elements from its start; a Rust slice
-        // never lies in an arena.
+        // SAFETY: the storage is pinned, claimed for writing and holds `values.len()` elements from
+        // its start; a Rust slice never lies in an arena.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), first, values.len()) };
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::dispatch::{Dest, apply, apply_one};
 use crate::ops::reduce::{Reduce, Reduction};
 
 options! {
-    /// Over what [`Tensor::sum_with`] and [`Tensor::mean_with`] go, and in which dtype. A dimension or a list of them
-    /// will do: `x.sum_with([0, 1])`.
+    /// Over what [`Tensor::sum_with`] and [`Tensor::mean_with`] go, and in which dtype. A dimension
+    /// or a list of them will do: `x.sum_with([0, 1])`.
     SumOptions {
         /// The dimensions; none means all.
         dim: Option<DimList> = None,
@@ -59,7 +59,8 @@ impl From<i64> for ArgOptions {
     }
 }
 
-/// The forms of one reduction: over all dimensions, with options, and with options into a given tensor.
+/// The forms of one reduction: over all dimensions, with options, and with options into a given
+/// tensor.
 macro_rules! reduce {
     (
         $(#[$doc:meta])* $name:ident,

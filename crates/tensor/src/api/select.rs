@@ -45,7 +45,8 @@ impl Tensor {
     }
 }
 
-/// Both operands as tensors. A number becomes a zero-dimensional one of the dtype that it counts as.
+/// Both operands as tensors. A number becomes a zero-dimensional one of the dtype that it counts
+/// as.
 #[track_caller]
 fn operands(condition: &Tensor, chosen: Other<'_>, other: Other<'_>) -> Result<(Tensor, Tensor)> {
     let dtype = result_type(&[chosen, other]);

@@ -21,8 +21,8 @@ options! {
 }
 
 impl Tensor {
-    /// The elements in order along the last dimension, and the index that each had before. Equal elements keep
-    /// their order; NaN counts as the largest.
+    /// The elements in order along the last dimension, and the index that each had before. Equal
+    /// elements keep their order; NaN counts as the largest.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

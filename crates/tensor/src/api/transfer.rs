@@ -1,4 +1,5 @@
-//! Moving tensors beside the host: pinned memory and copies that nobody waits for. The ordinary `to` is in `copy.rs`.
+//! Moving tensors beside the host: pinned memory and copies that nobody waits for. The ordinary
+//! `to` is in `copy.rs`.
 
 use plimsoll_core::{Device, Result};
 use plimsoll_memory::{OriginId, Site, enter_operation};
@@ -10,9 +11,10 @@ use crate::transfer::{self, Manner};
 use plimsoll_kernels::Meta;
 
 impl Tensor {
-    /// As `to(device)`, without waiting for the copy where that is possible: from pinned host memory to an accelerator, between
-    /// accelerators, and to the CPU (the result is then pinned). Results are the same as with `to`: reading the
-    /// result waits for the copy, and so does writing to the source.
+    /// As `to(device)`, without waiting for the copy where that is possible: from pinned host
+    /// memory to an accelerator, between accelerators, and to the CPU (the result is then pinned).
+    /// Results are the same as with `to`: reading the result waits for the copy, and so does
+    /// writing to the source.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Device, Tensor, device};
@@ -33,7 +35,8 @@ impl Tensor {
         transfer::to_device(self, device, Manner::NonBlocking, Site::caller())
     }
 
-    /// A copy in pinned host memory, from which accelerators copy while the host goes on; this tensor if it is pinned already.
+    /// A copy in pinned host memory, from which accelerators copy while the host goes on; this
+    /// tensor if it is pinned already.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};

@@ -1,5 +1,6 @@
-//! Elementwise methods of one input. Each comes in three forms: a new tensor, in place (`exp_`), and into a given
-//! tensor (`exp_out`). Of integers the new tensor is float32 where the operation needs floats.
+//! Elementwise methods of one input. Each comes in three forms: a new tensor, in place (`exp_`),
+//! and into a given tensor (`exp_out`). Of integers the new tensor is float32 where the operation
+//! needs floats.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;

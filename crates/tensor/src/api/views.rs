@@ -1,4 +1,5 @@
-//! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten` where no view exists.
+//! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten`
+//! where no view exists.
 
 use plimsoll_core::{DType, Result, normalize_dim};
 use plimsoll_memory::{Site, enter_operation};
@@ -50,8 +51,8 @@ impl From<DType> for ViewAs {
 }
 
 impl Tensor {
-    /// The same elements under other sizes, of which one may be -1; or the same bytes as another dtype. An error if
-    /// that needs a copy.
+    /// The same elements under other sizes, of which one may be -1; or the same bytes as another
+    /// dtype. An error if that needs a copy.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

@@ -1,4 +1,5 @@
-//! Copies between layouts and dtypes: by the driver where both are one run, through tiles where dimensions are exchanged.
+//! Copies between layouts and dtypes: by the driver where both are one run, through tiles where
+//! dimensions are exchanged.
 
 use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, Grid, source_files};
@@ -18,7 +19,8 @@ pub(crate) fn copy(launch: &CudaLaunch<'_>, source: &Operand<'_>, out: &Operand<
         if strided.is_dense() {
             let (from, to) = (source.first_byte().addr(), out.first_byte().addr());
             let bytes = n * out.dtype().size_bytes();
-            // SAFETY: both are operands of this launch, one run of `bytes` each, and do not overlap (dispatch refuses that).
+            // SAFETY: both are operands of this launch, one run of `bytes` each, and do not overlap
+            // (dispatch refuses that).
             return unsafe { launch.context.copy(launch.stream, from, to, bytes) };
         }
         if let Some(tiles) = Tiles::of(&strided) {
@@ -48,7 +50,8 @@ struct Tiles {
 }
 
 impl Tiles {
-    /// Two or three merged dimensions, of which the output runs along the first and the source along another.
+    /// Two or three merged dimensions, of which the output runs along the first and the source
+    /// along another.
     fn of(strided: &Strided) -> Option<Tiles> {
         let (sizes, out, source) = (strided.sizes(), strided.strides(0), strided.strides(1));
         if !(2..=3).contains(&sizes.len()) || out[0] != 1 || source[0] == 1 {

@@ -64,8 +64,8 @@ pub(crate) fn layer_norm(
     launch.run(&source_files::LAYER_NORM, &kernel, rows_grid(rows, length), &arguments)
 }
 
-/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. Outputs are
-/// new, so they are contiguous.
+/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. Outputs
+/// are new, so they are contiguous.
 pub(crate) fn layer_norm_backward(
     launch: &CudaLaunch<'_>,
     length: usize,

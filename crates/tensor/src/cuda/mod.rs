@@ -1,5 +1,6 @@
-//! From operations to CUDA kernels: one file a family, like `ops/` and like the sources in the `cuda` crate. Everything goes through
-//! [`CudaLaunch::run`], which queues one kernel on the launch's stream.
+//! From operations to CUDA kernels: one file a family, like `ops/` and like the sources in the
+//! `cuda` crate. Everything goes through [`CudaLaunch::run`], which queues one kernel on the
+//! launch's stream.
 
 mod binary;
 mod copy;
@@ -54,21 +55,23 @@ impl CudaLaunch<'_> {
         arguments: &[Argument],
     ) -> Result<()> {
         let kernel = self.context.kernel(source, name)?;
-        // SAFETY: each family's file passes what its CUDA twin declares; addresses are operands of this launch, which dispatch pinned,
-        // claimed and ordered on the stream.
+        // SAFETY: each family's file passes what its CUDA twin declares; addresses are operands of
+        // this launch, which dispatch pinned, claimed and ordered on the stream.
         unsafe { self.context.launch(self.stream, kernel, grid, arguments) }
             .map_err(|e| e.in_operation(self.operation))
     }
 
-    /// A grid for `n` independent elements, `each` to a thread at a time: enough blocks to fill the GPU several times, not more.
+    /// A grid for `n` independent elements, `each` to a thread at a time: enough blocks to fill the
+    /// GPU several times, not more.
     fn grid(&self, n: usize, each: usize) -> Grid {
         let wanted = n.div_ceil(each * THREADS as usize).max(1);
         let most = self.context.properties().multiprocessors as usize * 32;
         Grid { blocks: (wanted.min(most) as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
-    /// A grid for `n` elements of `bytes` bytes each, as `four_at_once` in the kernels takes them where they are dense: a chunk to each
-    /// block. Blocks that come and go keep the memory busier than a few that stay.
+    /// A grid for `n` elements of `bytes` bytes each, as `four_at_once` in the kernels takes them
+    /// where they are dense: a chunk to each block. Blocks that come and go keep the memory busier
+    /// than a few that stay.
     fn elementwise_grid(&self, n: usize, bytes: usize, dense: bool) -> Grid {
         let each = 16 / bytes;
         if !dense {

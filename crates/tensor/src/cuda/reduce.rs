@@ -1,4 +1,5 @@
-//! Reductions over some dimensions: a block folds one output, or a part of a long one, whose parts a second kernel folds.
+//! Reductions over some dimensions: a block folds one output, or a part of a long one, whose parts
+//! a second kernel folds.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
@@ -19,7 +20,8 @@ pub(crate) enum Fold {
 /// Elements that one block folds before another one helps: long enough to hide the second kernel.
 const PART: usize = 1 << 16;
 
-/// The most parts of one output; together with few outputs still more blocks than a GPU runs at once.
+/// The most parts of one output; together with few outputs still more blocks than a GPU runs at
+/// once.
 const MOST_PARTS: usize = 1024;
 
 /// Into how many parts each of `outputs` folds of `count` elements is cut.

@@ -1,4 +1,5 @@
-//! Layouts as kernels take them: dimensions that lie together merged, the innermost first, strides for up to four operands.
+//! Layouts as kernels take them: dimensions that lie together merged, the innermost first, strides
+//! for up to four operands.
 
 use plimsoll_core::{Dims, Error, Result};
 use plimsoll_cuda::Argument;
@@ -42,7 +43,8 @@ impl Strided {
 
     fn merged(shape: &[usize], strides: SmallVec<[Dims; 4]>) -> Strided {
         let mut order: Dims = (0..shape.len()).collect();
-        // Innermost first by the output's strides, so that neighbouring threads write neighbouring elements.
+        // Innermost first by the output's strides, so that neighbouring threads write neighbouring
+        // elements.
         order.sort_by_key(|&dim| (strides[0][dim], std::cmp::Reverse(dim)));
         let mut kept =
             Strided { sizes: Dims::new(), strides: strides.iter().map(|_| Dims::new()).collect() };

@@ -1,4 +1,5 @@
-//! The derivative of views that show a part of their input: zeros, with the gradient where the view looks.
+//! The derivative of views that show a part of their input: zeros, with the gradient where the view
+//! looks.
 
 use plimsoll_core::{Layout, Result, Scalar};
 use plimsoll_kernels::{Meta, Operand};
@@ -13,7 +14,8 @@ pub(crate) fn unview(launch: &CudaLaunch<'_>, view: Layout) -> Result<()> {
         return Err(launch.unsupported("the gradient of a view whose elements overlap"));
     }
     super::fill(launch, Scalar::Int(0))?;
-    // SAFETY: the output is claimed for writing and starts where the view's offset counts from; the view lies within it.
+    // SAFETY: the output is claimed for writing and starts where the view's offset counts from; the
+    // view lies within it.
     let part = unsafe { Operand::new(output.first_byte(), &meta) };
     super::copy(launch, &launch.inputs[0], &part)
 }

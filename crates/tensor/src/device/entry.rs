@@ -1,5 +1,6 @@
-//! One device: its arena, and what the rest of the crate asks of it whatever its backend (streams, fences, copies, late errors). On a
-//! backend that does its work at once, fences are passed already and waiting costs nothing.
+//! One device: its arena, and what the rest of the crate asks of it whatever its backend (streams,
+//! fences, copies, late errors). On a backend that does its work at once, fences are passed already
+//! and waiting costs nothing.
 
 use std::sync::Arc;
 
@@ -137,8 +138,8 @@ impl Entry {
         &self.tracked
     }
 
-    /// Begins its life in the table: taking memory back starts where the configuration asks for it. A dry run takes nothing back:
-    /// its bytes are those of a run in which everything stays.
+    /// Begins its life in the table: taking memory back starts where the configuration asks for it.
+    /// A dry run takes nothing back: its bytes are those of a run in which everything stays.
     pub(super) fn opened(&'static self) {
         if self.device.is_dry() {
             return;
@@ -208,8 +209,9 @@ impl Entry {
         Ok(())
     }
 
-    /// Lets work on `stream` touch `storage`, which is this device's: it waits for the streams that must come before. Called under
-    /// a claim on the storage, or by whoever is moving it. See Note [Safe code cannot race streams].
+    /// Lets work on `stream` touch `storage`, which is this device's: it waits for the streams that
+    /// must come before. Called under a claim on the storage, or by whoever is moving it. See Note
+    /// [Safe code cannot race streams].
     pub(crate) fn order(&self, stream: StreamId, storage: &Storage, writes: bool) -> Result<()> {
         let mut outcome = Ok(());
         storage.uses.note(stream, writes, |other| {
@@ -261,7 +263,8 @@ impl Entry {
         drop(passed);
     }
 
-    /// Tells of an operation that failed after its caller had gone on, once. For whoever has just waited for the device.
+    /// Tells of an operation that failed after its caller had gone on, once. For whoever has just
+    /// waited for the device.
     pub(crate) fn surface(&self) -> Result<()> {
         match self.backend {
             Backend::Cpu => Ok(()),
@@ -270,8 +273,9 @@ impl Entry {
         }
     }
 
-    /// Copies between this device's memory and the host's or another device's, in the order of `stream`; at once where there are no
-    /// queues. The caller owns both ranges (one pinned or just moving, one fresh) until the stream has passed, or gives `keeps`.
+    /// Copies between this device's memory and the host's or another device's, in the order of
+    /// `stream`; at once where there are no queues. The caller owns both ranges (one pinned or just
+    /// moving, one fresh) until the stream has passed, or gives `keeps`.
     pub(crate) fn copy_on_stream(
         &self,
         stream: StreamId,
@@ -285,8 +289,8 @@ impl Entry {
         }
         match self.backend {
             Backend::Cpu => {
-                // SAFETY: both are live blocks of at least `bytes`; the caller owns them, so they do not overlap and nobody
-                // writes them.
+                // SAFETY: both are live blocks of at least `bytes`; the caller owns them, so they
+                // do not overlap and nobody writes them.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
                 }
@@ -307,7 +311,8 @@ impl Entry {
         }
     }
 
-    /// Holds host memory that the device still copies; a driver cannot. Looked through at every new one.
+    /// Holds host memory that the device still copies; a driver cannot. Looked through at every new
+    /// one.
     pub(crate) fn keep_until(&self, fence: Fence, memory: impl Into<Kept>) {
         let passed = {
             let mut kept = self.kept.lock();

@@ -1,5 +1,6 @@
-//! Marks: points of a stream's queue that remember when the device passed them, so that two of them tell how long what lies between
-//! took. For observers (`observe.rs`); ordering work takes fences, which know no time and cost less.
+//! Marks: points of a stream's queue that remember when the device passed them, so that two of them
+//! tell how long what lies between took. For observers (`observe.rs`); ordering work takes fences,
+//! which know no time and cost less.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -25,7 +26,8 @@ impl Mark {
         Some(Mark::StandIn { passed, fence: engine.record(stream) })
     }
 
-    /// The time from `earlier`, a mark of the same stream, to this one; `None` if the device has not passed both.
+    /// The time from `earlier`, a mark of the same stream, to this one; `None` if the device has
+    /// not passed both.
     pub(crate) fn since(&self, earlier: &Mark) -> Option<Duration> {
         match (self, earlier) {
             (Mark::StandIn { passed: last, .. }, Mark::StandIn { passed: first, .. }) => {

@@ -1,9 +1,11 @@
-//! Devices: an append-only table, each entry with its own arena (allocator and ledger), spill space, random numbers and way to
-//! run kernels. A [`Device`] is a small copyable id into it; storages hold their entry directly, so operations never look it up.
+//! Devices: an append-only table, each entry with its own arena (allocator and ledger), spill
+//! space, random numbers and way to run kernels. A [`Device`] is a small copyable id into it;
+//! storages hold their entry directly, so operations never look it up.
 //!
-//! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs` the stand-in accelerator, `gpu.rs` GPUs,
-//! `stream.rs` streams and events, `pinned.rs` host memory that devices copy from without waiting,
-//! `pool.rs` memory that a graph or a part of a program has for itself.
+//! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs`
+//! the stand-in accelerator, `gpu.rs` GPUs, `stream.rs` streams and events, `pinned.rs` host memory
+//! that devices copy from without waiting, `pool.rs` memory that a graph or a part of a program has
+//! for itself.
 
 mod entry;
 mod gpu;
@@ -52,7 +54,8 @@ pub fn private_cpu(configuration: &Configuration) -> Result<Device> {
     private_cpu_over(Box::new(host_source(configuration)), configuration)
 }
 
-/// As [`private_cpu`], over a source of the caller's own that gives host memory: tests bring sources that fail.
+/// As [`private_cpu`], over a source of the caller's own that gives host memory: tests bring
+/// sources that fail.
 pub fn private_cpu_over(source: Box<dyn Source>, configuration: &Configuration) -> Result<Device> {
     table::add(DeviceKind::Cpu, false, |device| {
         let arena = Arena::open(device, source, configuration);
@@ -60,8 +63,8 @@ pub fn private_cpu_over(source: Box<dyn Source>, configuration: &Configuration) 
     })
 }
 
-/// A device that imitates `of` without memory: operations check, account and allocate addresses, and compute nothing. Peaks are
-/// those of the real run.
+/// A device that imitates `of` without memory: operations check, account and allocate addresses,
+/// and compute nothing. Peaks are those of the real run.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Device, Tensor, device, memory};
@@ -86,15 +89,16 @@ pub fn dry(of: Device) -> Result<Device> {
     })
 }
 
-/// Turns the chaos of tests on (with a seed) or off for a device: unpinned storages lose their memory at random between
-/// operations and must come back by themselves.
+/// Turns the chaos of tests on (with a seed) or off for a device: unpinned storages lose their
+/// memory at random between operations and must come back by themselves.
 #[doc(hidden)]
 pub fn set_chaos(device: Device, seed: Option<u64>) {
     entry(device).set_chaos(seed);
 }
 
-/// For tests: takes the memory of a tensor away now, if nobody uses it; it comes back with the next use. Dropping it, rather
-/// than moving it to host memory, takes a recipe, which exists only on devices that take memory back.
+/// For tests: takes the memory of a tensor away now, if nobody uses it; it comes back with the next
+/// use. Dropping it, rather than moving it to host memory, takes a recipe, which exists only on
+/// devices that take memory back.
 ///
 /// ```
 /// # use plimsoll_tensor::*;
@@ -110,7 +114,8 @@ pub fn take_back(tensor: &Tensor, may_drop: bool) -> bool {
     tensor.storage().try_take_back(may_drop)
 }
 
-/// For tests: the bytes that operations read and write to compute a tensor's memory again; `None` if that cannot be done.
+/// For tests: the bytes that operations read and write to compute a tensor's memory again; `None`
+/// if that cannot be done.
 #[doc(hidden)]
 pub fn remaking_cost(tensor: &Tensor) -> Option<u64> {
     tensor.storage().recipe().map(|recipe| recipe.cost())

@@ -40,8 +40,8 @@ pub(crate) fn pinned_if_open() -> Option<&'static Arena> {
     PINNED.get().copied()
 }
 
-/// The arena of pinned host memory, one for the process, named `cpu:pinned`; its bytes are in no device's own
-/// statistics.
+/// The arena of pinned host memory, one for the process, named `cpu:pinned`; its bytes are in no
+/// device's own statistics.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device};
@@ -52,7 +52,8 @@ pub(crate) fn pinned_if_open() -> Option<&'static Arena> {
 /// ```
 pub fn pinned_arena() -> &'static Arena {
     PINNED.get_or_init(|| {
-        // A mistake in the environment is told by the host device; see `Entry::check_configuration`.
+        // A mistake in the environment is told by the host device; see
+        // `Entry::check_configuration`.
         let configuration = Configuration::process().cloned().unwrap_or_default();
         let cap = configuration.pinned_limit_bytes();
         let source = Box::new(Pages(PinnedSource::new(cap)));
@@ -72,7 +73,8 @@ pub(crate) fn is_pinned_block(block: &Block) -> bool {
     ours && SEGMENTS.lock().is_known(block.address())
 }
 
-/// A GPU is open: makes the segments there are known to its driver. See Note [Pinned memory and GPUs].
+/// A GPU is open: makes the segments there are known to its driver. See Note [Pinned memory and
+/// GPUs].
 pub(super) fn gpu_opened(context: &'static Context) {
     let mut segments = SEGMENTS.lock();
     if segments.context.is_none() {
@@ -91,12 +93,13 @@ pub(super) fn knows_a_gpu() -> bool {
 
 /// Whether the driver knows the memory now; if not, it counts as not pinned.
 fn register(context: &'static Context, address: NonZeroUsize, bytes: usize) -> bool {
-    // SAFETY: the segment is mapped until `Pages::release`, which takes the registration back first.
+    // SAFETY: the segment is mapped until `Pages::release`, which takes the registration back
+    // first.
     unsafe { context.register(address, bytes) }.is_ok()
 }
 
-/// The segments of the pinned arena, and the GPU whose driver knows them. Registered memory is known
-/// to all GPUs of the process, so that one is enough.
+/// The segments of the pinned arena, and the GPU whose driver knows them. Registered memory is
+/// known to all GPUs of the process, so that one is enough.
 static SEGMENTS: Mutex<Segments> = Mutex::new(Segments { all: BTreeMap::new(), context: None });
 
 struct Segments {
@@ -142,7 +145,8 @@ impl Source for Pages {
             if let (Some(context), Some(Segment { registered: true, .. })) =
                 (segments.context, segment)
             {
-                // SAFETY: it was registered above, once, and by this method's contract nothing uses it.
+                // SAFETY: it was registered above, once, and by this method's contract nothing uses
+                // it.
                 unsafe { context.unregister(address) };
             }
         }

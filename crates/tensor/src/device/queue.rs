@@ -1,5 +1,6 @@
-//! One stream of the stand-in accelerator: a queue of work and the thread that does it in order. Knows nothing of tensors, arenas
-//! or which streams must wait for which; that is `launch.rs` and `stand_in.rs`.
+//! One stream of the stand-in accelerator: a queue of work and the thread that does it in order.
+//! Knows nothing of tensors, arenas or which streams must wait for which; that is `launch.rs` and
+//! `stand_in.rs`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,8 +28,9 @@ pub(crate) enum Work {
     Stamp(Arc<OnceLock<Instant>>),
 }
 
-/// A launch with everything it needs but the memory itself: queued work does not own storages. The order of frees on the
-/// memory's own stream, and fences on others, keep the addresses good until it ran (see `storage/uses.rs`).
+/// A launch with everything it needs but the memory itself: queued work does not own storages. The
+/// order of frees on the memory's own stream, and fences on others, keep the addresses good until
+/// it ran (see `storage/uses.rs`).
 pub(crate) struct Kernel {
     pub(crate) op: Arc<dyn Operation>,
     pub(crate) inputs: SmallVec<[(usize, Meta); 4]>,
@@ -44,7 +46,8 @@ pub(crate) struct Copy {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) bytes: usize,
-    /// Host memory that nobody waits for: it has no stream to order its free, so the copy keeps it alive.
+    /// Host memory that nobody waits for: it has no stream to order its free, so the copy keeps it
+    /// alive.
     pub(crate) keeps: Option<Arc<Storage>>,
 }
 
@@ -67,7 +70,8 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// Some work was done.
     passed: Condvar,
-    /// How much was done since the start. Written under the lock; read without it for a quick answer.
+    /// How much was done since the start. Written under the lock; read without it for a quick
+    /// answer.
     done: AtomicU64,
 }
 
@@ -172,9 +176,9 @@ impl Work {
         match self {
             Work::Kernel(kernel) => kernel.run(),
             Work::Copy(copy) => {
-                // SAFETY: both ranges were live blocks when this was queued and stay so until it ran: device memory by
-                // the order of its streams, host memory because somebody waits or `keeps` holds it. One of them is fresh, so
-                // they do not overlap.
+                // SAFETY: both ranges were live blocks when this was queued and stay so until it
+                // ran: device memory by the order of its streams, host memory because somebody
+                // waits or `keeps` holds it. One of them is fresh, so they do not overlap.
                 unsafe {
                     std::ptr::copy_nonoverlapping(
                         copy.from as *const u8,
@@ -202,8 +206,9 @@ impl Kernel {
         let reads: SmallVec<[Operand<'_>; 4]> = self
             .inputs
             .iter()
-            // SAFETY: `launch` took the address from a pinned storage that holds the meta, ordered this stream after the
-            // storage's writers, and its memory is not reused before this stream passed.
+            // SAFETY: `launch` took the address from a pinned storage that holds the meta, ordered
+            // this stream after the storage's writers, and its memory is not reused before this
+            // stream passed.
             .map(|(address, meta)| unsafe { Operand::new(*address as *mut u8, meta) })
             .collect();
         let writes: SmallVec<[Operand<'_>; 2]> = self

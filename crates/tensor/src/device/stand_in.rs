@@ -1,6 +1,7 @@
-//! The stand-in accelerator: host memory with a device's manners. It has a capacity, streams that run on threads of their own, copies
-//! that overlap with work, and errors that come late, so that everything that can go wrong on a GPU can be tested without one.
-//! Its kernels are the CPU's, run by the streams' threads. `queue.rs` is one stream; `stream.rs` is what users see of streams.
+//! The stand-in accelerator: host memory with a device's manners. It has a capacity, streams that
+//! run on threads of their own, copies that overlap with work, and errors that come late, so that
+//! everything that can go wrong on a GPU can be tested without one. Its kernels are the CPU's, run
+//! by the streams' threads. `queue.rs` is one stream; `stream.rs` is what users see of streams.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::num::NonZeroUsize;
@@ -42,12 +43,14 @@ impl Default for StandIn {
     }
 }
 
-/// Adds a stand-in accelerator. Each call makes another device, with an arena and streams of its own.
+/// Adds a stand-in accelerator. Each call makes another device, with an arena and streams of its
+/// own.
 ///
-/// An operation that fails on a stream (an index out of range) has long returned when it does. The error waits on the device and
-/// surfaces, once, at the next point where the host waits for it: `synchronize` of the device, a stream or an event,
-/// `to_vec`, `item`, or a copy to the host. It names the operation and the line that queued it. Work queued since then
-/// has run on undefined values; after the error surfaced the device works as before.
+/// An operation that fails on a stream (an index out of range) has long returned when it does. The
+/// error waits on the device and surfaces, once, at the next point where the host waits for it:
+/// `synchronize` of the device, a stream or an event, `to_vec`, `item`, or a copy to the host. It
+/// names the operation and the line that queued it. Work queued since then has run on undefined
+/// values; after the error surfaced the device works as before.
 pub fn stand_in(options: StandIn) -> Result<Device> {
     let configuration = match options.configuration {
         Some(configuration) => configuration,
@@ -188,7 +191,8 @@ impl Source for Memory {
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
         if let Some(layout) = layout(bytes) {
-            // SAFETY: by this method's contract it came from `reserve(bytes)`, which used the same layout.
+            // SAFETY: by this method's contract it came from `reserve(bytes)`, which used the same
+            // layout.
             unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address.get()), layout) };
         }
         self.0.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! Streams and events, as users see them. Operations go to the thread's current stream; dispatch orders streams that touch the same
-//! memory by itself (`storage/uses.rs`), so these are for speed (overlap) and never needed for right results.
+//! Streams and events, as users see them. Operations go to the thread's current stream; dispatch
+//! orders streams that touch the same memory by itself (`storage/uses.rs`), so these are for speed
+//! (overlap) and never needed for right results.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -10,7 +11,8 @@ use plimsoll_memory::{Fence, StreamId};
 use super::{Backend, Entry, entry};
 use crate::Tensor;
 
-/// A queue of work on a device: what is queued on one stream runs in order, streams run beside each other.
+/// A queue of work on a device: what is queued on one stream runs in order, streams run beside each
+/// other.
 ///
 /// On the CPU there is one, and work has run when the call returns.
 ///
@@ -30,7 +32,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Another stream of `device`. A device has 32 beside its default stream; from then on they are handed out again.
+    /// Another stream of `device`. A device has 32 beside its default stream; from then on they are
+    /// handed out again.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -94,7 +97,8 @@ impl Stream {
         entry(self.device)
     }
 
-    /// Waits until everything queued so far has run. An operation that failed meanwhile is told of here.
+    /// Waits until everything queued so far has run. An operation that failed meanwhile is told of
+    /// here.
     pub fn synchronize(&self) -> Result<()> {
         self.record_event().synchronize()
     }
@@ -118,7 +122,8 @@ impl Stream {
         Event { device: self.device, fence: self.entry().record(self.id) }
     }
 
-    /// Makes work queued here from now on wait for `event`, which may be another device's. The host does not wait.
+    /// Makes work queued here from now on wait for `event`, which may be another device's. The host
+    /// does not wait.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.entry().wait_on_stream(self.id, event.fence.clone())
     }
@@ -128,7 +133,8 @@ impl Stream {
         self.wait_event(&other.record_event())
     }
 
-    /// Holds the stream back until the returned value is dropped, so that tests can look at work that is queued and has not run.
+    /// Holds the stream back until the returned value is dropped, so that tests can look at work
+    /// that is queued and has not run.
     #[doc(hidden)]
     pub fn pause(&self) -> Result<Pause> {
         let gate = std::sync::Arc::new(pause::Gate::default());
@@ -150,14 +156,16 @@ impl Event {
         self.fence.is_done()
     }
 
-    /// Waits until the work before it has run. An operation that failed meanwhile on the device is told of here.
+    /// Waits until the work before it has run. An operation that failed meanwhile on the device is
+    /// told of here.
     pub fn synchronize(&self) -> Result<()> {
         self.fence.wait();
         entry(self.device).surface()
     }
 }
 
-/// Waits until all streams of `device` are empty. An operation that failed meanwhile is told of here, once.
+/// Waits until all streams of `device` are empty. An operation that failed meanwhile is told of
+/// here, once.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device};
@@ -174,7 +182,8 @@ pub fn synchronize(device: Device) -> Result<()> {
 }
 
 thread_local! {
-    /// This thread's streams other than the default ones, by device slot; the newest for a device counts.
+    /// This thread's streams other than the default ones, by device slot; the newest for a device
+    /// counts.
     static CURRENT: RefCell<Vec<(usize, StreamId)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -219,8 +228,8 @@ pub fn with_stream<R>(stream: &Stream, body: impl FnOnce() -> R) -> R {
 }
 
 impl Tensor {
-    /// Says that `stream` uses this tensor's memory. Operations say so themselves; this is for memory that is handed to a stream
-    /// in some other way, and for programs written for PyTorch.
+    /// Says that `stream` uses this tensor's memory. Operations say so themselves; this is for
+    /// memory that is handed to a stream in some other way, and for programs written for PyTorch.
     pub fn record_stream(&self, stream: &Stream) -> Result<()> {
         if stream.device != self.device() {
             return Err(Error::device(

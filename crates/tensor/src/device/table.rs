@@ -1,4 +1,5 @@
-//! The append-only table behind [`Device`] ids. Entries live for ever, so that a storage can hold a plain reference to its own.
+//! The append-only table behind [`Device`] ids. Entries live for ever, so that a storage can hold a
+//! plain reference to its own.
 
 use std::sync::OnceLock;
 

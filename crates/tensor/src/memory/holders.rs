@@ -1,9 +1,11 @@
-//! From a storage to its holders: who keeps these bytes alive. A registry of live tensors, off unless it is asked for (it then costs each
-//! new tensor one load), from which everything else can be reached: tensors own their graph nodes and gradients, nodes what they
-//! saved, dropped storages their recipes.
+//! From a storage to its holders: who keeps these bytes alive. A registry of live tensors, off
+//! unless it is asked for (it then costs each new tensor one load), from which everything else can
+//! be reached: tensors own their graph nodes and gradients, nodes what they saved, dropped storages
+//! their recipes.
 //!
-//! A hook is a function, and nobody can look into one. Tensors that a hook keeps are named if they were given along with it
-//! ([`Tensor::register_hook_holding`]); those that a closure captured by itself show as handles.
+//! A hook is a function, and nobody can look into one. Tensors that a hook keeps are named if they
+//! were given along with it ([`Tensor::register_hook_holding`]); those that a closure captured by
+//! itself show as handles.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -53,9 +55,11 @@ impl fmt::Display for HolderKind {
 pub struct Holder {
     /// How.
     pub kind: HolderKind,
-    /// The operation by which it does: the one that made the handle or the view, that saved the value, that the recipe runs.
+    /// The operation by which it does: the one that made the handle or the view, that saved the
+    /// value, that the recipe runs.
     pub operation: &'static str,
-    /// Who made the holder: for a gradient the leaf that has it, for a hook the line that registered it.
+    /// Who made the holder: for a gradient the leaf that has it, for a hook the line that
+    /// registered it.
     pub origin: OriginId,
 }
 
@@ -100,8 +104,8 @@ pub(crate) fn add(tensor: &Tensor) {
     registry.tensors.push(tensor.downgrade());
 }
 
-/// Registers every tensor that is made from now on, or stops; returns whether it did before. [`holders`] knows registered
-/// tensors, and what can be reached from them.
+/// Registers every tensor that is made from now on, or stops; returns whether it did before.
+/// [`holders`] knows registered tensors, and what can be reached from them.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, memory, memory::HolderKind};
@@ -119,8 +123,8 @@ pub fn track_holders(on: bool) -> bool {
     ON.swap(on, Ordering::Relaxed)
 }
 
-/// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or a view. Moves nothing; what
-/// other threads do meanwhile may or may not be seen.
+/// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or
+/// a view. Moves nothing; what other threads do meanwhile may or may not be seen.
 pub fn holders(tensor: &Tensor) -> Vec<Holder> {
     let storage = tensor.storage();
     let (tensors, mut found) = living(storage);
@@ -196,8 +200,8 @@ fn nodes(tensors: &[Tensor]) -> Vec<Arc<Node>> {
 }
 
 impl Tensor {
-    /// As [`Tensor::register_hook`], with tensors that the hook needs: it gets them at each call, and [`holders`] can name the hook
-    /// that keeps them alive.
+    /// As [`Tensor::register_hook`], with tensors that the hook needs: it gets them at each call,
+    /// and [`holders`] can name the hook that keeps them alive.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};

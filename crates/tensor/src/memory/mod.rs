@@ -1,5 +1,6 @@
-//! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where it came from, limits, history and
-//! snapshots. All of them read or steer the device's [`Arena`]; `report.rs` puts its figures into words.
+//! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where
+//! it came from, limits, history and snapshots. All of them read or steer the device's [`Arena`];
+//! `report.rs` puts its figures into words.
 
 pub(crate) mod holders;
 mod report;
@@ -68,13 +69,15 @@ pub fn max_memory_reserved(device: Device) -> usize {
     bytes(memory_stats(device).reserved_bytes.all.peak)
 }
 
-/// Bytes that tensors use and that somebody else owns (NumPy's, another framework's, a mapped file's). They are in no other figure.
+/// Bytes that tensors use and that somebody else owns (NumPy's, another framework's, a mapped
+/// file's). They are in no other figure.
 pub fn memory_external(device: Device) -> usize {
     bytes(memory_stats(device).external_bytes.current)
 }
 
-/// Bytes of a device's tensors that lie in host memory at the moment, because the device had no room. They are in none of the
-/// device's other figures; the host memory itself is in the arenas `cpu:pinned` and `cpu:spill` (see [`arenas`]).
+/// Bytes of a device's tensors that lie in host memory at the moment, because the device had no
+/// room. They are in none of the device's other figures; the host memory itself is in the arenas
+/// `cpu:pinned` and `cpu:spill` (see [`arenas`]).
 ///
 /// ```
 /// # use plimsoll_tensor::*;
@@ -90,8 +93,9 @@ pub fn memory_spilled(device: Device) -> usize {
     device::entry(device).tracked().spilled_bytes().load(Ordering::Relaxed)
 }
 
-/// Every arena of the process: one for each device, then the host's others as far as anything was ever in them, `cpu:pinned`
-/// (pinned host memory) and `cpu:spill` (tensors that their device had no room for).
+/// Every arena of the process: one for each device, then the host's others as far as anything was
+/// ever in them, `cpu:pinned` (pinned host memory) and `cpu:spill` (tensors that their device had
+/// no room for).
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, memory};
@@ -158,8 +162,8 @@ pub fn reset_accumulated_memory_stats(device: Device) {
     arena(device).reset_accumulated_stats();
 }
 
-/// Watches the highest figures of a region of the program, from now until the guard is asked or dropped. Regions nest, and no reset
-/// disturbs them.
+/// Watches the highest figures of a region of the program, from now until the guard is asked or
+/// dropped. Regions nest, and no reset disturbs them.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory};
@@ -260,7 +264,8 @@ pub fn set_per_process_memory_fraction(fraction: f64, device: Device) -> Result<
     Ok(arena(device).set_memory_fraction(fraction))
 }
 
-/// The most bytes that may be reserved on a device; past it allocations fail. Returns the previous limit.
+/// The most bytes that may be reserved on a device; past it allocations fail. Returns the previous
+/// limit.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory};
@@ -274,7 +279,8 @@ pub fn set_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
     arena(device).set_limit(bytes)
 }
 
-/// Bytes above which cached memory is given back before more is reserved; never fails an allocation. Returns the previous one.
+/// Bytes above which cached memory is given back before more is reserved; never fails an
+/// allocation. Returns the previous one.
 ///
 /// ```
 /// # use plimsoll_tensor::*;
@@ -287,8 +293,8 @@ pub fn set_soft_limit(device: Device, bytes: Option<usize>) -> Option<usize> {
     arena(device).set_soft_limit(bytes)
 }
 
-/// Records the last `max_entries` events of a device, or stops; returns the previous level. With the host's, those of pinned and
-/// spilled memory are recorded too.
+/// Records the last `max_entries` events of a device, or stops; returns the previous level. With
+/// the host's, those of pinned and spilled memory are recorded too.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory};
@@ -317,8 +323,8 @@ pub fn snapshot(device: Device) -> Snapshot {
     Snapshot::take(&[entry.arena()], entry.configuration())
 }
 
-/// Writes a snapshot of every device, and of pinned and spilled host memory, in PyTorch's layout, for its viewer and for `plimsoll` itself: a pickle, or JSON if the name ends
-/// in `.json`.
+/// Writes a snapshot of every device, and of pinned and spilled host memory, in PyTorch's layout,
+/// for its viewer and for `plimsoll` itself: a pickle, or JSON if the name ends in `.json`.
 ///
 /// ```
 /// use plimsoll_tensor::memory;

@@ -1,5 +1,6 @@
-//! Where a device's memory went at its peak, in words: by kind and by source line, 80 columns wide. For a person at the end of a run;
-//! programs read [`super::peak_by_kind`] and [`super::peak_by_origin`].
+//! Where a device's memory went at its peak, in words: by kind and by source line, 80 columns wide.
+//! For a person at the end of a run; programs read [`super::peak_by_kind`] and
+//! [`super::peak_by_origin`].
 
 use std::fmt::Write;
 

@@ -1,5 +1,6 @@
-//! Elementwise operations of two operands, of which one may be a host number, one row each: name, kernel, what
-//! backward needs, derivatives. Operands have one dtype here: `prepare` brought them together.
+//! Elementwise operations of two operands, of which one may be a host number, one row each: name,
+//! kernel, what backward needs, derivatives. Operands have one dtype here: `prepare` brought them
+//! together.
 
 use std::sync::Arc;
 
@@ -141,7 +142,8 @@ fn tensor<'a>(backward: &Backward<'a>, index: usize) -> Option<Other<'a>> {
     backward.saved_inputs.get(index).and_then(Option::as_ref).map(Other::Tensor)
 }
 
-/// What derivatives work from: the gradient of the result, and the operands that they said they read.
+/// What derivatives work from: the gradient of the result, and the operands that they said they
+/// read.
 struct Sides<'a> {
     backward: &'a Backward<'a>,
     grad: &'a Tensor,

@@ -1,4 +1,5 @@
-//! Comparisons of two operands, of which one may be a host number: a bool for each element. They have no derivative.
+//! Comparisons of two operands, of which one may be a host number: a bool for each element. They
+//! have no derivative.
 
 use std::sync::Arc;
 

@@ -70,7 +70,8 @@ impl Operation for CopyInto {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        // The source must broadcast to the target, which is checked by the target keeping its shape.
+        // The source must broadcast to the target, which is checked by the target keeping its
+        // shape.
         let shape = broadcast_shapes(COPY_.name, &[inputs[0].shape(), inputs[1].shape()])?;
         Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
     }

@@ -1,4 +1,5 @@
-//! The shape rule that all elementwise operations share: broadcast the operands, and lay the result out like them.
+//! The shape rule that all elementwise operations share: broadcast the operands, and lay the result
+//! out like them.
 
 use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
 use smallvec::SmallVec;
@@ -15,11 +16,12 @@ pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<
     Ok(Inferred::one(Meta { layout: output_layout(op, inputs)?, dtype }))
 }
 
-/// The layout of an elementwise result: dense, with its dimensions in the order in which they lie in the operands, so that
-/// `x.t() + 1` is written as `x` is read.
+/// The layout of an elementwise result: dense, with its dimensions in the order in which they lie
+/// in the operands, so that `x.t() + 1` is written as `x` is read.
 ///
-/// PyTorch's rule: dimensions are sorted by the strides of the first operand that tells two of them apart (a stride of 0 tells
-/// nothing), starting from row-major order; equal strides put the larger size further out.
+/// PyTorch's rule: dimensions are sorted by the strides of the first operand that tells two of them
+/// apart (a stride of 0 tells nothing), starting from row-major order; equal strides put the larger
+/// size further out.
 #[inline(always)]
 pub(crate) fn output_layout(op: &'static str, inputs: &[&Meta]) -> Result<Layout> {
     // By far the most common: row-major operands of one shape.
@@ -88,7 +90,8 @@ fn dimension_order(shape: &[usize], strides: &[Dims]) -> Dims {
         }
         None
     };
-    // Insertion sort, because "cannot tell" is not transitive: a dimension moves in only past those it is surely inside of.
+    // Insertion sort, because "cannot tell" is not transitive: a dimension moves in only past those
+    // it is surely inside of.
     for i in 1..order.len() {
         let mut at = i;
         for other in (0..i).rev() {
@@ -116,7 +119,8 @@ pub(crate) fn sum_to(grad: &Tensor, shape: &[usize]) -> Result<Tensor> {
         .filter(|&dim| shape[dim] == 1 && grad.shape()[dim + lead] != 1)
         .map(|dim| dim as i64)
         .collect();
-    // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf without a copy.
+    // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf
+    // without a copy.
     let over = |dims: &[i64]| SumOptions::new().dim(DimList::from(dims));
     let grad = if leading.is_empty() { grad.clone() } else { grad.sum_with(over(&leading))? };
     if stretched.is_empty() { Ok(grad) } else { grad.sum_with(over(&stretched).keepdim(true)) }

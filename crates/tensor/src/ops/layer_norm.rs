@@ -1,4 +1,5 @@
-//! Layer normalization: `(x - mean) / sqrt(variance + eps)` over the last dimensions, scaled and shifted.
+//! Layer normalization: `(x - mean) / sqrt(variance + eps)` over the last dimensions, scaled and
+//! shifted.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGra
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
 
-/// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will want them.
+/// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will
+/// want them.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerNorm {
     pub(crate) normalized: Dims,
@@ -176,8 +178,8 @@ impl Operation for LayerNorm {
 }
 
 impl LayerNorm {
-    /// The gradients from differentiable operations. Mean and deviation are computed again from x, so that they can be
-    /// differentiated too.
+    /// The gradients from differentiable operations. Mean and deviation are computed again from x,
+    /// so that they can be differentiated too.
     fn composite(
         &self,
         grad: &Tensor,
@@ -209,7 +211,8 @@ impl LayerNorm {
     }
 }
 
-/// The gradients in one kernel from [grad, x, mean, 1 / deviation, weight?], for backward passes that nobody differentiates again.
+/// The gradients in one kernel from [grad, x, mean, 1 / deviation, weight?], for backward passes
+/// that nobody differentiates again.
 #[derive(Clone, Copy, Debug)]
 struct LayerNormBackward {
     rank: usize,

@@ -1,4 +1,5 @@
-//! Matrix products. Vectors count as a row on the left and as a column on the right; leading dimensions broadcast.
+//! Matrix products. Vectors count as a row on the left and as a column on the right; leading
+//! dimensions broadcast.
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ impl Operation for MatMul {
         let right = backward.for_input(1, || {
             let other = backward.input(0)?;
             let other = if row { other.unsqueeze(0)? } else { other.clone() };
-            // A matrix used for a whole batch: one product over all rows instead of a sum of products.
+            // A matrix used for a whole batch: one product over all rows instead of a sum of
+            // products.
             if b.shape().len() <= 2 && other.rank() > 2 {
                 let rows = |x: &Tensor| x.reshape(&[-1, x.shape()[x.rank() - 1] as i64]);
                 if other.numel() > 0 && grad.numel() > 0 {

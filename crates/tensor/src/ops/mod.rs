@@ -1,5 +1,6 @@
-//! The operations, one file a family, and the registry that lists them. The registry drives the tests, the coverage table and the
-//! Python methods; an operation that is not in it does not exist for users.
+//! The operations, one file a family, and the registry that lists them. The registry drives the
+//! tests, the coverage table and the Python methods; an operation that is not in it does not exist
+//! for users.
 
 pub(crate) mod binary;
 pub(crate) mod compare;

@@ -1,4 +1,5 @@
-//! Operations of neural networks that would be chains of simpler ones: softmax and dropout. `layer_norm.rs` has a file of its own.
+//! Operations of neural networks that would be chains of simpler ones: softmax and dropout.
+//! `layer_norm.rs` has a file of its own.
 
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ impl Operation for Softmax {
     }
 }
 
-/// The gradient of a softmax from [grad, output] in one kernel, for backward passes that nobody differentiates again.
+/// The gradient of a softmax from [grad, output] in one kernel, for backward passes that nobody
+/// differentiates again.
 #[derive(Clone, Copy, Debug)]
 struct SoftmaxBackward(Softmax);
 
@@ -90,7 +92,8 @@ impl Operation for SoftmaxBackward {
 /// Zeros elements with probability `p` and scales the others by `1 / (1 - p)`.
 ///
 /// The mask is never stored: it follows from `draws`, so backward is the same operation on the
-/// gradient and saves nothing. In a capture it saves input 1, the 16 bytes that its draws start from.
+/// gradient and saves nothing. In a capture it saves input 1, the 16 bytes that its draws start
+/// from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropout {
     pub(crate) p: f64,

@@ -1,5 +1,5 @@
-//! Random tensors: new ones, and existing ones overwritten. The value carries its piece of the generator's stream, so that running
-//! it again gives the same numbers.
+//! Random tensors: new ones, and existing ones overwritten. The value carries its piece of the
+//! generator's stream, so that running it again gives the same numbers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Reductions over some dimensions: sums, extremes, where the extremes are, whether any or all hold.
+//! Reductions over some dimensions: sums, extremes, where the extremes are, whether any or all
+//! hold.
 
 use std::sync::Arc;
 

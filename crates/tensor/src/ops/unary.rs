@@ -1,4 +1,5 @@
-//! Elementwise operations of one input, one row each: name, kernel, what backward needs, derivative.
+//! Elementwise operations of one input, one row each: name, kernel, what backward needs,
+//! derivative.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ pub(crate) struct Row {
     /// What the derivative reads: the input, the output, or nothing.
     saves: Saves,
     cpu: fn(&CpuLaunch<'_>) -> Result<()>,
-    /// The gradient of the input from the gradient of the output and the saved value (the gradient itself if none is saved).
+    /// The gradient of the input from the gradient of the output and the saved value (the gradient
+    /// itself if none is saved).
     derivative: fn(grad: &Tensor, saved: &Tensor) -> Result<Tensor>,
 }
 
@@ -68,7 +70,8 @@ impl Operation for Unary {
     }
 }
 
-/// A derivative in one kernel, for backward passes that nobody differentiates again. `kernel` takes [grad, saved].
+/// A derivative in one kernel, for backward passes that nobody differentiates again. `kernel` takes
+/// [grad, saved].
 #[derive(Clone, Copy, Debug)]
 struct Fused {
     info: &'static OpInfo,
@@ -202,7 +205,8 @@ pub(crate) static RELU: Row = Row {
     derivative: |grad, out| {
         static INFO: OpInfo = fused("relu_backward");
         if is_grad_enabled() {
-            // Its zeros come from the result: the gradient depends on it, if only by steps, as in PyTorch.
+            // Its zeros come from the result: the gradient depends on it, if only by steps, as in
+            // PyTorch.
             return Tensor::where_(&out.gt(0)?, grad, &out.sign()?);
         }
         run_fused(&INFO, cpu::relu_backward, grad, out)

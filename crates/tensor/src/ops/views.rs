@@ -1,5 +1,5 @@
-//! Views as operations: no kernel, only a layout rule from `core` and a derivative. `Unview` is the derivative of those that show a part
-//! of their input: zeros, with the gradient in that part.
+//! Views as operations: no kernel, only a layout rule from `core` and a derivative. `Unview` is the
+//! derivative of those that show a part of their input: zeros, with the gradient in that part.
 
 use std::sync::Arc;
 
@@ -123,8 +123,8 @@ impl Operation for View {
 }
 
 impl View {
-    /// The derivative of `as_strided`, which sees the storage and not the input: the gradient is laid into a flat storage, and the
-    /// input's own layout reads it from there.
+    /// The derivative of `as_strided`, which sees the storage and not the input: the gradient is
+    /// laid into a flat storage, and the input's own layout reads it from there.
     fn unstride(&self, grad: &Tensor, input: &Meta) -> Result<Tensor> {
         let View::AsStrided { sizes, strides, offset, .. } = self else {
             return Err(Error::autograd("as_strided", "not a strided view"));
@@ -165,7 +165,8 @@ fn squeeze(input: &Layout, dims: &[i64]) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The same bytes read as another dtype: of the same size, or with the last dimension longer or shorter.
+/// The same bytes read as another dtype: of the same size, or with the last dimension longer or
+/// shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ViewDtype(pub(crate) DType);
 

@@ -1,5 +1,6 @@
-//! Chaos, for tests: between operations some storage that nobody has pinned loses its device memory, at random but from a
-//! seed. Whatever an operation assumes about memory staying put then fails in a test, not in a user's run.
+//! Chaos, for tests: between operations some storage that nobody has pinned loses its device
+//! memory, at random but from a seed. Whatever an operation assumes about memory staying put then
+//! fails in a test, not in a user's run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,13 +1,15 @@
 //! Claims: who may touch a storage's bytes while a kernel runs.
 //!
 //! Note [Claims, not lock guards]
-//! A launch claims all its storages at once: each storage once (so `x.add_(&x)` does not wait for itself), in the
-//! order of their addresses (so two launches cannot wait for each other in a circle), writing if any operand
-//! writes. A thread holds at most one claim, kernels never start operations, the fork-join pool never runs
-//! anybody else's work while it waits, and hooks run outside. So every claim ends, and a thread that waits for one
-//! only ever waits for running kernels. A read-write lock per tensor held by guards fails each of these points.
+//! A launch claims all its storages at once: each storage once (so `x.add_(&x)` does not wait for
+//! itself), in the order of their addresses (so two launches cannot wait for each other in a
+//! circle), writing if any operand writes. A thread holds at most one claim, kernels never start
+//! operations, the fork-join pool never runs anybody else's work while it waits, and hooks run
+//! outside. So every claim ends, and a thread that waits for one only ever waits for running
+//! kernels. A read-write lock per tensor held by guards fails each of these points.
 //!
-//! On an asynchronous device the claim covers the enqueueing; `uses.rs` orders the queued work itself.
+//! On an asynchronous device the claim covers the enqueueing; `uses.rs` orders the queued work
+//! itself.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 

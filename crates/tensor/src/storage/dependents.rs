@@ -1,8 +1,9 @@
-//! Writes and recipes: what was dropped with a recipe that reads a storage comes home before that storage is written, or before its
-//! address goes to somebody who may write it.
+//! Writes and recipes: what was dropped with a recipe that reads a storage comes home before that
+//! storage is written, or before its address goes to somebody who may write it.
 //!
-//! A write and a drop may race: the writer counts itself in before it looks for dependents and out after the version has
-//! changed, and nothing is dropped with a recipe that reads a storage while that has a writer.
+//! A write and a drop may race: the writer counts itself in before it looks for dependents and out
+//! after the version has changed, and nothing is dropped with a recipe that reads a storage while
+//! that has a writer.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -21,16 +22,17 @@ pub(super) struct Dependents {
     writers: u32,
 }
 
-/// Before `outputs` of a device that takes memory back are written: brings home, and keeps there, whatever was dropped with a
-/// recipe that reads one of them.
+/// Before `outputs` of a device that takes memory back are written: brings home, and keeps there,
+/// whatever was dropped with a recipe that reads one of them.
 pub(crate) fn pin_dependents(outputs: &[Tensor]) -> Result<Writing<'_>> {
     for output in outputs {
         output.storage().provenance.known().dependents.lock().writers += 1;
     }
     let mut writing = Writing { outputs, home: Vec::new() };
     for output in outputs {
-        // Another writer of the same storage may be bringing them home at this moment: they stay in the list until they are, so
-        // that this one waits for them too (a pin does) instead of writing under their recipes.
+        // Another writer of the same storage may be bringing them home at this moment: they stay in
+        // the list until they are, so that this one waits for them too (a pin does) instead of
+        // writing under their recipes.
         output.storage().pin_dropped(&mut writing.home)?;
         // All are home and pinned, and while there is a writer nothing is added.
         output.storage().provenance.known().dependents.lock().dropped.clear();
@@ -67,8 +69,8 @@ impl Storage {
         Ok(())
     }
 
-    /// Makes this an ingredient of `dependent`'s recipe, which read it in `version`. Refused if it was written since, or may be
-    /// at any time.
+    /// Makes this an ingredient of `dependent`'s recipe, which read it in `version`. Refused if it
+    /// was written since, or may be at any time.
     pub(super) fn serve(&self, dependent: &Arc<Storage>, version: u32) -> bool {
         let mut dependents = self.provenance.known().dependents.lock();
         if dependents.writers > 0 || self.version() != version || self.is_exposed() {
@@ -82,14 +84,15 @@ impl Storage {
         true
     }
 
-    /// Whether somebody outside knows the address of the bytes, and may write them without a version being counted.
+    /// Whether somebody outside knows the address of the bytes, and may write them without a
+    /// version being counted.
     #[inline]
     pub(super) fn is_exposed(&self) -> bool {
         self.exposed.load(Ordering::Acquire)
     }
 
-    /// The address of the bytes goes out. For good: nobody says when the last writer outside is done. Whatever was dropped with a
-    /// recipe that reads them comes home first.
+    /// The address of the bytes goes out. For good: nobody says when the last writer outside is
+    /// done. Whatever was dropped with a recipe that reads them comes home first.
     pub(crate) fn expose(&self) -> Result<()> {
         if self.is_exposed() {
             return Ok(());

@@ -1,5 +1,6 @@
-//! Memory that somebody else owns: a NumPy array's, another framework's, a mapped file's. It is in the book as external
-//! bytes, never cached, moved or taken back, and its owner is let go when the last tensor on it is.
+//! Memory that somebody else owns: a NumPy array's, another framework's, a mapped file's. It is in
+//! the book as external bytes, never cached, moved or taken back, and its owner is let go when the
+//! last tensor on it is.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,15 +14,16 @@ use crate::device::Entry;
 
 /// Foreign bytes of a storage.
 pub(crate) struct Foreign {
-    /// Its counting in the ledger; declared first so that the book is right when the owner hears of it.
+    /// Its counting in the ledger; declared first so that the book is right when the owner hears of
+    /// it.
     pub(super) external: External,
     #[allow(dead_code, reason = "held for its drop")]
     owner: Box<dyn Any + Send + Sync>,
 }
 
 impl Storage {
-    /// A storage over the `bytes` at `address`, which belong to `owner`. Whether they really are there is the promise of
-    /// `Tensor::from_foreign`'s caller.
+    /// A storage over the `bytes` at `address`, which belong to `owner`. Whether they really are
+    /// there is the promise of `Tensor::from_foreign`'s caller.
     pub(crate) fn over_foreign(
         entry: &'static Entry,
         address: usize,

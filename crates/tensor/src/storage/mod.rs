@@ -1,8 +1,10 @@
-//! A storage is the memory behind one or more tensors: a block of the device's arena, wherever it is at the
-//! moment, with the version that autograd compares and the roles that name its kind in the ledger.
+//! A storage is the memory behind one or more tensors: a block of the device's arena, wherever it
+//! is at the moment, with the version that autograd compares and the roles that name its kind in
+//! the ledger.
 //!
-//! Kernels reach its bytes in a fixed order: pin (and make resident), then claim, then launch. See `claim.rs` for
-//! why there are no lock guards, `residency.rs` for how memory is taken back and brought home again.
+//! Kernels reach its bytes in a fixed order: pin (and make resident), then claim, then launch. See
+//! `claim.rs` for why there are no lock guards, `residency.rs` for how memory is taken back and
+//! brought home again.
 
 pub(crate) mod chaos;
 pub(crate) mod claim;
@@ -37,8 +39,8 @@ pub struct Storage {
     entry: &'static Entry,
     /// Bytes that tensors may reach: what was requested.
     bytes: usize,
-    /// Whether the bytes may be taken away while nobody has them pinned: the device took memory back when this was made, and
-    /// lists it (`tracked.rs`). Pins of others cost nothing.
+    /// Whether the bytes may be taken away while nobody has them pinned: the device took memory
+    /// back when this was made, and lists it (`tracked.rs`). Pins of others cost nothing.
     movable: bool,
     /// Whether somebody outside knows where the bytes are; see `dependents.rs`.
     exposed: AtomicBool,
@@ -198,7 +200,8 @@ impl Storage {
         OriginId::from_number(self.last_writer.load(Ordering::Relaxed) as usize)
     }
 
-    /// Whether the memory is pinned host memory, which accelerators copy from and to without waiting.
+    /// Whether the memory is pinned host memory, which accelerators copy from and to without
+    /// waiting.
     pub(crate) fn is_page_locked(&self) -> bool {
         // Asking does not make the arena of pinned memory, nor open a GPU.
         device::pinned_if_open().is_some()
@@ -223,7 +226,8 @@ impl Drop for Storage {
         }
         let place = self.place.get_mut();
         match place {
-            // Work queued on other streams may still touch the bytes: the arena must wait for those streams.
+            // Work queued on other streams may still touch the bytes: the arena must wait for those
+            // streams.
             Place::Resident(block) => {
                 self.uses.for_each_foreign_mut(|stream| block.record_use(stream));
             }

@@ -1,12 +1,14 @@
-//! Pins: while a storage is pinned, its bytes stay where they are. Whoever takes memory back (`residency.rs`)
-//! only tries, and passes over pinned storages.
+//! Pins: while a storage is pinned, its bytes stay where they are. Whoever takes memory back
+//! (`residency.rs`) only tries, and passes over pinned storages.
 //!
-//! `Storage::pins` is one word: the number of pins, and on top `ABSENT` while the bytes are not resident.
-//! Pinning adds one and looks at the flag. Taking away holds the `place` lock, swaps 0 for `ABSENT`, and then moves
-//! the bytes; a pin that comes in between sees the flag and waits for that lock. So the fast path is one
-//! addition, and a pinned storage without `ABSENT` is resident and stays so.
+//! `Storage::pins` is one word: the number of pins, and on top `ABSENT` while the bytes are not
+//! resident. Pinning adds one and looks at the flag. Taking away holds the `place` lock, swaps 0
+//! for `ABSENT`, and then moves the bytes; a pin that comes in between sees the flag and waits for
+//! that lock. So the fast path is one addition, and a pinned storage without `ABSENT` is resident
+//! and stays so.
 //!
-//! A storage whose device does not take memory back (`Storage::movable`) is always resident, and a pin on it does nothing.
+//! A storage whose device does not take memory back (`Storage::movable`) is always resident, and a
+//! pin on it does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! Where a storage's bytes are: on their device, in slower memory, nowhere but in a recipe, or with somebody else.
+//! Where a storage's bytes are: on their device, in slower memory, nowhere but in a recipe, or with
+//! somebody else.
 
 use plimsoll_memory::{Block, Fence};
 

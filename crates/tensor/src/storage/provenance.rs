@@ -1,12 +1,14 @@
-//! How a storage was made: the operation, what it read, in which version, and what running it again costs. One record serves every
-//! result of an operation, and outlives the bytes: a record holds the records of what it read, so that a chain whose middle nobody
-//! holds any more can still be computed again. `recipe.rs` turns a record into steps; nothing here computes.
+//! How a storage was made: the operation, what it read, in which version, and what running it again
+//! costs. One record serves every result of an operation, and outlives the bytes: a record holds
+//! the records of what it read, so that a chain whose middle nobody holds any more can still be
+//! computed again. `recipe.rs` turns a record into steps; nothing here computes.
 //!
 //! Note [Chains are cut]
-//! A record of `h = f(h)` would hold all records before it. So a chain is cut where it gets longer than [`LENGTH_MAX`], and where
-//! the records of a device take more than [`BYTES_MAX`]: the next record holds none of those before it, and can be run only as
-//! long as what it read is alive. The bytes of records are in the book, as external bytes of the host and kind `record`.
-//! Records are made only while their device takes memory back.
+//! A record of `h = f(h)` would hold all records before it. So a chain is cut where it gets longer
+//! than [`LENGTH_MAX`], and where the records of a device take more than [`BYTES_MAX`]: the next
+//! record holds none of those before it, and can be run only as long as what it read is alive. The
+//! bytes of records are in the book, as external bytes of the host and kind `record`. Records are
+//! made only while their device takes memory back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -79,7 +81,8 @@ impl Drop for Booked {
     }
 }
 
-/// What a storage knows of how it was made, and of what was made from it. Nothing unless its device takes memory back.
+/// What a storage knows of how it was made, and of what was made from it. Nothing unless its device
+/// takes memory back.
 #[derive(Default)]
 pub(crate) struct Provenance(OnceLock<Box<Known>>);
 
@@ -104,14 +107,16 @@ impl Provenance {
     }
 }
 
-/// Notes how new storages were made. Called under the launch's claim, so that the versions are those that the kernel read.
+/// Notes how new storages were made. Called under the launch's claim, so that the versions are
+/// those that the kernel read.
 pub(crate) fn remember(
     op: &dyn Operation,
     inputs: &[&Tensor],
     outputs: &[Tensor],
     origin: OriginId,
 ) {
-    // Bytes whose address is out change without anybody's knowledge: what was made from them cannot be made again.
+    // Bytes whose address is out change without anybody's knowledge: what was made from them cannot
+    // be made again.
     if !op.is_pure() || inputs.iter().any(|input| input.storage().is_exposed()) {
         return;
     }

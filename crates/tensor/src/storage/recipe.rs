@@ -1,12 +1,14 @@
 //! Recipes: how a storage whose bytes were dropped is computed again.
 //!
 //! Note [Recipes]
-//! A storage can be dropped while nobody wrote it and everything that it takes to make it again is there: what its operation read
-//! is alive and unwritten, or can itself be made again by its own record (`provenance.rs`), and so on back. The recipe is
-//! all those steps in order. It holds the storages that it reads, and they know of it: a later write to one first brings its
-//! dependents home (`dependents.rs`). Results in between live only while the steps run, one after the other.
-//! Operations are values without hidden state (random ones carry their seed and offset), so running one again gives the same
-//! bytes; one that is not says so (`Operation::is_pure`) and is never in a recipe.
+//! A storage can be dropped while nobody wrote it and everything that it takes to make it again is
+//! there: what its operation read is alive and unwritten, or can itself be made again by its own
+//! record (`provenance.rs`), and so on back. The recipe is all those steps in order. It holds the
+//! storages that it reads, and they know of it: a later write to one first brings its dependents
+//! home (`dependents.rs`). Results in between live only while the steps run, one after the other.
+//! Operations are values without hidden state (random ones carry their seed and offset), so running
+//! one again gives the same bytes; one that is not says so (`Operation::is_pure`) and is never in a
+//! recipe.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,7 +55,8 @@ enum From {
 }
 
 impl Storage {
-    /// The recipe, if it would still give the present bytes; from now on writers of its ingredients know of this storage.
+    /// The recipe, if it would still give the present bytes; from now on writers of its ingredients
+    /// know of this storage.
     pub(crate) fn recipe(self: &Arc<Storage>) -> Option<Recipe> {
         let made = self.provenance.made()?;
         if self.version() != 0 || self.is_exposed() {
@@ -79,7 +82,8 @@ struct Open {
 }
 
 impl Plan<'_> {
-    /// Makes steps of everything behind `made`, far end first; `None` if something is gone for good.
+    /// Makes steps of everything behind `made`, far end first; `None` if something is gone for
+    /// good.
     fn follow(&mut self, made: &Made) -> Option<()> {
         let mut number: HashMap<*const Record, usize> = HashMap::new();
         let mut stack = vec![Open::new(&made.record)];
@@ -150,8 +154,8 @@ impl Recipe {
         self.ingredients.iter()
     }
 
-    /// Runs into the memory that `target` now has; its place is locked and says that it is away. Ingredients are at home and
-    /// stay there.
+    /// Runs into the memory that `target` now has; its place is locked and says that it is away.
+    /// Ingredients are at home and stay there.
     pub(super) fn cook(&self, target: &Arc<Storage>) -> Result<()> {
         let last = self.steps.len().saturating_sub(1);
         let mut results: Vec<SmallVec<[Tensor; 2]>> = Vec::with_capacity(self.steps.len());
@@ -185,7 +189,8 @@ impl Recipe {
 }
 
 impl Step {
-    /// Runs the operation; result `into.1` goes to the storage `into.0`, others to memory of their own.
+    /// Runs the operation; result `into.1` goes to the storage `into.0`, others to memory of their
+    /// own.
     fn run(
         &self,
         target: &Arc<Storage>,

@@ -1,5 +1,5 @@
-//! Dropping chains of recipes without recursion: a dropped storage's recipe owns the storages it reads, which may be dropped
-//! ones themselves. How: `drop_in_turn.rs`.
+//! Dropping chains of recipes without recursion: a dropped storage's recipe owns the storages it
+//! reads, which may be dropped ones themselves. How: `drop_in_turn.rs`.
 
 use std::cell::RefCell;
 

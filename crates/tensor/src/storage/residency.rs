@@ -1,11 +1,14 @@
-//! Taking memory back and bringing it home: a storage is spilled to host memory, or dropped with a recipe that computes
-//! it again (`recipe.rs`). No operation knows; `pin` brings a storage home before a kernel sees it. Who takes back, and when:
-//! `tracked.rs` (no room left) and `chaos.rs` (tests).
+//! Taking memory back and bringing it home: a storage is spilled to host memory, or dropped with a
+//! recipe that computes it again (`recipe.rs`). No operation knows; `pin` brings a storage home
+//! before a kernel sees it. Who takes back, and when: `tracked.rs` (no room left) and `chaos.rs`
+//! (tests).
 //!
 //! Note [Nobody waits for a spill]
-//! A spill is a copy on the storage's own stream, and so is the way back: the stream orders them with each other, and with whatever
-//! uses the device memory next. Only the host memory has no stream. It is pinned, and kept until the fence behind the last copy
-//! is passed (`Entry::keep_until`). Where pinned memory is full, ordinary host memory takes the bytes, and the host waits.
+//! A spill is a copy on the storage's own stream, and so is the way back: the stream orders them
+//! with each other, and with whatever uses the device memory next. Only the host memory has no
+//! stream. It is pinned, and kept until the fence behind the last copy is passed
+//! (`Entry::keep_until`). Where pinned memory is full, ordinary host memory takes the bytes, and
+//! the host waits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +23,8 @@ use super::place::{Place, Spilled};
 use crate::device;
 
 impl Storage {
-    /// Tries to free this storage's device memory; `false` if it is in use or there is nowhere to put it.
+    /// Tries to free this storage's device memory; `false` if it is in use or there is nowhere to
+    /// put it.
     pub(crate) fn try_take_back(self: &Arc<Storage>, may_drop: bool) -> bool {
         if !self.movable {
             return false;
@@ -101,9 +105,10 @@ impl Storage {
 
     /// Brings the bytes back to the device. The caller has added a pin, which keeps them there.
     ///
-    /// A chain of dropped storages is rebuilt from its far end, with a stack of our own: it can be long. What a recipe reads is
-    /// pinned from the moment it is home until the recipe has run: two ingredients that do not fit together would otherwise
-    /// push each other out for ever, instead of ending in an error.
+    /// A chain of dropped storages is rebuilt from its far end, with a stack of our own: it can be
+    /// long. What a recipe reads is pinned from the moment it is home until the recipe has run: two
+    /// ingredients that do not fit together would otherwise push each other out for ever, instead
+    /// of ending in an error.
     #[cold]
     pub(super) fn bring_home(self: &Arc<Storage>) -> Result<()> {
         let mut stack = vec![Wanted::new(self.clone())];
@@ -119,7 +124,8 @@ impl Storage {
         Ok(())
     }
 
-    /// The operation and origin of the recipe by which this dropped storage holds `ingredient`, if it does.
+    /// The operation and origin of the recipe by which this dropped storage holds `ingredient`, if
+    /// it does.
     pub(crate) fn recipe_holding(
         &self,
         ingredient: &Arc<Storage>,
@@ -141,8 +147,8 @@ impl Storage {
         }
     }
 
-    /// Brings this one home; its ingredients are there. Pinned while its recipe runs, as kernels want their operands: a link of a
-    /// chain has no pin of the caller's.
+    /// Brings this one home; its ingredients are there. Pinned while its recipe runs, as kernels
+    /// want their operands: a link of a chain has no pin of the caller's.
     fn restore(self: &Arc<Storage>) -> Result<()> {
         self.pins.fetch_add(1, Ordering::Acquire);
         let outcome = self.restore_pinned();

@@ -4,8 +4,8 @@
 //! A storage can have several roles at once. Its kind is the first that applies:
 //!   parameter, optimizer state, gradient, input, a leaf that requires gradients (a parameter that nobody marked), activation
 //!   (saved for backward), else what it was born as (a temporary, or a workspace).
-//! So a saved input stays an input, and a parameter that a layer saves stays a parameter. An input whose gradient is wanted is
-//! one if it is marked as one.
+//! So a saved input stays an input, and a parameter that a layer saves stays a parameter. An input
+//! whose gradient is wanted is one if it is marked as one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,8 +28,8 @@ pub(crate) enum Role {
     Saved,
 }
 
-/// The roles of one storage in one word: a bit each for the lasting ones, above them a count for `Gradient` (of 28 bits) and one
-/// for `Saved`.
+/// The roles of one storage in one word: a bit each for the lasting ones, above them a count for
+/// `Gradient` (of 28 bits) and one for `Saved`.
 pub(crate) struct Roles {
     bits: AtomicU64,
     born_as: Kind,
@@ -102,7 +102,8 @@ impl Storage {
     }
 
     fn tell_kind(&self) {
-        // Under the lock the roles are read again, so that of two racing changes the later one is told last.
+        // Under the lock the roles are read again, so that of two racing changes the later one is
+        // told last.
         let mut place = self.place.lock();
         if let Place::Foreign(foreign) = &mut *place {
             foreign.external.set_kind(self.kind());

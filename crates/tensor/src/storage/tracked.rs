@@ -1,5 +1,5 @@
-//! The storages of a device that takes memory back: a list, oldest first, of what could be taken. Off (and free of cost) unless the
-//! configuration key `spill` or the chaos of tests asks for it.
+//! The storages of a device that takes memory back: a list, oldest first, of what could be taken.
+//! Off (and free of cost) unless the configuration key `spill` or the chaos of tests asks for it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -71,8 +71,8 @@ impl Tracked {
 }
 
 impl Reclaim for Entry {
-    /// Takes the cheapest neighbours that make room for the block that is missing. Where no run of neighbours can go, whatever can,
-    /// oldest first: in training that is needed last.
+    /// Takes the cheapest neighbours that make room for the block that is missing. Where no run of
+    /// neighbours can go, whatever can, oldest first: in training that is needed last.
     fn reclaim(&self, shortage: &Shortage) -> usize {
         let living = self.tracked().living();
         let by_owner = costs(&living);
@@ -99,7 +99,8 @@ impl Reclaim for Entry {
     }
 }
 
-/// What it costs to take each storage that could be taken: its bytes, and up to as much again the newer it is.
+/// What it costs to take each storage that could be taken: its bytes, and up to as much again the
+/// newer it is.
 fn costs(living: &[Arc<Storage>]) -> HashMap<Owner, (u64, &Arc<Storage>)> {
     let count = living.len() as u64;
     let aged = |age: usize, bytes: usize| bytes as u64 + bytes as u64 * age as u64 / count;
@@ -107,8 +108,8 @@ fn costs(living: &[Arc<Storage>]) -> HashMap<Owner, (u64, &Arc<Storage>)> {
     free.map(|(age, storage)| (storage.owner, (aged(age, storage.nbytes()), storage))).collect()
 }
 
-/// Spills a storage. What cannot be spilled (the host is full) is dropped if it has a recipe; dropping comes second because a
-/// recipe keeps its ingredients alive. Returns how many bytes went.
+/// Spills a storage. What cannot be spilled (the host is full) is dropped if it has a recipe;
+/// dropping comes second because a recipe keeps its ingredients alive. Returns how many bytes went.
 fn take(storage: &Arc<Storage>) -> usize {
     let went = storage.try_take_back(false) || storage.try_take_back(true);
     if went { storage.nbytes() } else { 0 }

@@ -1,15 +1,17 @@
-//! Which queued work touches a storage: streams of its own device, and copies that run beside the host. Dispatch orders work by
-//! this, and a free waits for the streams that still use the bytes.
+//! Which queued work touches a storage: streams of its own device, and copies that run beside the
+//! host. Dispatch orders work by this, and a free waits for the streams that still use the bytes.
 //!
 //! Note [Safe code cannot race streams]
-//! A stream executes in order, so work on one stream needs nothing. Before work on stream `s` reads a storage, `s` waits
-//! for the newest write if that was on another stream; before it writes, `s` also waits for every other stream that read
-//! since. Waiting means recording a fence at the end of the other stream's queue, which lies at or after the work
-//! in question. A fence is only made when streams really differ, so single-stream programs never make one.
-//! Fresh memory counts as written by its home stream: work queued there may still use it for whatever it was before.
+//! A stream executes in order, so work on one stream needs nothing. Before work on stream `s` reads
+//! a storage, `s` waits for the newest write if that was on another stream; before it writes, `s`
+//! also waits for every other stream that read since. Waiting means recording a fence at the end of
+//! the other stream's queue, which lies at or after the work in question. A fence is only made when
+//! streams really differ, so single-stream programs never make one. Fresh memory counts as written
+//! by its home stream: work queued there may still use it for whatever it was before.
 //!
-//! Host memory has no streams. While an asynchronous copy reads or writes it, the storage carries that copy's fence, and a claim
-//! (`claim.rs`) that would disturb the copy, or see it half done, waits.
+//! Host memory has no streams. While an asynchronous copy reads or writes it, the storage carries
+//! that copy's fence, and a claim (`claim.rs`) that would disturb the copy, or see it half done,
+//! waits.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +87,8 @@ impl StreamUses {
         }
     }
 
-    /// Notes that work on `stream` touches the storage; calls `wait_for` with each stream that must be waited for first.
+    /// Notes that work on `stream` touches the storage; calls `wait_for` with each stream that must
+    /// be waited for first.
     pub(crate) fn note(&self, stream: StreamId, writes: bool, mut wait_for: impl FnMut(StreamId)) {
         let mut uses = self.queued().streams.lock();
         if uses.writer != stream {
@@ -134,7 +137,8 @@ impl StreamUses {
         }
     }
 
-    /// Host memory: a copy that is done at `fence` reads it, or writes it. Called under a claim of that sort.
+    /// Host memory: a copy that is done at `fence` reads it, or writes it. Called under a claim of
+    /// that sort.
     pub(crate) fn busy_until(&self, fence: Fence, writes: bool) {
         let queued = self.queued();
         let mut copies = queued.copies.lock();
@@ -148,8 +152,9 @@ impl StreamUses {
         queued.has_copies.store(true, Ordering::Release);
     }
 
-    /// Host memory: waits for the copies that reading (or writing) it would disturb. Called by a claim that was just granted, so no
-    /// new copy can begin; streams never claim, so they get there.
+    /// Host memory: waits for the copies that reading (or writing) it would disturb. Called by a
+    /// claim that was just granted, so no new copy can begin; streams never claim, so they get
+    /// there.
     #[inline]
     pub(super) fn settle(&self, writes: bool) {
         if let Some(queued) = self.queued.get()

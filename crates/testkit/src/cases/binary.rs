@@ -28,7 +28,8 @@ struct Binary {
     /// The dtype of the result, from the promoted one.
     result: fn(DType) -> DType,
     takes: fn(DType, DType) -> bool,
-    /// Whether backward needs no values: only then can `a.op_(a)` be differentiated, in PyTorch too.
+    /// Whether backward needs no values: only then can `a.op_(a)` be differentiated, in PyTorch
+    /// too.
     linear: bool,
     /// The values on which it has a derivative.
     domain: fn(&[usize]) -> super::Input,
@@ -439,7 +440,8 @@ fn pow() -> Vec<Case> {
             .dtypes(&NOT_BOOL)
             .taking_only_these()
             .tolerance(16.0, 0.0)
-            // Of a transposed exponent PyTorch's power is row-major; every other result lies like its operands.
+            // Of a transposed exponent PyTorch's power is row-major; every other result lies like
+            // its operands.
             .plain()
             .gradient(&[0]),
         Case::new("pow", "torch.pow(a, 2)", [any(&[2, 3, 4])])

@@ -77,11 +77,12 @@ impl<T> IntoOutputs<T> for (T, T) {
     }
 }
 
-/// How far a float result may lie from the truth: `ulps` units of the dtype's precision, at the size of the
-/// expected value or of `floor`, whichever is larger. Integers and bools must be equal.
+/// How far a float result may lie from the truth: `ulps` units of the dtype's precision, at the
+/// size of the expected value or of `floor`, whichever is larger. Integers and bools must be equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Units of relative precision, for `float32` and `float64`; halves, which are rounded once, get 2.
+    /// Units of relative precision, for `float32` and `float64`; halves, which are rounded once,
+    /// get 2.
     pub ulps: f64,
     /// The size of what was added up to get the value; 0 where nothing cancels.
     pub floor: f64,
@@ -110,9 +111,11 @@ pub struct Case {
     pub arrangements: Vec<Arrangement>,
     /// The inputs that the call writes to.
     pub writes: Vec<usize>,
-    /// Whether it draws random numbers, so that PyTorch's result has the same dtype and place but other values.
+    /// Whether it draws random numbers, so that PyTorch's result has the same dtype and place but
+    /// other values.
     pub random: bool,
-    /// Whether the result is row-major here while PyTorch's strides are an accident of how it computes.
+    /// Whether the result is row-major here while PyTorch's strides are an accident of how it
+    /// computes.
     pub row_major: bool,
     /// Whether some arrangements are refused (`view` of a transposed tensor), as PyTorch does.
     pub may_refuse: bool,
@@ -160,7 +163,8 @@ impl Case {
         self
     }
 
-    /// The call in Plimsoll, where it writes to input `target`: the result is that input afterwards.
+    /// The call in Plimsoll, where it writes to input `target`: the result is that input
+    /// afterwards.
     pub(crate) fn writes(
         self,
         target: usize,

@@ -75,7 +75,8 @@ fn conversions() -> Vec<Case> {
             .pairs(|a, b| a.is_float() && (b.is_float() || b == DType::Bool))
             .taking_only_these(),
         to(any(&[0, 3])).pairs(|_, _| true),
-        // Differences are taken in the instance's dtype, so the check converts to itself and to float32.
+        // Differences are taken in the instance's dtype, so the check converts to itself and to
+        // float32.
         Case::new("to", "a.to(torch.float64)", [any(&[2, 3])])
             .run(|t| t[0].to(DType::F64))
             .oracle(|x| copy::to(&x[0], DType::F64))
@@ -101,7 +102,8 @@ fn fills() -> Vec<Case> {
         Case::new("fill_", torch, [input])
             .writes(0, move |t| t[0].fill_(value).map(|_| ()))
             .oracle(move |x: &super::Arrays| -> Array { copy::fill(&x[0], value) })
-            // PyTorch fills expanded tensors; here every write to elements that share memory is refused.
+            // PyTorch fills expanded tensors; here every write to elements that share memory is
+            // refused.
             .only(&[Contiguous, Transposed, Reversed, Stepped, Offset])
     };
     vec![

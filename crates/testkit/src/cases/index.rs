@@ -68,7 +68,8 @@ fn scatter_add() -> Vec<Case> {
     ]
 }
 
-/// Where index tensors stand among a tensor's dimensions: input numbers, or `None` for a whole dimension.
+/// Where index tensors stand among a tensor's dimensions: input numbers, or `None` for a whole
+/// dimension.
 type Pattern = &'static [Option<usize>];
 
 fn tensors(pattern: Pattern, t: &super::Inputs) -> Vec<Option<&Tensor>> {
@@ -123,8 +124,8 @@ fn write() -> Vec<Case> {
             .gradient(&[0, values])
             .tolerance(8.0, 8.0)
     }
-    // Without accumulation a place written twice holds either value, so `places` names each once, and an expanded
-    // index would name one again.
+    // Without accumulation a place written twice holds either value, so `places` names each once,
+    // and an expanded index would name one again.
     const ONCE: [Arrangement; 4] = [Contiguous, Transposed, Stepped, Offset];
     vec![
         row(&[Some(1)], false, [any(&[5, 4]), places(5, &[3]), any(&[3, 4])]).only(&ONCE),

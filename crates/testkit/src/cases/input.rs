@@ -1,5 +1,6 @@
-//! What an input of a case holds: a shape, a dtype (the instance's, or its own) and a kind of values. Values are
-//! a function of the instance's name, so the list never changes by itself and rows do not disturb each other.
+//! What an input of a case holds: a shape, a dtype (the instance's, or its own) and a kind of
+//! values. Values are a function of the instance's name, so the list never changes by itself and
+//! rows do not disturb each other.
 
 use plimsoll_core::DType;
 

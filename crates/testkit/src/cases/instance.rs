@@ -79,7 +79,8 @@ impl<'a> Instance<'a> {
         Arrays { arrays, dtype: self.dtype, other: self.other }
     }
 
-    /// Whether the call writes to a tensor whose elements share memory, which is refused everywhere.
+    /// Whether the call writes to a tensor whose elements share memory, which is refused
+    /// everywhere.
     pub fn writes_to_expanded(&self) -> bool {
         self.case.writes.iter().any(|&target| self.arrangements[target] == Arrangement::Expanded)
     }
@@ -94,8 +95,8 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
 
 fn dtypes(case: &Case) -> Vec<(DType, DType, bool)> {
     let Some(takes) = case.pairs else {
-        // A call without inputs that follow the dtype and without a use of it runs once for each dtype all the
-        // same; that is cheap and keeps the rule simple.
+        // A call without inputs that follow the dtype and without a use of it runs once for each
+        // dtype all the same; that is cheap and keeps the rule simple.
         return DType::ALL.iter().map(|&d| (d, d, case.dtypes.contains(&d))).collect();
     };
     DType::ALL.iter().flat_map(|&a| DType::ALL.iter().map(move |&b| (a, b, takes(a, b)))).collect()

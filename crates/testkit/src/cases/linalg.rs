@@ -13,7 +13,8 @@ const NOT_BOOL: [DType; 7] =
 
 pub(super) fn cases() -> Vec<Case> {
     let row = |a: &[usize], b: &[usize]| {
-        // Sums of k products of numbers up to 3: their size is about 9 sqrt(k), and rounding goes with it.
+        // Sums of k products of numbers up to 3: their size is about 9 sqrt(k), and rounding goes
+        // with it.
         let terms = *a.last().expect("matmul takes no zero-dimensional tensors") as f64;
         Case::new("matmul", "torch.matmul(a, b)", [any(a), any(b)])
             .run(|t| t[0].matmul(&t[1]))

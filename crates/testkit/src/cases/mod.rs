@@ -1,11 +1,13 @@
-//! The list of cases: one row a call, written three times (PyTorch, Plimsoll, the oracle) beside the inputs
-//! that it takes. Everything that tests operations runs this one list: the oracle, the golden files, the gradient
-//! check, the failing allocator. An operation of the registry without a row fails the completeness test.
+//! The list of cases: one row a call, written three times (PyTorch, Plimsoll, the oracle) beside
+//! the inputs that it takes. Everything that tests operations runs this one list: the oracle, the
+//! golden files, the gradient check, the failing allocator. An operation of the registry without a
+//! row fails the completeness test.
 //!
-//! For a new operation: add its rows to the family's file, run `golden/make_golden.py`, and every test has it.
+//! For a new operation: add its rows to the family's file, run `golden/make_golden.py`, and every
+//! test has it.
 //!
-//! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a row becomes
-//! instances (dtypes and arrangements): `instance.rs`.
+//! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a
+//! row becomes instances (dtypes and arrangements): `instance.rs`.
 
 mod binary;
 mod case;

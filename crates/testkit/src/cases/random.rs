@@ -1,5 +1,6 @@
-//! Random numbers, from a generator that was just seeded: the oracle tells each one by its own Philox. PyTorch draws
-//! others, so the golden files only say which dtype, shape and strides they have.
+//! Random numbers, from a generator that was just seeded: the oracle tells each one by its own
+//! Philox. PyTorch draws others, so the golden files only say which dtype, shape and strides they
+//! have.
 
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{Tensor, manual_seed_on};

@@ -1,5 +1,5 @@
-//! Views: values here, strides and offsets in the golden files. Some views of some arrangements do not exist,
-//! and PyTorch decides which.
+//! Views: values here, strides and offsets in the golden files. Some views of some arrangements do
+//! not exist, and PyTorch decides which.
 
 use plimsoll_core::Result;
 use plimsoll_tensor::Tensor;

@@ -1,6 +1,6 @@
 //! Every operation, forward and backward, with the source failing at its n-th allocation for every
-//! n: a clean error, inputs untouched, the ledger balanced, and the same call succeeds once there is
-//! memory again.
+//! n: a clean error, inputs untouched, the ledger balanced, and the same call succeeds once there
+//! is memory again.
 
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_tensor::{GradOptions, Tensor, device, grad, memory};
@@ -11,7 +11,8 @@ use crate::compare::difference;
 use crate::failing::{Tap, assert_balanced, failing_cuda_device, failing_device};
 use crate::subject::{self, Stage};
 
-/// One instance of a case is enough here: the last one, whose inputs are mixed or moved, in the widest dtype.
+/// One instance of a case is enough here: the last one, whose inputs are mixed or moved, in the
+/// widest dtype.
 fn chosen(case: &Case) -> Option<Instance<'_>> {
     let fit = |i: &Instance<'_>| i.taken && !i.writes_to_expanded();
     case.instances().into_iter().rfind(fit)
@@ -54,8 +55,8 @@ impl Bench {
     }
 }
 
-/// Runs the call with every one of its allocations failing, on the same inputs each time, and lets it succeed
-/// right after each failure.
+/// Runs the call with every one of its allocations failing, on the same inputs each time, and lets
+/// it succeed right after each failure.
 fn fail_forward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
     let (case, tap) = (instance.case, &bench.tap);
     let expected = case.expected(&instance.arrays());
@@ -88,7 +89,8 @@ fn fail_forward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
     unreachable!("a call makes finitely many allocations")
 }
 
-/// Runs backward of the call with every one of its allocations failing, on the same graph, which must still work.
+/// Runs backward of the call with every one of its allocations failing, on the same graph, which
+/// must still work.
 fn fail_backward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
     let (case, device, tap) = (instance.case, bench.device, &bench.tap);
     let stage = Stage::new(instance, device)?;

@@ -1,4 +1,5 @@
-//! The oracle's arrays: row-major, every element widened to `f64` or `i64`, with the dtype beside it.
+//! The oracle's arrays: row-major, every element widened to `f64` or `i64`, with the dtype beside
+//! it.
 
 use plimsoll_core::{DType, Scalar};
 

@@ -31,7 +31,8 @@ fn plus(a: Number, b: Number) -> Number {
     }
 }
 
-/// `x[i][index[i][j][k]][k] += source[i][j][k]` for `dim` 1, and so on. Sums are rounded once, at the end.
+/// `x[i][index[i][j][k]][k] += source[i][j][k]` for `dim` 1, and so on. Sums are rounded once, at
+/// the end.
 pub fn scatter_add(x: &Array, dim: i64, index: &Array, source: &Array) -> Array {
     let d = x.dim(dim);
     let mut sums: Vec<Number> = x.values().to_vec();
@@ -50,10 +51,11 @@ fn flat(shape: &[usize], index: &[usize]) -> usize {
     index.iter().zip(shape).fold(0, |p, (&i, &size)| p * size + i)
 }
 
-/// Where `x[indexes]` reads: the shape of the result, and for each of its elements the index into `x`.
+/// Where `x[indexes]` reads: the shape of the result, and for each of its elements the index into
+/// `x`.
 ///
-/// The index arrays broadcast together into dimensions that stand where the first index stood if the
-/// indexed dimensions are neighbours, else first of all.
+/// The index arrays broadcast together into dimensions that stand where the first index stood if
+/// the indexed dimensions are neighbours, else first of all.
 fn places(x: &Array, indexes: &[Option<&Array>]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let indexed: Vec<usize> = (0..indexes.len()).filter(|&d| indexes[d].is_some()).collect();
     let joint = indexes.iter().flatten().fold(vec![], |s, i| broadcast(&s, i.shape()));
@@ -119,7 +121,8 @@ pub fn index_put(x: &Array, indexes: &[Option<&Array>], values: &Array, accumula
     Array::new(x.dtype(), x.shape(), result)
 }
 
-/// Values in order along `dim` and where each came from. Equal values keep their order, NaN is largest.
+/// Values in order along `dim` and where each came from. Equal values keep their order, NaN is
+/// largest.
 pub fn sort(x: &Array, dim: i64, descending: bool) -> (Array, Array) {
     if x.shape().is_empty() {
         return (x.clone(), Array::zeros(DType::I64, &[]));

@@ -2,8 +2,8 @@
 
 use super::{Array, lattice, views};
 
-/// The arrays one after the other along `dim`. A one-dimensional empty array joins with anything (an old
-/// habit of PyTorch's).
+/// The arrays one after the other along `dim`. A one-dimensional empty array joins with anything
+/// (an old habit of PyTorch's).
 pub fn cat(arrays: &[&Array], dim: i64) -> Array {
     let dtype = arrays.iter().map(|a| a.dtype()).reduce(lattice).expect("at least one array");
     let parts: Vec<&&Array> = arrays.iter().filter(|a| a.shape() != [0]).collect();

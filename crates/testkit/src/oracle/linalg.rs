@@ -3,7 +3,8 @@
 use super::array::broadcast;
 use super::{Array, Number, views};
 
-/// PyTorch's `matmul`: vectors are rows or columns that vanish afterwards, leading dimensions broadcast.
+/// PyTorch's `matmul`: vectors are rows or columns that vanish afterwards, leading dimensions
+/// broadcast.
 pub fn matmul(a: &Array, b: &Array) -> Array {
     assert_eq!(a.dtype(), b.dtype(), "matmul takes one dtype");
     let (row, column) = (a.shape().len() == 1, b.shape().len() == 1);

@@ -1,6 +1,7 @@
-//! The oracle: every operation once more, written to be obviously right and nothing else. It computes
-//! in `f64` (integers exactly, in `i64`), element by element, on plain row-major arrays, and rounds once at the
-//! end. It shares no code with the runtime, its dtype rules included; where the two disagree, one is wrong.
+//! The oracle: every operation once more, written to be obviously right and nothing else. It
+//! computes in `f64` (integers exactly, in `i64`), element by element, on plain row-major arrays,
+//! and rounds once at the end. It shares no code with the runtime, its dtype rules included; where
+//! the two disagree, one is wrong.
 //!
 //! Start with [`Array`]; then one file a family. The golden files keep the oracle itself honest.
 

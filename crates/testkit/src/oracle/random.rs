@@ -1,6 +1,6 @@
-//! Philox4x32-10, the counter-based generator, from its paper (Salmon et al., 2011): the runtime's random
-//! numbers are a function of seed, offset and logical index, so the oracle can tell each one. Here the offset is 0:
-//! a generator that was just seeded.
+//! Philox4x32-10, the counter-based generator, from its paper (Salmon et al., 2011): the runtime's
+//! random numbers are a function of seed, offset and logical index, so the oracle can tell each
+//! one. Here the offset is 0: a generator that was just seeded.
 
 use std::f64::consts::PI;
 

@@ -1,11 +1,13 @@
-//! Reductions over some dimensions: each result element gathers the input elements that fall onto it.
+//! Reductions over some dimensions: each result element gathers the input elements that fall onto
+//! it.
 
 use plimsoll_core::{DType, DTypeClass};
 
 use super::array::wrap_dim;
 use super::{Array, Number, indices};
 
-/// Reduces `dims` (all of them if empty) of `x`; `f` sees the elements of one result in row-major order.
+/// Reduces `dims` (all of them if empty) of `x`; `f` sees the elements of one result in row-major
+/// order.
 pub fn fold<N: Into<Number>>(
     x: &Array,
     dims: &[i64],

@@ -1,11 +1,12 @@
-//! Dtype rules, written from PyTorch's documentation and not from `plimsoll_core`: which dtype a result
-//! has, and how a number becomes a value of that dtype (rounded once, or wrapped).
+//! Dtype rules, written from PyTorch's documentation and not from `plimsoll_core`: which dtype a
+//! result has, and how a number becomes a value of that dtype (rounded once, or wrapped).
 
 use plimsoll_core::{DType, DTypeClass};
 
 use super::{Array, Number};
 
-/// Promotion of two dtypes, as PyTorch's table has it. Rows and columns: bool u8 i32 i64 f16 bf16 f32 f64.
+/// Promotion of two dtypes, as PyTorch's table has it. Rows and columns: bool u8 i32 i64 f16 bf16
+/// f32 f64.
 pub fn lattice(a: DType, b: DType) -> DType {
     use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
     const TABLE: [[DType; 8]; 8] = [
@@ -22,8 +23,9 @@ pub fn lattice(a: DType, b: DType) -> DType {
     TABLE[place(a)][place(b)]
 }
 
-/// How much an operand has to say about the result's dtype: host numbers least, then zero-dimensional
-/// tensors, then tensors with dimensions. A weaker operand only counts if its class is higher.
+/// How much an operand has to say about the result's dtype: host numbers least, then
+/// zero-dimensional tensors, then tensors with dimensions. A weaker operand only counts if its
+/// class is higher.
 fn rank(array: &Array) -> u8 {
     if array.is_host_number() {
         0
@@ -55,12 +57,14 @@ pub fn common_dtype(operands: &[&Array]) -> DType {
     result.expect("an elementwise operation has operands")
 }
 
-/// The dtype in which a float function of `dtype` is computed: floats stay, others become `float32`.
+/// The dtype in which a float function of `dtype` is computed: floats stay, others become
+/// `float32`.
 pub fn float_dtype(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }
 
-/// `number` as a value of `dtype`: floats rounded to nearest even, integers wrapped, bool by `!= 0`.
+/// `number` as a value of `dtype`: floats rounded to nearest even, integers wrapped, bool by `!=
+/// 0`.
 pub fn round_to(dtype: DType, number: Number) -> Number {
     match dtype {
         DType::Bool => Number::Int(i64::from(number.is_true())),
@@ -83,8 +87,8 @@ fn round_binary(x: f64, bits: i32, exponent_min: i32, largest: f64) -> f64 {
         return x;
     }
     let exponent = (x.abs().log2().floor() as i32).max(exponent_min);
-    // `log2` may land one off right at a power of two; the unit is then only finer or coarser by a bit
-    // where the value is exact anyway, except just below the power, so settle it exactly.
+    // `log2` may land one off right at a power of two; the unit is then only finer or coarser by a
+    // bit where the value is exact anyway, except just below the power, so settle it exactly.
     let exponent = if x.abs() < 2f64.powi(exponent) && exponent > exponent_min {
         exponent - 1
     } else if x.abs() >= 2f64.powi(exponent + 1) {

@@ -58,8 +58,8 @@ pub fn gelu_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
 }
 
-/// The error function. Small arguments by the series whose terms are all of one sign,
-/// `2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (1*3*5*...*(2n+1))`; larger ones by the continued fraction of
+/// The error function. Small arguments by the series whose terms are all of one sign, `2/sqrt(pi) *
+/// exp(-x^2) * sum of 2^n x^(2n+1) / (1*3*5*...*(2n+1))`; larger ones by the continued fraction of
 /// `1 - erf`, which is then small enough that its own error hardly shows.
 pub fn erf(x: f64) -> f64 {
     if x.is_nan() {

@@ -1,5 +1,5 @@
-//! Views, by value: which element of the input stands at each place of the result. Strides and shared
-//! storage are not the oracle's business; `golden` compares those with PyTorch.
+//! Views, by value: which element of the input stands at each place of the result. Strides and
+//! shared storage are not the oracle's business; `golden` compares those with PyTorch.
 
 use super::Array;
 use super::array::wrap_dim;
@@ -32,8 +32,8 @@ pub fn transpose(x: &Array, a: i64, b: i64) -> Array {
     permute(x, &dims)
 }
 
-/// Indices `start`, `start + step`, .. before `end` along `dim`; negative ends count from the end, and both
-/// are brought into the dimension.
+/// Indices `start`, `start + step`, .. before `end` along `dim`; negative ends count from the end,
+/// and both are brought into the dimension.
 pub fn slice(x: &Array, dim: i64, start: i64, end: i64, step: usize) -> Array {
     let d = x.dim(dim);
     let size = x.shape()[d] as i64;

@@ -1,4 +1,5 @@
-//! gather and scatter_add: an index tensor says, for each of its elements, where along one dimension to read or to add.
+//! gather and scatter_add: an index tensor says, for each of its elements, where along one
+//! dimension to read or to add.
 
 use std::sync::Arc;
 
@@ -48,7 +49,8 @@ impl Operation for Gather {
     }
 }
 
-/// Inputs [x, index, source], the last two of one shape: x with the source added at the index along `dim`.
+/// Inputs [x, index, source], the last two of one shape: x with the source added at the index along
+/// `dim`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScatterAdd {
     pub(crate) dim: usize,
@@ -104,7 +106,8 @@ impl Operation for ScatterAdd {
     }
 }
 
-/// An index must have the rank of what it indexes, and not be larger in the dimensions other than `dim`.
+/// An index must have the rank of what it indexes, and not be larger in the dimensions other than
+/// `dim`.
 fn check_index(op: &'static str, x: &Meta, index: &Meta, dim: usize) -> Result<()> {
     let (own, other) = (x.shape(), index.shape());
     let fits = own.len() == other.len() && (0..own.len()).all(|d| d == dim || other[d] <= own[d]);

@@ -1,5 +1,6 @@
-//! Reading and writing where index tensors say: `x[i, :, j]` here, `gather` and `scatter_add` in `along.rs`, `nonzero` in
-//! `nonzero.rs`. The forms that users write (masks, gaps in the list) are turned into these in `api/index.rs`.
+//! Reading and writing where index tensors say: `x[i, :, j]` here, `gather` and `scatter_add` in
+//! `along.rs`, `nonzero` in `nonzero.rs`. The forms that users write (masks, gaps in the list) are
+//! turned into these in `api/index.rs`.
 
 pub(crate) mod along;
 pub(crate) mod nonzero;
@@ -19,7 +20,8 @@ use plimsoll_kernels::cpu::index as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
 
-/// Inputs [x, index tensors...]: x at every combination of the index tensors (int64), which stand at `dims`, ascending.
+/// Inputs [x, index tensors...]: x at every combination of the index tensors (int64), which stand
+/// at `dims`, ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     pub(crate) dims: Dims,
@@ -64,7 +66,8 @@ impl Operation for Index {
     }
 }
 
-/// Inputs [x, values, index tensors...]: x with the values, which broadcast, written or added where [`Index`] would read.
+/// Inputs [x, values, index tensors...]: x with the values, which broadcast, written or added where
+/// [`Index`] would read.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexPut {
     pub(crate) dims: Dims,
@@ -159,8 +162,8 @@ fn with_indices(
     apply_one(op, &inputs, Site::caller())
 }
 
-/// The shape of what index tensors at `dims` read from `shape`: their common shape takes the place of adjacent dimensions, and goes
-/// to the front where others lie between them, as in NumPy.
+/// The shape of what index tensors at `dims` read from `shape`: their common shape takes the place
+/// of adjacent dimensions, and goes to the front where others lie between them, as in NumPy.
 fn indexed_shape(
     op: &'static str,
     shape: &[usize],

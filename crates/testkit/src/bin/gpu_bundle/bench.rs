@@ -1,5 +1,5 @@
-//! The CUDA kernels measured: medians of device time for the work that `torch_gpu.py` does in PyTorch
-//! on the same GPU. Prints one line each, name and microseconds.
+//! The CUDA kernels measured: medians of device time for the work that `torch_gpu.py` does in
+//! PyTorch on the same GPU. Prints one line each, name and microseconds.
 
 use std::time::Instant;
 

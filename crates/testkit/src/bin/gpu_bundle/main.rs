@@ -1,6 +1,6 @@
-//! The one program of the GPU bundle (`cargo xtask gpu-bundle`): the test kit's checks on a GPU, and
-//! the benchmark, on a machine with a driver and no Rust. `gpu_bundle STEP...` runs the named steps,
-//! without a name all checks; the exit status says whether all of them passed.
+//! The one program of the GPU bundle (`cargo xtask gpu-bundle`): the test kit's checks on a GPU,
+//! and the benchmark, on a machine with a driver and no Rust. `gpu_bundle STEP...` runs the named
+//! steps, without a name all checks; the exit status says whether all of them passed.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,5 +1,5 @@
-//! Programs of more than one operation, and what only a device can do. Each takes the device that it
-//! runs on, and panics or gives an error where the device is wrong.
+//! Programs of more than one operation, and what only a device can do. Each takes the device that
+//! it runs on, and panics or gives an error where the device is wrong.
 
 pub mod agreement;
 pub mod gpu;
