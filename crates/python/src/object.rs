@@ -9,6 +9,8 @@
 //! vanish only in work that Python started (`call.rs` counts it), so while such work runs nothing
 //! is shown.
 
+use std::sync::atomic::Ordering;
+
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -26,6 +28,8 @@ impl PyTensor {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         generic_set(slf, name, Some(value))?;
+        // From now on there may be cycles, which the collector finds for objects in their place.
+        companion::register(slf.clone());
         if !companion::has_attributes(&slf.get().tensor()) {
             companion::note_attributes(slf)?;
         }
@@ -51,8 +55,10 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // See Note [Collecting tensors].
-        if call::in_flight() {
+        // See Note [Collecting tensors]. Python 3.11 and 3.12 may collect while an object is made, when
+        // its memory is all zeros and there is no tensor yet. An object gets its place after that.
+        let unfinished = self.place.load(Ordering::Relaxed).is_null();
+        if unfinished || call::in_flight() {
             return Ok(());
         }
         self.with(|tensor| {
