@@ -1,6 +1,6 @@
 //! The `plimsoll` command as a function: reads arguments and hands them to one of `commands/`. It
-//! computes nothing itself. `main.rs` is the executable; the Python package calls the same function,
-//! so that its wheel carries the command without a second binary.
+//! computes nothing itself. `main.rs` is the executable; the Python package calls the same
+//! function, so that its wheel carries the command without a second binary.
 
 #![forbid(unsafe_code)]
 
@@ -20,8 +20,8 @@ use args::{Args, Command};
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
-/// Runs the command with its arguments, of which the first is the program's name, and gives back the
-/// exit status. It prints to the standard streams and never ends the process.
+/// Runs the command with its arguments, of which the first is the program's name, and gives back
+/// the exit status. It prints to the standard streams and never ends the process.
 ///
 /// ```
 /// assert_eq!(plimsoll_cli::run(["plimsoll", "ops", "--format", "json"].map(Into::into)), 0);
@@ -30,7 +30,8 @@ const FAILURE: u8 = 1;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let status = match Args::try_parse_from(arguments) {
         Ok(args) => execute(args.command),
-        // Help and the version come this way too, with success. Nobody is left to tell of a failure.
+        // Help and the version come this way too, with success. Nobody is left to tell of a
+        // failure.
         Err(error) => {
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(FAILURE)

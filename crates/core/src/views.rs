@@ -43,8 +43,9 @@ impl Layout {
             return Layout::strided(&shape, &strides, self.offset() * ratio);
         }
         let ratio = to / from;
-        let odd = (0..last).find(|&dim| strides[dim] % ratio != 0);
-        if shape[last] % ratio != 0 || self.offset() % ratio != 0 || odd.is_some() {
+        let whole = |value: usize| value.is_multiple_of(ratio);
+        let odd = strides[..last].iter().any(|&stride| !whole(stride));
+        if odd || !whole(shape[last]) || !whole(self.offset()) {
             return refuse(format!(
                 "shape {:?} with strides {:?} from element {} on cannot be seen in elements of {to} bytes instead of \
                  {from}: the last size, the first element and the other strides must be multiples of {ratio}",

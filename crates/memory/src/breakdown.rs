@@ -80,8 +80,8 @@ impl Breakdown {
         self.rows.len() - 1
     }
 
-    /// Adds to the row of this origin and kind. `epoch` is the newest peak's. See Note [Peaks by
-    /// epochs].
+    /// Adds to the row of this origin and kind. `epoch` is the newest peak's.
+    /// See Note [Peaks by epochs].
     #[inline]
     pub(crate) fn change(
         &mut self,

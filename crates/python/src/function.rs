@@ -32,12 +32,15 @@ pub(crate) struct Function {
     pub(crate) results: PyOnceLock<Py<PyAny>>,
 }
 
+/// The form that writes into given tensors.
+type Into = fn(&Arguments, &[Tensor]) -> Result<()>;
+
 /// One signature, and the Rust calls of its forms.
 pub(crate) struct Overload {
     pub(crate) signature: &'static str,
     pub(crate) new: Option<fn(&Arguments) -> Result<Results>>,
     pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
-    pub(crate) out: Option<fn(&Arguments, &[Tensor]) -> Result<()>>,
+    pub(crate) out: Option<Into>,
 }
 
 /// Which form was called.

@@ -51,6 +51,20 @@ impl<T> RwLock<T> {
     }
 }
 
+/// A lock that its own thread may take again, and that a fork waits for.
+pub(crate) struct ReentrantLock(parking_lot::ReentrantMutex<()>);
+
+impl ReentrantLock {
+    pub(crate) const fn new() -> ReentrantLock {
+        ReentrantLock(parking_lot::ReentrantMutex::new(()))
+    }
+
+    pub(crate) fn lock(&self) -> Held<parking_lot::ReentrantMutexGuard<'_, ()>> {
+        let holding = Holding::new();
+        Held { guard: self.0.lock(), _holding: holding }
+    }
+}
+
 /// The value of a mutex.
 pub(crate) type MutexGuard<'a, T> = Held<parking_lot::MutexGuard<'a, T>>;
 

@@ -119,7 +119,7 @@ fn operations_may_be_called_from_inside_the_thread_pool() {
     });
     let calls = calls.into_inner();
     assert_eq!(calls as usize, THREADS * rounds * 4);
-    for end in [shared.amax_with(&[0]), shared.amin_with(&[0])] {
+    for end in [shared.amax_with([0]), shared.amin_with([0])] {
         assert_eq!(end.unwrap().item::<f32>().unwrap(), calls as f32);
     }
 }

@@ -128,8 +128,8 @@ fn reductions_of_every_layout() {
         let x = filled(&[200, 300, 40], device)?;
         x.sum()?;
         x.mean_with(SumOptions::from(&[0, 2]).keepdim(true))?.mul(&x)?;
-        x.permute(&[2, 1, 0])?.sum_with(&[1])?;
-        x.amax_with(&[-1])?.sub(1.0)?.sum()?;
+        x.permute(&[2, 1, 0])?.sum_with([1])?;
+        x.amax_with([-1])?.sub(1.0)?.sum()?;
         Ok(())
     });
 }
@@ -231,7 +231,7 @@ fn sorts_joins_and_indices() {
         joined.softmax(1)?.t()?.sort_with(SortOptions::new().dim(1))?;
         let gathered = x.gather(1, &order)?;
         gathered.scatter_add(1, &order, &values)?;
-        Tensor::stack(&[&x, &gathered], 0)?.sum_with(&[0])?;
+        Tensor::stack(&[&x, &gathered], 0)?.sum_with([0])?;
         Ok(())
     });
 }

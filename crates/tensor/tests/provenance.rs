@@ -189,7 +189,7 @@ fn neighbours_make_room_where_the_oldest_would_not() -> Outcome {
     let large = Tensor::full(&[(6 * MIB / 4) as i64], -1.0, options)?;
     assert_eq!(memory::memory_spilled(device), 6 * MIB, "three neighbours went, and no more");
     for (n, tensor) in held.iter().enumerate() {
-        assert_eq!(tensor.amax_with(&[0])?.item::<f32>()?, n as f32);
+        assert_eq!(tensor.amax_with([0])?.item::<f32>()?, n as f32);
     }
     drop((large, held));
     assert_eq!((memory::memory_allocated(device), memory::memory_spilled(device)), (0, 0));

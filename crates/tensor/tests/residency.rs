@@ -139,8 +139,8 @@ fn more_than_fits_is_held_by_spilling_and_read_back_right() -> Outcome {
             .map(|n| Tensor::full(&[4 << 20], n as f32, (DType::F32, device)))
             .collect::<Result<_>>()?;
         for (n, x) in held.iter().enumerate() {
-            assert_eq!(x.amax_with(&[0])?.item::<f32>()?, n as f32);
-            assert_eq!(x.amin_with(&[0])?.item::<f32>()?, n as f32);
+            assert_eq!(x.amax_with([0])?.item::<f32>()?, n as f32);
+            assert_eq!(x.amin_with([0])?.item::<f32>()?, n as f32);
         }
         assert!(memory::max_memory_reserved(device) <= 64 * MIB);
         let error = Tensor::zeros(&[64 << 20], (DType::F32, device)).unwrap_err();

@@ -108,7 +108,8 @@ mod tests {
     fn quotients_of_floats_agree_with_f64() {
         let same = |dtype| dtype;
         let trunc = |l: &CpuLaunch<'_>| divide(l, Second::Tensor, Rounding::Trunc);
-        check_binary("trunc", &FLOATS[2..], 1e-6, same, trunc, |a, b| (a / b).trunc());
+        // Narrower floats round some quotients up to the next whole number.
+        check_binary("trunc", &FLOATS[3..], 0.0, same, trunc, |a, b| (a / b).trunc());
     }
 
     #[test]

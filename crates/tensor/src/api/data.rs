@@ -29,6 +29,7 @@ impl Tensor {
     /// assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [30.0, 30.0]);
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
+    #[track_caller]
     pub fn set_data(&mut self, data: &Tensor) -> Result<()> {
         self.replace("set_data", data)
     }
@@ -43,6 +44,7 @@ impl Tensor {
     /// assert_eq!(x.shape(), [3]);
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
+    #[track_caller]
     pub fn set_(&mut self, source: &Tensor) -> Result<()> {
         const OP: &str = "set_";
         if source.dtype() != self.dtype() {

@@ -138,6 +138,7 @@ impl Lent {
     /// # Safety
     /// `raw` is a stream of the tensor's GPU that is alive, by the driver's numbers (1 is the
     /// default stream).
+    #[track_caller]
     pub unsafe fn ready_on_raw_stream(&self, raw: usize) -> Result<()> {
         let storage = self.tensor.storage();
         // SAFETY: the caller's promise.

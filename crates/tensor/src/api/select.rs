@@ -1,7 +1,7 @@
 //! Choosing between two operands by a condition.
 
 use plimsoll_core::Result;
-use plimsoll_memory::{Site, enter_operation};
+use plimsoll_memory::{Site, enter_operation, with_site};
 
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
@@ -26,7 +26,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("where");
         let site = Site::caller();
-        let (chosen, other) = operands(condition, chosen.into(), other.into())?;
+        let (chosen, other) = with_site(site, || operands(condition, chosen.into(), other.into()))?;
         apply_one(&Where, &[condition, &chosen, &other], site)
     }
 
@@ -40,14 +40,13 @@ impl Tensor {
     ) -> Result<()> {
         let _named = enter_operation("where");
         let site = Site::caller();
-        let (chosen, other) = operands(condition, chosen.into(), other.into())?;
+        let (chosen, other) = with_site(site, || operands(condition, chosen.into(), other.into()))?;
         apply(&Where, &[condition, &chosen, &other], Dest::Out(&[out]), site).map(drop)
     }
 }
 
 /// Both operands as tensors. A number becomes a zero-dimensional one of the dtype that it counts
 /// as.
-#[track_caller]
 fn operands(condition: &Tensor, chosen: Other<'_>, other: Other<'_>) -> Result<(Tensor, Tensor)> {
     let dtype = result_type(&[chosen, other]);
     let tensor = |operand: Other<'_>| match operand {

@@ -1,11 +1,11 @@
 //! Writing gradients: a leaf's end of the graph, and the rules for taking a gradient's memory over
 //! or adding to it.
 
-use parking_lot::{Mutex, ReentrantMutex};
 use plimsoll_core::Result;
 
 use super::hooks::Hooks;
 use super::is_grad_enabled;
+use crate::lock::{Mutex, ReentrantLock};
 use crate::{Tensor, WeakTensor};
 
 /// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the
@@ -16,7 +16,7 @@ pub(crate) struct Accumulator {
     pub(super) hooks: Hooks,
     /// Held while a gradient is added: two threads' first ones must not both find none. It is
     /// reentrant because an allocation can call back into the program.
-    adding: ReentrantMutex<()>,
+    adding: ReentrantLock,
 }
 
 impl Accumulator {
@@ -24,7 +24,7 @@ impl Accumulator {
         Accumulator {
             leaf: Mutex::new(leaf.downgrade()),
             hooks: Hooks::default(),
-            adding: ReentrantMutex::new(()),
+            adding: ReentrantLock::new(),
         }
     }
 
@@ -40,8 +40,6 @@ impl Accumulator {
 
     /// Adds `grad` to the gradient of `leaf`, which is this one's.
     pub(super) fn add(&self, leaf: &Tensor, grad: Tensor) -> Result<()> {
-        // A fork waits for it, as for every lock of this crate.
-        let _holding = plimsoll_memory::Holding::new();
         let _adding = self.adding.lock();
         let total = match leaf.grad() {
             None => first(leaf, grad)?,

@@ -60,6 +60,7 @@ impl GradFn {
     /// assert_eq!(x.grad().unwrap().item::<f32>()?, 20.0);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn register_prehook(
         &self,
         hook: impl Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync + 'static,
@@ -80,6 +81,7 @@ impl GradFn {
     /// assert!(x.grad().is_none());
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn register_hook(
         &self,
         hook: impl Fn(&[Option<Tensor>], &[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>>

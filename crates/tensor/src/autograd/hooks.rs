@@ -302,6 +302,7 @@ impl Tensor {
 
     /// [`Tensor::register_hook`] for a hook that is more than a closure, as in
     /// [`Tensor::each_foreign_hook`].
+    #[track_caller]
     pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
         let edge = self.edge().ok_or_else(|| {
             Error::autograd(
@@ -327,6 +328,7 @@ impl Tensor {
     /// assert!(x.grad().is_none());
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
+    #[track_caller]
     pub fn register_post_accumulate_grad_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,

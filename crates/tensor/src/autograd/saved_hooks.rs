@@ -98,6 +98,7 @@ where
 /// assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [6.0, 6.0]);
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
+#[track_caller]
 pub fn saved_tensors_hooks<T: Any + Send + Sync, R>(
     pack: impl Fn(&Tensor) -> Result<T> + Send + Sync + 'static,
     unpack: impl Fn(&T) -> Result<Tensor> + Send + Sync + 'static,

@@ -73,8 +73,8 @@ pub(crate) fn is_pinned_block(block: &Block) -> bool {
     ours && SEGMENTS.lock().is_known(block.address())
 }
 
-/// A GPU is open: makes the segments there are known to its driver. See Note [Pinned memory and
-/// GPUs].
+/// A GPU is open: makes the segments there are known to its driver.
+/// See Note [Pinned memory and GPUs].
 pub(super) fn gpu_opened(context: &'static Context) {
     let mut segments = SEGMENTS.lock();
     if segments.context.is_none() {

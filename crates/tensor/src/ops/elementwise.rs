@@ -4,10 +4,8 @@
 use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
 use smallvec::SmallVec;
 
-use crate::Tensor;
-use crate::api::options::DimList;
-use crate::api::reduce::SumOptions;
 use crate::operation::Inferred;
+use crate::{DimList, SumOptions, Tensor};
 use plimsoll_kernels::Meta;
 
 /// One result of `dtype` in the operands' common shape.

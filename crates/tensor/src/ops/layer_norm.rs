@@ -8,14 +8,13 @@ use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use super::nn::{check_float, info, sum_leading};
-use crate::Tensor;
-use crate::api::reduce::SumOptions;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::{Dest, apply};
 use crate::operation::{
     Autocast, Backward, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves,
 };
+use crate::{SumOptions, Tensor};
 use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;

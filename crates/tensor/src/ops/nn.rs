@@ -6,14 +6,13 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 
 use super::elementwise;
-use crate::Tensor;
-use crate::api::reduce::SumOptions;
 use crate::autograd::is_grad_enabled;
 use crate::dispatch::apply_one;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
 };
 use crate::random::Draws;
+use crate::{SumOptions, Tensor};
 use plimsoll_kernels::cpu::{random, softmax as cpu};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;

@@ -7,13 +7,11 @@ use plimsoll_core::{DType, Dims, Error, Result};
 use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
-use crate::Tensor;
-use crate::api::options::DimList;
-use crate::api::reduce::SumOptions;
 use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
 };
+use crate::{DimList, SumOptions, Tensor};
 use plimsoll_kernels::cpu::reduce as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 

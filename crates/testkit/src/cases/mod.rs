@@ -11,6 +11,7 @@
 
 mod binary;
 mod case;
+mod compare;
 mod copy;
 mod create;
 mod index;
@@ -31,9 +32,10 @@ pub(crate) use instance::fingerprint;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 11] = [
+    let families: [(&'static str, Vec<Case>); 12] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
+        ("compare", compare::cases()),
         ("reduce", reduce::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),

@@ -105,8 +105,8 @@ const PROGRAMS: [(&str, OnDevice); 5] = [
         let x = Tensor::ones(&[7, 300_000], (DType::F32, device))?;
         x.sum()?;
         x.mean_with(SumOptions::from(&[1]).keepdim(true))?;
-        x.t()?.amax_with(&[0])?;
-        x.to(DType::F16)?.sum_with(&[0])?;
+        x.t()?.amax_with([0])?;
+        x.to(DType::F16)?.sum_with([0])?;
         Ok(())
     }),
     ("products", |device| {

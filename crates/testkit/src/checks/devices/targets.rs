@@ -35,14 +35,14 @@ pub fn reductions_are_written_where_the_target_lies(device: Device) -> Result<()
     compare(device, "reductions out=", &[x, long], 1e-3, |t| {
         let filled = |sizes: &[i64]| Tensor::full(sizes, 7, (DType::F32, t[0].device()));
         let (column, turned) = (filled(&[4, 6, 2])?, filled(&[6, 4])?);
-        t[0].sum_with_out(&[1], &column.select(2, 1)?)?;
-        t[0].mean_with_out(&[1], &turned.t()?)?;
+        t[0].sum_with_out([1], &column.select(2, 1)?)?;
+        t[0].mean_with_out([1], &turned.t()?)?;
         let (kept, one) = (filled(&[4, 3, 6])?, filled(&[5])?);
         t[0].amax_with_out(ReduceOptions::from(&[1]).keepdim(true), &kept.narrow(1, 1, 1)?)?;
-        t[0].sum_with_out(&[0, 1, 2], &one.select(0, 3)?)?;
+        t[0].sum_with_out([0, 1, 2], &one.select(0, 3)?)?;
         // Long enough that several blocks fold one result.
         let apart = filled(&[6])?;
-        t[1].sum_with_out(&[1], &apart.slice(0, 0, 6, 2)?)?;
+        t[1].sum_with_out([1], &apart.slice(0, 0, 6, 2)?)?;
         Ok(vec![column, turned, kept, one, apart])
     })
 }
