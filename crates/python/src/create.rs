@@ -57,22 +57,29 @@ sized!(
 
 /// Constructors in the shape, dtype and place of another tensor.
 macro_rules! like {
-    ($($name:ident: $doc:literal),*) => {$(
+    ($($name:ident, $with:ident: $doc:literal),*) => {$(
         #[doc = $doc]
         #[pyfunction]
-        fn $name<'py>(py: Python<'py>, input: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        #[pyo3(signature = (input, *, dtype = None, device = None, requires_grad = false))]
+        fn $name<'py>(
+            py: Python<'py>,
+            input: &Bound<'py, PyTensor>,
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<Bound<'py, PyTensor>> {
             let input = &input.get().tensor();
-            fresh(py, || input.$name())
+            fresh(py, || input.$with(options(dtype, device, requires_grad)))
         }
     )*};
 }
 
 like!(
-    empty_like: "Memory like another tensor's that nothing was written to yet.",
-    zeros_like: "Zeros like another tensor.",
-    ones_like: "Ones like another tensor.",
-    rand_like: "Random numbers from 0 to 1 like another tensor.",
-    randn_like: "Random numbers from the normal distribution like another tensor."
+    empty_like, empty_like_with: "Memory like another tensor's that nothing was written to yet.",
+    zeros_like, zeros_like_with: "Zeros like another tensor.",
+    ones_like, ones_like_with: "Ones like another tensor.",
+    rand_like, rand_like_with: "Random numbers from 0 to 1 like another tensor.",
+    randn_like, randn_like_with: "Random numbers from the normal distribution like another tensor."
 );
 
 /// One number everywhere.
@@ -115,29 +122,48 @@ fn arange<'py>(
 
 /// The identity matrix.
 #[pyfunction]
-#[pyo3(signature = (n, *, dtype = None, device = None, requires_grad = false))]
+#[pyo3(signature = (n, m = None, *, dtype = None, device = None, requires_grad = false))]
 fn eye<'py>(
     py: Python<'py>,
     n: i64,
+    m: Option<i64>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    fresh(py, || Tensor::eye(n, options(dtype, device, requires_grad)))
+    fresh(py, || Tensor::eye([n, m.unwrap_or(n)], options(dtype, device, requires_grad)))
 }
 
-/// Random whole numbers from `low` up to but not including `high`.
+/// Random whole numbers from `low` (0 if it is left out) up to but not including `high`:
+/// `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
-#[pyo3(signature = (low, high, size, *, dtype = None, device = None))]
+#[pyo3(signature = (*bounds, low = None, high = None, size = None, dtype = None, device = None, requires_grad = false))]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 fn randint<'py>(
     py: Python<'py>,
-    low: i64,
-    high: i64,
-    size: Vec<i64>,
+    bounds: &Bound<'py, PyTuple>,
+    low: Option<i64>,
+    high: Option<i64>,
+    size: Option<Vec<i64>>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
+    requires_grad: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    fresh(py, || Tensor::randint(low, high, &size, options(dtype, device, false)))
+    let wrong = || PyTypeError::new_err("randint takes a high and a size, or low, high and size");
+    let mut given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
+    let size = match size {
+        Some(size) => size,
+        None => given.pop().ok_or_else(wrong)?.extract()?,
+    };
+    let numbers: Vec<i64> =
+        given.iter().map(|number| number.extract()).collect::<PyResult<_>>()?;
+    let (low, high) = match (numbers.as_slice(), low, high) {
+        (&[high], low, None) => (low.unwrap_or(0), high),
+        (&[low], None, Some(high)) | (&[low, high], None, None) => (low, high),
+        (&[], low, Some(high)) => (low.unwrap_or(0), high),
+        _ => return Err(wrong()),
+    };
+    fresh(py, || Tensor::randint(low, high, &size, options(dtype, device, requires_grad)))
 }
 
 /// Elements of `input` where `condition` holds, of `other` elsewhere.

@@ -18,7 +18,7 @@ pub(crate) struct PyDevice(pub(crate) Device);
 
 #[pymethods]
 impl PyDevice {
-    /// The device of that name: `cpu`, or `cuda:0` where there is one.
+    /// The device of that name: `cpu`, `cuda:0` where there is one, or `dry:h200` for a dry run.
     #[new]
     fn new(py: Python<'_>, name: &str) -> PyResult<PyDevice> {
         named(py, name).map(PyDevice)
@@ -73,17 +73,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
 }
 
 pub(crate) fn named(py: Python<'_>, name: &str) -> PyResult<Device> {
-    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
-    let index: Option<usize> = index.parse().ok();
-    match (kind, index) {
-        ("cpu", Some(0)) => Ok(Device::cpu()),
-        ("cuda", Some(index)) => {
-            py.detach(|| device::cuda(index)).map_err(|error| to_python(py, error))
-        }
-        _ => Err(PyValueError::new_err(format!(
-            "`{name}` is not a device that Plimsoll has: use \"cpu\" or \"cuda:0\""
-        ))),
-    }
+    py.detach(|| device::named(name)).map_err(|error| to_python(py, error))
 }
 
 /// A host device with a memory arena of its own, configured as PLIMSOLL_CONF would be.

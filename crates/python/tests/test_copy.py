@@ -121,7 +121,7 @@ def test_a_pickle_can_be_wrong_without_harm():
         (3, (-1, 2), (RuntimeError, ValueError)),
         (4, (2**62, 2**62), (RuntimeError, ValueError)),
         (4, (2,), (RuntimeError, ValueError)),
-        (5, "tpu:0", ValueError),
+        (5, "tpu:0", RuntimeError),
     ]:
         with pytest.raises(expected):
             rebuild(*wrong(position, value))
