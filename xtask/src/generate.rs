@@ -213,7 +213,7 @@ fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
         Kind::Ints if as_option => format!("plimsoll_tensor::DimList::from(a.ints({index})?)"),
         Kind::Ints => format!("a.ints({index})?"),
         Kind::OptionalInts => {
-            format!("a.optional_ints({index}).map(plimsoll_tensor::DimList::from)")
+            format!("plimsoll_tensor::DimList::from(a.optional_ints({index}).unwrap_or_default())")
         }
         Kind::Float => format!("a.float({index})?"),
         Kind::OptionalFloat => format!("a.optional_float({index})"),

@@ -30,7 +30,7 @@
 //! # Gradients
 //!
 //! ```
-//! use plimsoll::prelude::*;
+//! use plimsoll::{AddOptions, prelude::*};
 //!
 //! # fn main() -> Result<()> {
 //! let w = Tensor::ones(&[3], DType::F32)?.requires_grad_(true)?;

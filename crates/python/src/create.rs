@@ -155,8 +155,7 @@ fn randint<'py>(
         Some(size) => size,
         None => given.pop().ok_or_else(wrong)?.extract()?,
     };
-    let numbers: Vec<i64> =
-        given.iter().map(|number| number.extract()).collect::<PyResult<_>>()?;
+    let numbers: Vec<i64> = given.iter().map(|number| number.extract()).collect::<PyResult<_>>()?;
     let (low, high) = match (numbers.as_slice(), low, high) {
         (&[high], low, None) => (low.unwrap_or(0), high),
         (&[low], None, Some(high)) | (&[low, high], None, None) => (low, high),

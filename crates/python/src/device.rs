@@ -5,7 +5,7 @@ use plimsoll_core::Device;
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device;
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 

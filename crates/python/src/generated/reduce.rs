@@ -14,7 +14,7 @@ static SUM: Function = Function::new(
             Ok(smallvec::smallvec![
                 a.tensor(0)?.sum_with(
                     plimsoll_tensor::SumOptions::new()
-                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                         .dtype(a.optional_dtype(3))
                 )?
@@ -24,7 +24,7 @@ static SUM: Function = Function::new(
         out: Some(|a, out| {
             a.tensor(0)?.sum_with_out(
                 plimsoll_tensor::SumOptions::new()
-                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?)
                     .dtype(a.optional_dtype(3)),
                 &out[0],
@@ -41,7 +41,7 @@ static MEAN: Function = Function::new(
             Ok(smallvec::smallvec![
                 a.tensor(0)?.mean_with(
                     plimsoll_tensor::SumOptions::new()
-                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                         .dtype(a.optional_dtype(3))
                 )?
@@ -51,7 +51,7 @@ static MEAN: Function = Function::new(
         out: Some(|a, out| {
             a.tensor(0)?.mean_with_out(
                 plimsoll_tensor::SumOptions::new()
-                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?)
                     .dtype(a.optional_dtype(3)),
                 &out[0],
@@ -156,7 +156,7 @@ static ANY: Function = Function::new(
             Ok(smallvec::smallvec![
                 a.tensor(0)?.any_with(
                     plimsoll_tensor::ReduceOptions::new()
-                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -165,7 +165,7 @@ static ANY: Function = Function::new(
         out: Some(|a, out| {
             a.tensor(0)?.any_with_out(
                 plimsoll_tensor::ReduceOptions::new()
-                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )
@@ -181,7 +181,7 @@ static ALL: Function = Function::new(
             Ok(smallvec::smallvec![
                 a.tensor(0)?.all_with(
                     plimsoll_tensor::ReduceOptions::new()
-                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -190,7 +190,7 @@ static ALL: Function = Function::new(
         out: Some(|a, out| {
             a.tensor(0)?.all_with_out(
                 plimsoll_tensor::ReduceOptions::new()
-                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )

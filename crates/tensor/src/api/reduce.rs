@@ -13,7 +13,7 @@ options! {
     /// or a list of them will do: `x.sum_with([0, 1])`.
     SumOptions {
         /// The dimensions; none means all.
-        dim: Option<DimList> = None,
+        dim: DimList = DimList::default(),
         /// Whether they stay, with size 1.
         keepdim: bool = false,
         /// The dtype to add up in, and of the result.
@@ -25,7 +25,7 @@ options! {
     /// Over what a reduction goes. A dimension or a list of them will do: `x.amax_with(-1)`.
     ReduceOptions {
         /// The dimensions; none means all.
-        dim: Option<DimList> = None,
+        dim: DimList = DimList::default(),
         /// Whether they stay, with size 1.
         keepdim: bool = false,
     }
@@ -43,13 +43,13 @@ options! {
 
 impl<T: Into<DimList>> From<T> for SumOptions {
     fn from(dims: T) -> SumOptions {
-        SumOptions::new().dim(dims.into())
+        SumOptions::new().dim(dims)
     }
 }
 
 impl<T: Into<DimList>> From<T> for ReduceOptions {
     fn from(dims: T) -> ReduceOptions {
-        ReduceOptions::new().dim(dims.into())
+        ReduceOptions::new().dim(dims)
     }
 }
 
@@ -250,14 +250,14 @@ struct Over {
 impl From<SumOptions> for Over {
     fn from(options: SumOptions) -> Over {
         let SumOptions { dim, keepdim, dtype } = options;
-        Over { dims: dim.unwrap_or_default(), keepdim, dtype }
+        Over { dims: dim, keepdim, dtype }
     }
 }
 
 impl From<ReduceOptions> for Over {
     fn from(options: ReduceOptions) -> Over {
         let ReduceOptions { dim, keepdim } = options;
-        Over { dims: dim.unwrap_or_default(), keepdim, dtype: None }
+        Over { dims: dim, keepdim, dtype: None }
     }
 }
 
