@@ -27,7 +27,9 @@ impl PyDevice {
     /// What sort of device it is.
     #[getter]
     fn r#type(&self) -> String {
+        // A dry run is of the sort that it imitates.
         let name = self.0.to_string();
+        let name = name.trim_start_matches("dry(");
         name.split(':').next().unwrap_or_default().to_string()
     }
 

@@ -11,7 +11,7 @@ use plimsoll_tensor::signature::Signature;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 use crate::bind::{Arguments, bind};
@@ -138,6 +138,7 @@ impl Function {
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
         }
+        too_large(args, kwargs)?;
         Err(self.no_match(signatures, &reasons))
     }
 
@@ -183,6 +184,17 @@ impl Function {
         }
         PyTypeError::new_err(text)
     }
+}
+
+/// Refuses a whole number past 64 bits in Python's own words: it fits no signature.
+fn too_large(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let named = kwargs.iter().flat_map(|kwargs| kwargs.values());
+    for argument in args.iter().chain(named) {
+        if argument.is_instance_of::<PyInt>() {
+            argument.extract::<i64>()?;
+        }
+    }
+    Ok(())
 }
 
 /// The parameters as a caller sees them.

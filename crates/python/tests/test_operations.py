@@ -93,7 +93,7 @@ def test_into_given_tensors():
     assert pm.sum(a, 0, out=row) is row
     check(row, A.sum(0))
     check(pm.mean(a, [0], out=row), A.mean(0))
-    check(a.amax(0, out=row), A.max(0))
+    check(pm.amax(a, 0, out=row), A.max(0))
     check(pm.argmin(a, 0, out=pm.empty(5, dtype=pm.int64)), A.argmin(0))
     check(pm.stack([a, b], out=pm.empty(2, 4, 5)), np.stack([A, B]))
     values, indices = pm.empty(4, 5), pm.empty(4, 5, dtype=pm.int64)
