@@ -1,5 +1,5 @@
-//! Mixed precision: what each kind of operation is cast to, on which devices, and that a weight is cast
-//! once in a region. PyTorch's lists are the truth.
+//! Mixed precision: what each kind of operation is cast to, on which devices, and that a weight is
+//! cast once in a region. PyTorch's lists are the truth.
 
 use plimsoll_tensor::*;
 

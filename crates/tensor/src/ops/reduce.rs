@@ -59,7 +59,14 @@ impl Operation for Reduce {
             .filter(|dim| self.keepdim || !self.dims.contains(dim))
             .map(|dim| if self.dims.contains(&dim) { 1 } else { shape[dim] })
             .collect();
-        Ok(Inferred::one(Meta::contiguous(&reduced, self.dtype)?))
+        // Mixed precision may have cast the input since the result's dtype was chosen.
+        let keeps = matches!(
+            self.reduction,
+            Reduction::Sum | Reduction::Mean | Reduction::Amax | Reduction::Amin
+        );
+        let dtype = inputs[0].dtype;
+        let dtype = if keeps && dtype.is_float() { dtype } else { self.dtype };
+        Ok(Inferred::one(Meta::contiguous(&reduced, dtype)?))
     }
 
     fn saves(&self, _needs: Needs) -> Saves {
