@@ -99,20 +99,32 @@ fn full<'py>(
 
 /// Numbers from `start` up to but not including `end`.
 #[pyfunction]
-#[pyo3(signature = (*bounds, dtype = None, device = None, requires_grad = false))]
+#[pyo3(signature = (*bounds, start = None, end = None, step = None, dtype = None, device = None, requires_grad = false))]
+#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 fn arange<'py>(
     py: Python<'py>,
     bounds: Vec<Number>,
+    start: Option<Number>,
+    end: Option<Number>,
+    step: Option<Number>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let (start, end, step) = match bounds.as_slice() {
-        [end] => (Scalar::Int(0), end.scalar(), Scalar::Int(1)),
-        [start, end] => (start.scalar(), end.scalar(), Scalar::Int(1)),
-        [start, end, step] => (start.scalar(), end.scalar(), step.scalar()),
+    // By place or by name; the one bound that is given alone by place is the end.
+    let (start, end, step) = match (bounds.as_slice(), start, end, step) {
+        (&[end], start, None, step) => (start, end, step),
+        (&[start], None, Some(end), step) | (&[start, end], None, None, step) => {
+            (Some(start), end, step)
+        }
+        (&[start, end, step], None, None, None) => (Some(start), end, Some(step)),
+        (&[], start, Some(end), step) => (start, end, step),
         _ => return Err(PyTypeError::new_err("arange takes an end, or start, end and step")),
     };
+    let number = |given: Option<Number>, otherwise: i64| {
+        given.map_or(Scalar::Int(otherwise), Number::scalar)
+    };
+    let (start, end, step) = (number(start, 0), end.scalar(), number(step, 1));
     let mut options = options(dtype, device, requires_grad);
     // As in PyTorch: whole numbers give int64, and one fraction among them float32.
     let fraction = [start, end, step].iter().any(|bound| matches!(bound, Scalar::Float(_)));
@@ -295,6 +307,15 @@ fn collect(
     items.iter().try_for_each(|item| collect(item, depth + 1, shape, values))
 }
 
+/// The positions of the elements that are not zero: one row each, or one tensor for each dimension.
+#[pyfunction]
+#[pyo3(signature = (input, *, as_tuple = false))]
+fn nonzero<'py>(input: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
+    let named = pyo3::types::PyDict::new(input.py());
+    named.set_item("as_tuple", as_tuple)?;
+    input.call_method("nonzero", (), Some(&named))
+}
+
 /// Starts the random numbers of every device again.
 #[pyfunction]
 fn manual_seed(seed: u64) {
@@ -316,6 +337,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arange, module)?)?;
     module.add_function(wrap_pyfunction!(eye, module)?)?;
     module.add_function(wrap_pyfunction!(randint, module)?)?;
+    module.add_function(wrap_pyfunction!(nonzero, module)?)?;
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;

@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 
 use crate::arguments::Operand;
 use crate::call::{call, fresh};
+use crate::companion::wrap;
 use crate::tensor::PyTensor;
 
 /// What one part of an index does to one dimension.
@@ -20,6 +21,20 @@ enum Part {
 
 #[pymethods]
 impl PyTensor {
+    /// The positions of the elements that are not zero: one row each, or one tensor for each
+    /// dimension.
+    #[pyo3(signature = (*, as_tuple = false))]
+    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        if !as_tuple {
+            return Ok(fresh(py, || tensor.nonzero())?.into_any());
+        }
+        let places = call(py, || tensor.nonzero_tuple())?;
+        let places =
+            places.into_iter().map(|place| wrap(py, place)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, places)?.into_any())
+    }
+
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,

@@ -71,6 +71,19 @@ def test_constructors_take_what_pytorchs_take():
     assert x.to(pm.ones(1)).dtype == pm.float32
 
 
+def test_positions_and_ranges():
+    x = pm.tensor([[1, 0], [1, 1]])
+    assert [place.tolist() for place in x.nonzero(as_tuple=True)] == [[0, 1, 1], [0, 0, 1]]
+    assert pm.nonzero(x, as_tuple=False).tolist() == x.nonzero().tolist() == [[0, 0], [1, 0], [1, 1]]
+    assert pm.arange(0, end=3).tolist() == pm.arange(start=0, end=3).tolist() == pm.arange(3).tolist() == [0, 1, 2]
+    assert pm.arange(-0.9, 2.1, 2.0, dtype=pm.int64).tolist() == [0, 2]
+    one, first = pm.tensor(5.0), pm.tensor([0])
+    assert one.gather(0, first).tolist() == [5.0]
+    assert pm.tensor([5.0]).gather(0, pm.tensor(0)).item() == 5.0
+    assert x.gather(0, pm.zeros(0, 2, dtype=pm.uint8)).shape == (0, 2)
+    assert pm.zeros(1, 1).squeeze(()).shape == (1, 1)
+
+
 def test_a_dry_gpu_is_a_device():
     peak = pm.zeros(1 << 20, device="dry:h200")
     assert peak.device.type == "cuda"

@@ -133,6 +133,8 @@ fn cast_for_autocast(
 fn positions(info: &OpInfo, index: &Tensor, site: Site) -> Result<Tensor> {
     match index.dtype() {
         DType::I64 | DType::I32 => index.to_dtype(DType::I64, site),
+        // Of no positions PyTorch does not ask the dtype.
+        _ if index.numel() == 0 => index.to_dtype(DType::I64, site),
         other => Err(Error::dtype(
             info.name,
             format!("the index must be int64 or int32, not {other}; convert it with `long`"),

@@ -62,16 +62,6 @@ static INDEX_PUT: Function = Function::new(
     }],
 );
 
-static NONZERO: Function = Function::new(
-    "nonzero",
-    &[Overload {
-        signature: "nonzero(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.nonzero()?])),
-        in_place: None,
-        out: None,
-    }],
-);
-
 static MASKED_SELECT: Function = Function::new(
     "masked_select",
     &[Overload {
@@ -144,16 +134,6 @@ impl PyTensor {
         INDEX_PUT.in_place(slf, args, kwargs)
     }
 
-    /// The positions of the elements that are not zero, one row each.
-    #[pyo3(signature = (*args, **kwargs))]
-    fn nonzero<'py>(
-        slf: &Bound<'py, PyTensor>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        NONZERO.method(slf, args, kwargs)
-    }
-
     /// The elements where a mask holds, in row-major order.
     #[pyo3(signature = (*args, **kwargs))]
     fn masked_select<'py>(
@@ -205,16 +185,6 @@ fn index_put<'py>(
     INDEX_PUT.function(args, kwargs)
 }
 
-/// The positions of the elements that are not zero, one row each.
-#[pyfunction]
-#[pyo3(signature = (*args, **kwargs))]
-fn nonzero<'py>(
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    NONZERO.function(args, kwargs)
-}
-
 /// The elements where a mask holds, in row-major order.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
@@ -231,7 +201,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scatter_add, module)?)?;
     module.add_function(wrap_pyfunction!(index, module)?)?;
     module.add_function(wrap_pyfunction!(index_put, module)?)?;
-    module.add_function(wrap_pyfunction!(nonzero, module)?)?;
     module.add_function(wrap_pyfunction!(masked_select, module)?)?;
     Ok(())
 }

@@ -158,7 +158,13 @@ impl Tensor {
         }
         let length = arange_length(start, end, step)?;
         let meta = Meta::contiguous(&[length], dtype).map_err(|e| e.in_operation("arange"))?;
-        create(meta, Content::Arange { start, step }, options, site)
+        // PyTorch counts in whole numbers then, though the length is that of the fractions.
+        let cut = |scalar: Scalar| match scalar {
+            Scalar::Float(_) if !dtype.is_float() => Scalar::Int(scalar.to_i64()),
+            scalar => scalar,
+        };
+        let content = Content::Arange { start: cut(start), step: cut(step) };
+        create(meta, content, options, site)
     }
 
     /// The identity matrix, of one size or of rows and columns.

@@ -2,7 +2,7 @@
 //! `nonzero`), and gaps in a list of index tensors become the dimensions that the others stand at.
 
 use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
-use plimsoll_memory::{Site, enter_operation};
+use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -25,8 +25,20 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let site = Site::caller();
         let dim = normalize_dim("gather", dim, self.rank())?;
-        apply_one(&Gather { dim }, &[self, index], Site::caller())
+        if self.rank() > 0 && index.rank() > 0 {
+            return apply_one(&Gather { dim }, &[self, index], site);
+        }
+        // A tensor without dimensions counts as one of one element, as in PyTorch.
+        with_site(site, || {
+            let wide = |tensor: &Tensor| match tensor.rank() {
+                0 => tensor.unsqueeze(0),
+                _ => Ok(tensor.clone()),
+            };
+            let found = apply_one(&Gather { dim }, &[&wide(self)?, &wide(index)?], site)?;
+            if index.rank() == 0 { found.squeeze_with(0) } else { Ok(found) }
+        })
     }
 
     /// [`Tensor::gather`] into `out`.
@@ -161,6 +173,24 @@ impl Tensor {
     #[track_caller]
     pub fn nonzero(&self) -> Result<Tensor> {
         apply_one(&Nonzero, &[self], Site::caller())
+    }
+
+    /// [`Tensor::nonzero`] by dimension: one tensor of positions for each, as indices to index with.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::eye([2, 3], DType::F32)?;
+    /// let places = x.nonzero_tuple()?;
+    /// assert_eq!((places.len(), places[1].to_vec::<i64>()?), (2, vec![0, 1]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nonzero_tuple(&self) -> Result<Vec<Tensor>> {
+        let _named = enter_operation("nonzero");
+        // A number has one dimension to have a position in.
+        let wide = if self.rank() == 0 { self.unsqueeze(0)? } else { self.clone() };
+        let places = wide.nonzero()?;
+        (0..wide.rank() as i64).map(|column| places.select(1, column)).collect()
     }
 
     /// The elements where `mask` holds, in row-major order; both broadcast.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Layout, Result, normalize_dims};
+use plimsoll_core::{DType, Error, Layout, Result, normalize_dim};
 use smallvec::SmallVec;
 
 use super::elementwise::sum_to;
@@ -155,7 +155,8 @@ impl View {
 
 /// Without those of `dims` that have size 1.
 fn squeeze(input: &Layout, dims: &[i64]) -> Result<Layout> {
-    let mut dims = normalize_dims("squeeze", dims, input.rank())?;
+    let normal = |&dim: &i64| normalize_dim("squeeze", dim, input.rank());
+    let mut dims = dims.iter().map(normal).collect::<Result<SmallVec<[usize; 6]>>>()?;
     // From the end, so that those before keep their numbers.
     dims.sort_unstable_by(|a, b| b.cmp(a));
     let mut layout = input.clone();

@@ -44,7 +44,7 @@ pub(super) static NONZERO: OpInfo = OpInfo {
     differentiable: false,
     ..info(
         "nonzero",
-        &["nonzero(Tensor self) -> Tensor"],
+        &["nonzero(Tensor self, *, bool as_tuple=False) -> Tensor"],
         "The positions of the elements that are not zero, one row each",
     )
 };
