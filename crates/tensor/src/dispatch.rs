@@ -34,6 +34,9 @@ pub(crate) enum Dest<'a> {
     InPlace,
     /// Into these tensors, which must have the right shape and dtype.
     Out(&'a [&'a Tensor]),
+    /// New tensors, and beside them these, which the operation reads and writes: running
+    /// statistics, parameters and their states. The kernel finds them behind its new results.
+    Mutating(&'a [&'a Tensor]),
 }
 
 /// Runs `op` on `inputs`, which `prepare` brings to one device and dtype where they need it.
@@ -184,15 +187,17 @@ impl Call<'_> {
         }
         let fresh = matches!(dest, Dest::New);
         let fresh_workspace = fresh.then(|| self.workspace_bytes(metas, inferred));
-        self.fill(outputs, inferred, dest, origin)?;
+        let made = self.fill(outputs, inferred, dest, origin)?;
         let outputs = &outputs[..];
+        // New tensors are nobody else's yet.
+        let (made, given) = outputs.split_at(made);
         let mut write_pins = Pins::default();
         for output in outputs {
             write_pins.add(output.storage())?;
         }
         let tracked = self.entry.tracked().is_on();
         let dependents =
-            if tracked && !fresh { Some(dependents::pin_dependents(outputs)?) } else { None };
+            if tracked && !fresh { Some(dependents::pin_dependents(given)?) } else { None };
         let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -204,16 +209,14 @@ impl Call<'_> {
         let observed = observe::begin(self.entry, self.name(), origin, self.inputs, outputs);
         {
             let reads = self.inputs.iter().map(|input| input.storage().as_ref());
-            // New tensors are nobody else's yet.
-            let claimed = if fresh { &[] } else { outputs };
-            let writes = claimed.iter().map(|output| output.storage().as_ref());
+            let writes = given.iter().map(|output| output.storage().as_ref());
             let _claim = Claim::new(reads, writes);
             launch::launch(self.entry, self.op, self.inputs, outputs, &workspace, origin)?;
-            if !fresh {
-                for output in outputs {
-                    output.storage().written_by(origin);
-                }
-            } else if tracked {
+            for output in given {
+                output.storage().written_by(origin);
+            }
+            // What an operation wrote besides cannot be written again.
+            if fresh && tracked {
                 // Under the claim, so that the versions are those that the kernel read.
                 provenance::remember(self.op, self.inputs, outputs, origin);
             }
@@ -234,7 +237,8 @@ impl Call<'_> {
             };
             match dest {
                 Dest::InPlace => recorded.in_place(self.inputs[0])?,
-                Dest::New | Dest::Out(_) => recorded.outputs(outputs)?,
+                Dest::New | Dest::Mutating(_) => recorded.outputs(made)?,
+                Dest::Out(_) => recorded.outputs(outputs)?,
             }
         }
         drop(write_pins);
@@ -245,24 +249,26 @@ impl Call<'_> {
         launch::workspace_bytes(self.entry, self.op, inputs, outputs)
     }
 
-    /// Fills in the tensors to write: new ones, input 0, or the caller's.
+    /// Fills in the tensors to write: new ones, input 0, or the caller's. Gives back how many are
+    /// new.
     fn fill(
         &self,
         outputs: &mut Outputs,
         inferred: &mut Metas,
         dest: Dest<'_>,
         origin: OriginId,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let given: SmallVec<[&Tensor; 2]> = match dest {
             Dest::New => {
-                // From the end, where taking one moves no other.
-                inferred.reverse();
-                while let Some(meta) = inferred.pop() {
-                    let bytes = checked_bytes(self.name(), &meta)?;
-                    let storage = Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
-                    outputs.push(Tensor::new(storage, meta));
-                }
-                return Ok(());
+                self.make(outputs, inferred, origin)?;
+                return Ok(outputs.len());
+            }
+            Dest::Mutating(given) => {
+                check_mutated(self.name(), self.inputs, given, self.needs)?;
+                self.make(outputs, inferred, origin)?;
+                let made = outputs.len();
+                outputs.extend(given.iter().map(|&tensor| tensor.clone()));
+                return Ok(made);
             }
             Dest::InPlace => {
                 rules::check_in_place(self.name(), self.inputs[0], self.needs)?;
@@ -277,6 +283,19 @@ impl Call<'_> {
             self.check_target(index, tensor, meta)?;
         }
         outputs.extend(given.into_iter().cloned());
+        Ok(0)
+    }
+
+    /// New tensors as `inferred` says.
+    #[inline(always)]
+    fn make(&self, outputs: &mut Outputs, inferred: &mut Metas, origin: OriginId) -> Result<()> {
+        // From the end, where taking one moves no other.
+        inferred.reverse();
+        while let Some(meta) = inferred.pop() {
+            let bytes = checked_bytes(self.name(), &meta)?;
+            let storage = Storage::allocate(self.entry, bytes, origin, Kind::Temporary)?;
+            outputs.push(Tensor::new(storage, meta));
+        }
         Ok(())
     }
 
@@ -372,6 +391,55 @@ impl Call<'_> {
             Claim::new(self.inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
         launch::measure(self.entry, self.op, self.inputs, &workspace)
     }
+}
+
+/// Whether `given` may be written beside the results: none overlaps itself, another of them, or an
+/// input. Sorted by place, so that hundreds of tensors are looked at once each.
+fn check_mutated(
+    op: &'static str,
+    inputs: &[&Tensor],
+    given: &[&Tensor],
+    needs: Needs,
+) -> Result<()> {
+    for target in given {
+        rules::check_in_place(op, target, needs)?;
+        if target.layout().may_overlap_itself() {
+            return Err(overlap(op, target, target));
+        }
+    }
+    let written = given.iter().map(|&tensor| (tensor, true));
+    let mut all: Vec<(&Tensor, bool)> =
+        written.chain(inputs.iter().map(|&input| (input, false))).collect();
+    let start = |tensor: &Tensor| tensor.storage_offset() * tensor.element_size();
+    let storage = |tensor: &Tensor| std::sync::Arc::as_ptr(tensor.storage()).addr();
+    all.sort_by_key(|(tensor, _)| (storage(tensor), start(tensor)));
+    // Those of the present storage that reach past the start of the next.
+    let mut open: Vec<(&Tensor, bool)> = Vec::new();
+    for (tensor, writes) in all {
+        open.retain(|(other, _)| {
+            storage(other) == storage(tensor) && other.meta().span_bytes() > start(tensor)
+        });
+        let clash = open.iter().find(|(other, other_writes)| {
+            (writes || *other_writes) && other.layout().overlaps(tensor.layout())
+        });
+        if let Some((other, _)) = clash {
+            return Err(overlap(op, tensor, other));
+        }
+        open.push((tensor, writes));
+    }
+    Ok(())
+}
+
+#[cold]
+fn overlap(op: &'static str, a: &Tensor, b: &Tensor) -> Error {
+    Error::shape(
+        op,
+        format!(
+            "tensors of shapes {:?} and {:?} share memory, and one of them is written; clone one first",
+            a.shape(),
+            b.shape()
+        ),
+    )
 }
 
 /// Bytes of a new tensor, refused if they pass the address space.

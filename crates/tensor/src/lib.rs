@@ -34,6 +34,7 @@ pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::foreign::Lent;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
+pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
 pub use api::sort::SortOptions;

@@ -33,7 +33,7 @@ pub(crate) fn is_ready(
         && dtype.is_float()
         && info.dtypes.contains(dtype)
         && rest.iter().all(|other| std::ptr::eq(other.entry(), entry) && other.dtype() == dtype);
-    (alike && !matches!(dest, Dest::Out(_)) && !autocast::is_on()).then_some(entry)
+    (alike && matches!(dest, Dest::New | Dest::InPlace) && !autocast::is_on()).then_some(entry)
 }
 
 /// Runs `op` on `inputs` after bringing them together.
@@ -64,7 +64,7 @@ pub(crate) fn apply(
     promote(op, &mut operands, site)?;
     let operands: SmallVec<[&Tensor; 4]> = operands.iter().collect();
     match dest {
-        Dest::New => apply_on(entry, op, &operands, dest, site),
+        Dest::New | Dest::Mutating(_) => apply_on(entry, op, &operands, dest, site),
         Dest::InPlace => in_place(entry, op, inputs[0], &operands, site),
         Dest::Out(outs) => into(entry, op, &operands, outs, site),
     }
@@ -75,7 +75,10 @@ type Operands = SmallVec<[Tensor; 4]>;
 /// The device that an operation runs on. Zero-dimensional operands on the CPU go along with the
 /// others.
 fn common_device(info: &OpInfo, inputs: &[&Tensor], dest: Dest<'_>) -> Result<&'static Entry> {
-    let outs: &[&Tensor] = if let Dest::Out(outs) = dest { outs } else { &[] };
+    let outs: &[&Tensor] = match dest {
+        Dest::Out(outs) | Dest::Mutating(outs) => outs,
+        Dest::New | Dest::InPlace => &[],
+    };
     let follows = |index: usize, tensor: &Tensor| {
         info.input(index) == Input::Operand && tensor.rank() == 0 && tensor.device() == Device::CPU
     };

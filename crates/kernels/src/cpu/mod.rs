@@ -27,6 +27,7 @@ mod math32;
 mod math64;
 pub mod matmul;
 mod number;
+pub mod optim;
 pub mod pow;
 pub mod random;
 mod real;

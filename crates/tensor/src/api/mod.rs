@@ -12,6 +12,7 @@ mod index;
 mod join;
 mod linalg;
 pub(crate) mod nn;
+pub(crate) mod optim;
 pub(crate) mod options;
 mod random;
 mod read;

@@ -12,6 +12,7 @@ pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod nn;
+pub(crate) mod optim;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
