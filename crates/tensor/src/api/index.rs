@@ -175,7 +175,8 @@ impl Tensor {
         apply_one(&Nonzero, &[self], Site::caller())
     }
 
-    /// [`Tensor::nonzero`] by dimension: one tensor of positions for each, as indices to index with.
+    /// [`Tensor::nonzero`] by dimension: one tensor of positions for each, as indices to index
+    /// with.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
