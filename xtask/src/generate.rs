@@ -16,8 +16,8 @@ use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 use crate::run;
 
 /// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
-/// has its arguments in another order as a method, `to` takes a dtype or a device, and `nonzero` may give a
-/// tuple.
+/// has its arguments in another order as a method, `to` takes a dtype or a device, and `nonzero`
+/// may give a tuple.
 const BY_HAND: &[&str] =
     &["full", "arange", "eye", "nonzero", "rand", "randn", "randint", "to", "where"];
 
