@@ -63,8 +63,6 @@ fn a_step_over_148_tensors_is_one_launch_without_temporaries() -> Outcome {
         let means: Vec<Tensor> = params.iter().map(zeros).collect::<Result<_>>()?;
         let squares: Vec<Tensor> = params.iter().map(zeros).collect::<Result<_>>()?;
         let grads: Vec<Tensor> = params.iter().map(Tensor::ones_like).collect::<Result<_>>()?;
-        let refs = |list: &[Tensor]| list.iter().cloned().collect::<Vec<_>>();
-        let (p, g, m, v) = (refs(&params), refs(&grads), refs(&means), refs(&squares));
         fn borrowed(list: &[Tensor]) -> Vec<&Tensor> {
             list.iter().collect()
         }
@@ -73,10 +71,10 @@ fn a_step_over_148_tensors_is_one_launch_without_temporaries() -> Outcome {
         let counts = Arc::new(LaunchCounts::default());
         let observing = observe(counts.clone());
         Tensor::fused_adamw_(
-            &borrowed(&p),
-            &borrowed(&g),
-            &borrowed(&m),
-            &borrowed(&v),
+            &borrowed(&params),
+            &borrowed(&grads),
+            &borrowed(&means),
+            &borrowed(&squares),
             1.0,
             AdamWOptions::new().weight_decay(0.0),
         )?;
