@@ -171,9 +171,19 @@ fn rustdoc() -> Outcome {
     Outcome::Ran(run::counted(command))
 }
 
-/// What programs depend on: nothing that belongs to the command comes with the facade.
+/// What programs depend on, without the features that they may leave out; and nothing that belongs
+/// to the command comes with it.
 fn features() -> Outcome {
-    Outcome::of(pulls_none_of(&["--package", "plimsoll"], OF_THE_COMMAND))
+    let without = ["--package", "plimsoll", "--no-default-features"];
+    let mut tests = cargo(&["test", "--no-fail-fast", "--test", "features"]);
+    tests.args(without);
+    let mut counts = run::counted(tests);
+    let checked = pulls_none_of(&["--package", "plimsoll"], OF_THE_COMMAND)
+        .and_then(|()| pulls_none_of(&without, &["cudarc"]));
+    if let Outcome::Ran(tree) = Outcome::of(checked) {
+        counts.add(tree);
+    }
+    Outcome::Ran(counts)
 }
 
 /// Crates that reports, source checks and the command need, and programs do not.

@@ -8,68 +8,8 @@ use cudarc::cublaslt::{result, sys};
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
 
-use crate::Context;
 use crate::error::Told;
-
-/// Element types of matrix products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BlasType {
-    /// float32, accumulated in float32.
-    F32,
-    /// float64.
-    F64,
-    /// float16, accumulated in float32.
-    F16,
-    /// bfloat16, accumulated in float32.
-    BF16,
-}
-
-/// `C[b] = A[b] B[b]` for each of `batch`: `A` is m x k, `B` k x n, `C` m x n. `A` and `B` are
-/// row-major or transposed with a leading stride, `C` is row-major with one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Matmul {
-    /// The element type of all three.
-    pub dtype: BlasType,
-    /// Rows of the result.
-    pub m: usize,
-    /// Columns of the result.
-    pub n: usize,
-    /// The length of each sum.
-    pub k: usize,
-    /// How many products.
-    pub batch: usize,
-    /// Elements from row to row of `A`, or from column to column if `a_transposed`.
-    pub a_stride: usize,
-    /// Whether `A` lies column by column.
-    pub a_transposed: bool,
-    /// Elements from one `A` to the next; 0 shares one.
-    pub a_batch: usize,
-    /// As `a_stride`, of `B`.
-    pub b_stride: usize,
-    /// Whether `B` lies column by column.
-    pub b_transposed: bool,
-    /// Elements from one `B` to the next; 0 shares one.
-    pub b_batch: usize,
-    /// Elements from row to row of `C`.
-    pub c_stride: usize,
-    /// Elements from one `C` to the next.
-    pub c_batch: usize,
-}
-
-/// Where the operands of a product are.
-#[derive(Clone, Copy, Debug)]
-pub struct MatmulMemory {
-    /// The first element of `A`.
-    pub a: usize,
-    /// The first element of `B`.
-    pub b: usize,
-    /// The first element of `C`.
-    pub c: usize,
-    /// Scratch of the library.
-    pub workspace: usize,
-    /// Its size.
-    pub workspace_bytes: usize,
-}
+use crate::{BlasType, Context, Matmul, MatmulMemory};
 
 /// The largest alignment that the library tells apart, and the one it takes for granted unless
 /// told.

@@ -14,27 +14,9 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
 
 use crate::error::Told;
-use crate::{Context, nvrtc};
-
-/// A CUDA source file.
-#[derive(Debug)]
-pub struct KernelSource {
-    /// The file's name without its ending, as its CPU twin's.
-    pub name: &'static str,
-    /// The whole text.
-    pub text: &'static str,
-}
+use crate::{Argument, Context, Grid, KernelSource, nvrtc};
 
 impl KernelSource {
-    /// The file name of its cubin for a compute capability.
-    pub fn cubin_name(&self, capability: u32) -> String {
-        // FNV-1a: any change of the text gives another name.
-        let hash = self.text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        format!("{}-sm{capability}-{hash:016x}.cubin", self.name)
-    }
-
     fn cubin(&self, capability: u32) -> Result<Vec<u8>> {
         let name = self.cubin_name(capability);
         let beside = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.join("cubins")));
@@ -95,44 +77,6 @@ unsafe impl Send for Module {}
 impl Kernels {
     pub(crate) fn new() -> Kernels {
         Kernels { functions: Mutex::new(HashMap::new()), modules: Mutex::new(HashMap::new()) }
-    }
-}
-
-/// How many blocks of how many threads, and their shared memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Grid {
-    /// Blocks in each dimension.
-    pub blocks: (u32, u32, u32),
-    /// Threads of a block.
-    pub threads: u32,
-    /// Dynamic shared memory of a block.
-    pub shared_bytes: u32,
-}
-
-/// One parameter of a kernel, as bytes in the layout that the kernel's source declares.
-#[derive(Clone, Debug)]
-pub enum Argument {
-    /// A pointer or a 64-bit integer.
-    U64(u64),
-    /// A 32-bit integer.
-    I32(i32),
-    /// A float.
-    F32(f32),
-    /// A double.
-    F64(f64),
-    /// A structure passed by value; 8-byte aligned.
-    Words(Vec<u64>),
-}
-
-impl Argument {
-    fn pointer(&self) -> *mut std::ffi::c_void {
-        match self {
-            Argument::U64(value) => std::ptr::from_ref(value).cast_mut().cast(),
-            Argument::I32(value) => std::ptr::from_ref(value).cast_mut().cast(),
-            Argument::F32(value) => std::ptr::from_ref(value).cast_mut().cast(),
-            Argument::F64(value) => std::ptr::from_ref(value).cast_mut().cast(),
-            Argument::Words(words) => words.as_ptr().cast_mut().cast(),
-        }
     }
 }
 

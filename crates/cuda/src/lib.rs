@@ -1,28 +1,55 @@
 //! The way to NVIDIA GPUs. The driver is loaded when it is first asked for, so one binary serves
 //! machines with and without a GPU; without one every entry says why ([`unavailable`]).
 //!
+//! The feature `driver`, on by default, is all that needs the bindings. Without it `absent.rs`
+//! stands in for the files that call the driver: every GPU is unavailable, and dry runs by name
+//! work still.
+//!
 //! [`Context`] is one GPU: its sources of memory, streams, copies, kernels and matrix products.
 //! What runs on it, and with which tensors, is decided in the `tensor` crate. All calls of the
 //! driver, and so all `unsafe`, are in this crate.
 
+#[cfg(not(feature = "driver"))]
+mod absent;
+#[cfg(feature = "driver")]
 mod blas;
+#[cfg(feature = "driver")]
 mod context;
+#[cfg(feature = "driver")]
 mod error;
+#[cfg(feature = "driver")]
 mod fence;
+#[cfg(feature = "driver")]
 mod kernel;
+mod launch;
+#[cfg(feature = "driver")]
 mod library;
+mod matmul;
+#[cfg(feature = "driver")]
 mod nvrtc;
 mod properties;
 pub mod source_files;
+#[cfg(feature = "driver")]
 mod sources;
+#[cfg(feature = "driver")]
 mod stream;
+#[cfg(feature = "driver")]
 mod timing;
 
-pub use blas::{BlasType, Matmul, MatmulMemory};
+#[cfg(not(feature = "driver"))]
+pub use absent::{Context, DeviceSource, Kernel, TimedEvent, compile, count, unavailable};
+#[cfg(feature = "driver")]
 pub use context::{Context, ForeignContext};
-pub use kernel::{Argument, Grid, Kernel, KernelSource};
+#[cfg(feature = "driver")]
+pub use kernel::Kernel;
+pub use launch::{Argument, Grid, KernelSource};
+#[cfg(feature = "driver")]
 pub use library::{count, unavailable};
+pub use matmul::{BlasType, Matmul, MatmulMemory};
+#[cfg(feature = "driver")]
 pub use nvrtc::compile;
 pub use properties::Properties;
+#[cfg(feature = "driver")]
 pub use sources::DeviceSource;
+#[cfg(feature = "driver")]
 pub use timing::TimedEvent;

@@ -1,0 +1,204 @@
+//! Plimsoll without the driver: the same names as in the files that call it, and no GPU. A
+//! [`Context`] cannot be made, so what takes one is never called, and the compiler knows it. `cargo
+//! xtask test features` compiles this; a method that `tensor` calls on a context is added here too.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use plimsoll_core::{Error, Result};
+use plimsoll_memory::{Fence, Source, SourceFull, StreamId};
+
+use crate::{Argument, Grid, KernelSource, Matmul, MatmulMemory, Properties};
+
+const WHY: &str = "this program was built without the feature `cuda`";
+
+/// A GPU that is open for work. There is none.
+#[derive(Debug)]
+pub enum Context {}
+
+/// A function on the GPU. There is none.
+#[derive(Clone, Copy, Debug)]
+pub enum Kernel {}
+
+/// GPU memory. There is none.
+#[derive(Debug)]
+pub struct DeviceSource(&'static Context);
+
+/// A point of a stream's queue with its time. There is none.
+#[derive(Debug)]
+pub struct TimedEvent(&'static Context);
+
+/// How many GPUs there are.
+pub fn count() -> usize {
+    0
+}
+
+/// Why there is no GPU to use.
+pub fn unavailable() -> Option<&'static str> {
+    Some(WHY)
+}
+
+/// Compiles nothing, and says why.
+pub fn compile(name: &str, _source: &str, _capability: u32) -> Result<Vec<u8>> {
+    Err(Error::unsupported("cuda", format!("{name}.cu cannot be compiled: {WHY}")))
+}
+
+impl Context {
+    /// Why GPU `ordinal` cannot be used.
+    pub fn open(ordinal: usize) -> Result<&'static Context> {
+        Err(Error::device("cuda", format!("there is no cuda:{ordinal}: {WHY}")))
+    }
+
+    /// The index of the GPU.
+    pub fn ordinal(&self) -> usize {
+        match *self {}
+    }
+
+    /// What the GPU is.
+    pub fn properties(&self) -> &Properties {
+        match *self {}
+    }
+
+    /// Free and total bytes of the GPU's memory.
+    pub fn memory_info(&self) -> Result<(usize, usize)> {
+        match *self {}
+    }
+
+    /// Waits until all streams have no queued work.
+    pub fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    /// Whether an earlier kernel failed.
+    pub fn check(&self) -> Result<()> {
+        match *self {}
+    }
+
+    /// Makes sure that `stream` exists.
+    pub fn open_stream(&self, _stream: StreamId, _priority: i32) -> Result<()> {
+        match *self {}
+    }
+
+    /// The driver's own number for `stream`.
+    pub fn raw_stream(&self, _stream: StreamId) -> Result<usize> {
+        match *self {}
+    }
+
+    /// Makes later work on `stream` wait for `fence`.
+    pub fn wait_for_fence(&self, _stream: StreamId, _fence: &Fence) -> Result<()> {
+        match *self {}
+    }
+
+    /// A point at the end of `stream`'s queue that keeps its time.
+    pub fn record_timed(&'static self, _stream: StreamId) -> Result<TimedEvent> {
+        match *self {}
+    }
+
+    /// The function `name` of `source`.
+    pub fn kernel(&self, _source: &'static KernelSource, _name: &str) -> Result<Kernel> {
+        match *self {}
+    }
+
+    /// Orders `stream` and another library's.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn order_with_raw(
+        &'static self,
+        _stream: StreamId,
+        _raw: usize,
+        _ours_first: bool,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    /// Queues a kernel.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn launch(
+        &self,
+        _stream: StreamId,
+        _kernel: Kernel,
+        _grid: Grid,
+        _arguments: &[Argument],
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    /// Queues a matrix product.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn matmul(
+        &self,
+        _stream: StreamId,
+        _matmul: &Matmul,
+        _memory: MatmulMemory,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    /// Queues a copy.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn copy(
+        &self,
+        _stream: StreamId,
+        _from: usize,
+        _to: usize,
+        _bytes: usize,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    /// Makes host memory known to GPUs.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn register(&self, _address: NonZeroUsize, _bytes: usize) -> Result<()> {
+        match *self {}
+    }
+
+    /// Takes back what [`Context::register`] did.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn unregister(&self, _address: NonZeroUsize) {
+        match *self {}
+    }
+}
+
+impl DeviceSource {
+    /// The memory of `context`'s GPU.
+    pub fn new(context: &'static Context) -> DeviceSource {
+        match *context {}
+    }
+}
+
+impl TimedEvent {
+    /// The time from `earlier` to this one.
+    pub fn since(&self, _earlier: &TimedEvent) -> Option<Duration> {
+        match *self.0 {}
+    }
+
+    /// Waits until the device has passed it.
+    pub fn wait(&self) {
+        match *self.0 {}
+    }
+}
+
+impl Source for DeviceSource {
+    fn name(&self) -> &'static str {
+        match *self.0 {}
+    }
+
+    fn reserve(&self, _bytes: usize) -> std::result::Result<NonZeroUsize, SourceFull> {
+        match *self.0 {}
+    }
+
+    unsafe fn release(&self, _address: NonZeroUsize, _bytes: usize) {
+        match *self.0 {}
+    }
+}
