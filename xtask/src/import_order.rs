@@ -1,6 +1,7 @@
 //! The order of imports: `docs/architecture.md` lists the modules of a crate, and each may import
-//! only from those before it. The list is a fenced block with the words `imports CRATE`. Today's
-//! breaches are in the ratchets; tests may import what they like.
+//! only from those before it. The list is a fenced block with the words `imports CRATE`. A line
+//! `folder: a b c` orders the files of a folder too; a folder without such a line is one place.
+//! Today's breaches are in the ratchets; tests may import what they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +22,9 @@ pub(crate) fn breaches(
             .filter_map(|(path, text)| Some((path.strip_prefix(&folder)?, text.as_str())))
             .filter(|(path, _)| path.ends_with(".rs"))
             .collect();
-        for module in sources.iter().map(|(path, _)| module_of(path)).collect::<BTreeSet<_>>() {
-            if module != "lib" && !order.contains(&module) {
+        let modules = sources.iter().map(|(path, _)| order.module_of(path));
+        for module in modules.collect::<BTreeSet<_>>() {
+            if module != "lib" && order.at(&module).is_none() {
                 broken.push(format!("{folder}{module}: {MAP} has no place for it in the imports"));
             }
         }
@@ -31,36 +33,76 @@ pub(crate) fn breaches(
     found
 }
 
-/// The crates that have an order, and their modules, what comes first first.
-fn orders(map: &str) -> Vec<(&str, Vec<&str>)> {
+/// The modules of a crate, what comes first first: `launch`, or `book/event` in a folder whose
+/// files are ordered.
+struct Order(Vec<String>);
+
+/// The crates that have an order.
+fn orders(map: &str) -> Vec<(&str, Order)> {
     let blocks = map.split("```imports ").skip(1);
     let named = blocks.filter_map(|block| block.split_once('\n'));
     named
         .map(|(name, rest)| {
             let list = rest.split("```").next().unwrap_or_default();
-            (name.trim(), list.split_whitespace().collect())
+            (name.trim(), Order(list.lines().flat_map(listed).collect()))
         })
         .collect()
 }
 
-/// `ops/unary.rs` -> `ops`, `launch.rs` -> `launch`.
-fn module_of(path: &str) -> &str {
-    let first = path.split('/').next().unwrap_or_default();
-    first.strip_suffix(".rs").unwrap_or(first)
+/// The modules of one line. The folder itself, which is its `mod.rs`, stands behind its files.
+fn listed(line: &str) -> Vec<String> {
+    let Some((folder, files)) = line.split_once(':') else {
+        return line.split_whitespace().map(str::to_string).collect();
+    };
+    let files = files.split_whitespace().map(|file| format!("{folder}/{file}"));
+    files.chain([folder.to_string()]).collect()
+}
+
+impl Order {
+    fn at(&self, module: &str) -> Option<usize> {
+        self.0.iter().position(|known| known == module)
+    }
+
+    /// Whether the files of a folder have places of their own.
+    fn has_files_of(&self, folder: &str) -> bool {
+        let inside =
+            |known: &String| known.strip_prefix(folder).is_some_and(|r| r.starts_with('/'));
+        self.0.iter().any(inside)
+    }
+
+    /// `ops/unary.rs` -> `ops`, `launch.rs` -> `launch`, `book/event.rs` -> `book/event` where the
+    /// files of `book` are ordered.
+    fn module_of(&self, path: &str) -> String {
+        let path = path.strip_suffix(".rs").unwrap_or(path);
+        let path = path.strip_suffix("/mod").unwrap_or(path);
+        let mut parts = path.split('/');
+        let first = parts.next().unwrap_or_default();
+        match parts.next() {
+            Some(second) if self.has_files_of(first) => format!("{first}/{second}"),
+            _ => first.to_string(),
+        }
+    }
 }
 
 /// Each import against the order once, as `module -> imported`.
-fn against(order: &[&str], sources: &[(&str, &str)]) -> Vec<String> {
+fn against(order: &Order, sources: &[(&str, &str)]) -> Vec<String> {
     let root = sources.iter().find(|(path, _)| *path == "lib.rs").map_or("", |(_, text)| text);
-    let at = |module: &str| order.iter().position(|known| *known == module);
     let mut pairs = BTreeSet::new();
     for (path, text) in sources {
-        let module = module_of(path);
+        let module = order.module_of(path);
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for name in imported(code) {
+        for path in imported(code) {
             // What the root exports counts as the module that it comes from.
-            let from = if at(name).is_some() { name } else { exporter(root, name).unwrap_or(name) };
-            if let (Some(own), Some(other)) = (at(module), at(from))
+            let first = path.split('/').next().unwrap_or_default();
+            let known = order.at(first).is_some() || order.has_files_of(first);
+            let from = if known { Some(path.clone()) } else { exporter(root, first) };
+            let Some(from) = from.map(|path| order.module_of(&path)) else { continue };
+            // A name that no file of a folder has is the folder's own.
+            let from = match order.at(&from) {
+                Some(_) => from,
+                None => from.split('/').next().unwrap_or_default().to_string(),
+            };
+            if let (Some(own), Some(other)) = (order.at(&module), order.at(&from))
                 && other > own
             {
                 pairs.insert(format!("{module} -> {from}"));
@@ -70,8 +112,9 @@ fn against(order: &[&str], sources: &[(&str, &str)]) -> Vec<String> {
     pairs.into_iter().collect()
 }
 
-/// The first name after each `crate::`, those in braces too; comments left out.
-fn imported(code: &str) -> Vec<&str> {
+/// The first two names after each `crate::`, as `book/event`, those in braces too; comments left
+/// out.
+fn imported(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (start, _) in code.match_indices("crate::") {
         let line = code[..start].rsplit('\n').next().unwrap_or_default();
@@ -79,22 +122,38 @@ fn imported(code: &str) -> Vec<&str> {
         if line.trim_start().starts_with("//") || line.ends_with('$') {
             continue;
         }
-        match rest.strip_prefix('{') {
-            Some(list) => names.extend(first_names(list)),
-            None => names.push(word(rest)),
-        }
+        names.extend(paths(rest, 2));
     }
     names
 }
 
-/// The first names of a list in braces, without those in inner braces.
-fn first_names(list: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut names) = (0usize, 0, Vec::new());
+/// The paths that `text` starts with, as far as `depth` names: `a::b::C` is `a/b` at depth 2, and
+/// `a::{b::C, D}` is `a/b` and `a/D`.
+fn paths(text: &str, depth: usize) -> Vec<String> {
+    if let Some(list) = text.strip_prefix('{') {
+        return branches(list).into_iter().flat_map(|branch| paths(branch, depth)).collect();
+    }
+    let name = word(text);
+    if name.is_empty() {
+        return Vec::new();
+    }
+    match text[name.len()..].strip_prefix("::") {
+        Some(rest) if depth > 1 => match paths(rest, depth - 1) {
+            inner if inner.is_empty() => vec![name.to_string()],
+            inner => inner.into_iter().map(|path| format!("{name}/{path}")).collect(),
+        },
+        _ => vec![name.to_string()],
+    }
+}
+
+/// The members of a list in braces, each with what is in its own braces.
+fn branches(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found) = (0usize, 0, Vec::new());
     for (at, letter) in list.char_indices() {
         match letter {
             '{' => depth += 1,
             ',' | '}' if depth == 0 => {
-                names.push(word(list[start..at].trim_start()));
+                found.push(list[start..at].trim_start());
                 if letter == '}' {
                     break;
                 }
@@ -104,8 +163,7 @@ fn first_names(list: &str) -> Vec<&str> {
             _ => {}
         }
     }
-    names.retain(|name| !name.is_empty());
-    names
+    found
 }
 
 fn word(text: &str) -> &str {
@@ -113,13 +171,15 @@ fn word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The module that the root exports `name` from.
-fn exporter<'a>(root: &'a str, name: &str) -> Option<&'a str> {
+/// The path that the root exports `name` from.
+fn exporter(root: &str, name: &str) -> Option<String> {
     let exports = root.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
     let names = |list: &str| {
         list.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == name)
     };
-    exports.filter_map(|export| export.split_once("::")).find(|(_, list)| names(list)).map(|e| e.0)
+    let export =
+        exports.filter_map(|export| export.rsplit_once("::")).find(|(_, list)| names(list));
+    export.map(|(path, _)| path.split_once("::{").map_or(path, |(path, _)| path).replace("::", "/"))
 }
 
 #[cfg(test)]
@@ -149,6 +209,24 @@ mod tests {
         assert_eq!(found("use crate::Tensor;\n", "").0, upward, "exported by the root");
         assert_eq!(found("/// See `crate::upper`.\n", "").0, Vec::<String>::new());
         assert_eq!(found("#[cfg(test)]\nmod t { use crate::upper::x; }\n", "").0.len(), 0);
+    }
+
+    #[test]
+    fn files_of_a_folder_can_have_an_order() {
+        let file = |path: &str, text: &str| (path.to_string(), text.to_string());
+        let files = [
+            file(MAP, "```imports memory\nlow: a b\nhigh\n```\n"),
+            file("crates/memory/src/lib.rs", "pub use low::b::{B, C};\n"),
+            file("crates/memory/src/low/mod.rs", "use crate::low::a::X;\n"),
+            file("crates/memory/src/low/a.rs", "use crate::low::b::Y;\nuse crate::B;\n"),
+            file(
+                "crates/memory/src/low/b.rs",
+                "use crate::low::{a::X, own};\nuse crate::high::x;\n",
+            ),
+            file("crates/memory/src/high/file.rs", "use crate::low::b::Y;\n"),
+        ];
+        let breaches = breaches(&files, &mut Vec::new()).remove("memory").unwrap();
+        assert_eq!(breaches, ["low/a -> low/b", "low/b -> high", "low/b -> low"]);
     }
 
     #[test]

@@ -6,80 +6,47 @@
 //! statistics, history and reports read. Every block has an origin ([`OriginId`]): which operation
 //! and line asked for it, in which module and phase.
 
-mod advice;
-mod allocate;
-mod annotations;
-mod arena;
-mod audit;
-mod bin_heap;
-mod block;
-mod breakdown;
-mod clock;
+mod allocator;
+mod book;
 mod configuration;
-mod context;
-mod deferred;
-mod event;
-mod evict;
-mod external;
-mod fork;
-mod history;
-mod kind;
-mod ledger;
-mod limits;
-mod lock;
-mod oom;
 mod origin;
-mod peak_scope;
-mod pools;
-mod prefetch;
-mod private_pool;
-mod quiet;
-mod records;
-mod release;
-mod request;
-mod site;
-mod size_class;
+mod platform;
 mod snapshot;
-mod source;
-mod sources;
-mod stamp;
-mod state;
-mod stats;
-mod summary;
-mod system_memory;
-mod view;
 
-pub use advice::Advice;
-pub use annotations::{Annotation, AnnotationScope, Stage, annotate};
-pub use arena::{Arena, OomObserver, Reclaim};
-pub use block::Block;
-pub use breakdown::Row;
+pub use allocator::advice::Advice;
+pub use allocator::arena::{Arena, OomObserver, Reclaim};
+pub use allocator::block::Block;
+pub use allocator::evict::Run;
+pub use allocator::external::External;
+pub use allocator::limits::LimitKind;
+pub use allocator::oom::OutOfMemory;
+pub use allocator::peak_scope::PeakScope;
+pub use allocator::pool_id::{PoolId, PoolPurpose};
+pub use allocator::private_pool::{PoolUse, PrivatePool};
+pub use allocator::request::Request;
+pub use allocator::shortage::{Owner, Shortage};
+pub use book::breakdown::Row;
+pub use book::event::{Action, Event};
+pub use book::history::Entry;
+pub use book::pool::Pool;
+pub use book::stats::{PoolStat, Stat, Stats};
+pub use book::summary::memory_summary;
 pub use configuration::{
-    CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, Key, Setting, SimdLevel,
+    CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, HistoryLevel, Key,
+    Setting, SimdLevel,
 };
-pub use context::{
+pub use origin::annotations::{Annotation, AnnotationScope, Stage, annotate};
+pub use origin::context::{
     ModulePath, ModuleScope, OperationScope, Phase, PhaseScope, current_module, current_operation,
     current_phase, current_step, enter_module, enter_operation, enter_phase, resume_module,
     set_step,
 };
-pub use event::{Action, Event};
-pub use evict::{Owner, Run, Shortage};
-pub use external::External;
-pub use history::{Entry, HistoryLevel};
-pub use kind::Kind;
-pub use limits::LimitKind;
-pub use oom::OutOfMemory;
-pub use origin::{Origin, OriginId};
-pub use peak_scope::PeakScope;
-pub use private_pool::{PoolId, PoolPurpose, PoolUse, PrivatePool};
-pub use quiet::Holding;
-pub use request::Request;
-pub use site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
-pub use size_class::Pool;
+pub use origin::intern::{Origin, OriginId};
+pub use origin::kind::Kind;
+pub use origin::site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
+pub use platform::fork::Holding;
+pub use platform::source::{Fence, FenceState, Room, Source, SourceFull, StreamId};
+pub use platform::sources::{DrySource, HostSource, PinnedSource, RegisterPinned};
+pub use platform::system_memory::SystemMemory;
+pub use snapshot::view::{BlockUse, BlockView, SegmentView};
 pub use snapshot::{DeviceSnapshot, Snapshot};
-pub use source::{Fence, FenceState, Room, Source, SourceFull, StreamId};
-pub use sources::{DrySource, HostSource, PinnedSource, RegisterPinned};
-pub use stats::{PoolStat, Stat, Stats};
-pub use summary::memory_summary;
-pub use system_memory::SystemMemory;
-pub use view::{BlockUse, BlockView, SegmentView};

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use plimsoll_core::{Error, Result};
 
 use super::{Configuration, GivenBy, keys};
-use crate::history::HistoryLevel;
+use crate::configuration::HistoryLevel;
 
 /// Collects settings; errors wait for [`ConfigurationBuilder::build`].
 ///

@@ -5,7 +5,7 @@
 use plimsoll_core::{Error, Result};
 
 use super::{Configuration, GivenBy, MIB, keys};
-use crate::history::HistoryLevel;
+use crate::configuration::HistoryLevel;
 
 impl Configuration {
     /// Refuses contradictions and keys that would have no effect.

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use plimsoll_core::{ByteSize, Error, Result};
 
 use super::{MIB, ROUNDUP_SLOTS, SimdLevel};
-use crate::history::HistoryLevel;
+use crate::configuration::HistoryLevel;
 
 /// What a value should have looked like; the caller adds the key and the value.
 pub(super) type Expected = String;

@@ -8,8 +8,8 @@
 //! ```
 //! Read from the outside in, as flame graphs do, a frame list is phase, module, line, operation.
 
-use crate::context::Phase;
-use crate::origin::{Origin, OriginId};
+use crate::origin::context::Phase;
+use crate::origin::intern::{Origin, OriginId};
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

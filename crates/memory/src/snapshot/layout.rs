@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use super::frames::frames;
 use super::sink::Sink;
 use super::{DeviceSnapshot, Snapshot};
-use crate::annotations::Stage;
-use crate::event::{Action, Event};
-use crate::history::Entry;
-use crate::kind::Kind;
-use crate::origin::OriginId;
-use crate::size_class::Pool;
-use crate::view::{BlockUse, BlockView, SegmentView};
+use crate::book::event::{Action, Event};
+use crate::book::history::Entry;
+use crate::book::pool::Pool;
+use crate::origin::annotations::Stage;
+use crate::origin::intern::OriginId;
+use crate::origin::kind::Kind;
+use crate::snapshot::view::{BlockUse, BlockView, SegmentView};
 
 /// Writes the whole snapshot as one dictionary.
 pub(super) fn write(snapshot: &Snapshot, out: &mut impl Sink) {

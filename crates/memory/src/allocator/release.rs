@@ -1,0 +1,269 @@
+//! The way back to the source: freeing blocks, and giving cached segments back (all of them, down
+//! to a size, the oversize ones, the ones that lay idle longest).
+//!
+//! A segment leaves in two moves: under the lock it is booked as released and taken out of the
+//! records; without it its stream is waited for and the source takes it (returning pages to the
+//! system can take milliseconds). In between it counts against the limits, not as reserved. The
+//! lock `releasing` lets one thread at a time do this, so that no thread gives up while another is
+//! about to make room.
+
+use std::num::NonZeroUsize;
+
+use crate::allocator::arena::Arena;
+use crate::allocator::pool_id::PoolId;
+use crate::allocator::pools::Lane;
+use crate::allocator::records::BlockState;
+use crate::allocator::shortage::Shortage;
+use crate::allocator::size_class::Fit;
+use crate::allocator::state::{Detached, State};
+use crate::book::pool::Pool;
+use crate::book::stamp::Stamp;
+use crate::platform::source::StreamId;
+
+impl Arena {
+    /// Takes a block back from its owner; called by `Block`'s drop only.
+    #[inline]
+    pub(crate) fn free(&self, index: u32) {
+        let stamp = Stamp::of_free(self.history_level());
+        let mut state = self.state();
+        state.ledger.history.prepare();
+        let leaves = state.eager && state.leaves_when_free(index);
+        if state.blocks[index].shared {
+            state.request_free(index, stamp);
+            if state.defer(index, self.source()) {
+                return;
+            }
+            state.complete_free(index, stamp);
+        } else {
+            state.free(index, stamp);
+        }
+        if leaves {
+            drop(state);
+            self.release_eagerly();
+        }
+    }
+
+    /// Gives every cached segment that holds no block back to the source; returns how many bytes.
+    ///
+    /// Frees that wait for other streams are waited for.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.empty_cache(), 2 << 20); // the whole segment that the block was cut from
+    /// assert_eq!(arena.stats().reserved_bytes.all.current, 0);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn empty_cache(&self) -> usize {
+        self.release_cached()
+    }
+
+    /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of
+    /// wholly free segments are left; returns how many bytes went back.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// for bytes in [1000, 4 << 20] {
+    ///     drop(arena.allocate(&Request::new(bytes, OriginId::UNKNOWN))?);
+    /// }
+    /// assert_eq!(arena.trim(2 << 20), 20 << 20); // the larger segment goes, the smaller may stay
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn trim(&self, keep_bytes: usize) -> usize {
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.sort_unstable_by_key(|&index| std::cmp::Reverse(state.blocks[index].bytes));
+            let mut kept: usize = whole.iter().map(|&index| state.blocks[index].bytes).sum();
+            whole.retain(|&index| {
+                let goes = kept > keep_bytes;
+                kept -= if goes { state.blocks[index].bytes } else { 0 };
+                goes
+            });
+            whole
+        })
+    }
+
+    /// Gives back the cached segments that lay untouched since the call before this one; returns
+    /// how many bytes. Called now and then (once a step, or by a timer), it trims what a program
+    /// stopped using and keeps what it uses.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// drop(arena.allocate(&Request::new(1000, OriginId::UNKNOWN))?);
+    /// assert_eq!(arena.trim_idle(), 0); // freed since the last call: perhaps used again
+    /// assert_eq!(arena.trim_idle(), 2 << 20);
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn trim_idle(&self) -> usize {
+        let since = {
+            let mut state = self.state();
+            // A tick of its own tells frees before this call from frees after it.
+            state.tick += 1;
+            let now = state.tick;
+            std::mem::replace(&mut state.idle_mark, now)
+        };
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.retain(|&index| state.blocks[index].freed_at() < since);
+            whole
+        })
+    }
+
+    /// Waits for deferred frees and gives every wholly free segment back.
+    pub(crate) fn release_cached(&self) -> usize {
+        let fences = self.state().deferred.fences();
+        if !fences.is_empty() {
+            fences.iter().for_each(crate::platform::source::Fence::wait);
+            let mut state = self.state();
+            state.ledger.synchronized();
+            state.finish_deferred();
+        }
+        self.release_where(whole_segments)
+    }
+
+    /// Where splitting has a limit: gives back one oversize segment that is large enough by itself,
+    /// or several, largest first, until there is room.
+    pub(crate) fn release_oversize(&self, fit: &Fit, stream: StreamId) -> usize {
+        let common = |lane: &&Lane| lane.stream == stream && lane.pool == PoolId::COMMON;
+        if self.rules().max_split_bytes == usize::MAX || fit.pool == Pool::Small {
+            return 0;
+        }
+        let wanted = fit.block_bytes.max(self.rules().max_split_bytes);
+        self.release_where(|state| {
+            let Some(lane) = state.lanes.iter().find(common) else {
+                return Vec::new();
+            };
+            let whole = |index: &u32| !state.blocks[*index].is_split();
+            let from = |bytes| lane.large_from(&state.blocks, &state.segments, bytes).into_iter();
+            if let Some(index) = from(wanted).find(whole) {
+                return vec![index];
+            }
+            let mut freed = 0;
+            let oversize = from(self.rules().max_split_bytes).rev().filter(whole);
+            oversize
+                .take_while(|&index| {
+                    let goes = freed < wanted;
+                    freed += state.blocks[index].bytes;
+                    goes
+                })
+                .collect()
+        })
+    }
+
+    /// Before `bytes` are reserved: gives back the cached segments that lay idle longest, as far as
+    /// the soft limit and the garbage threshold ask for.
+    pub(crate) fn collect_excess(&self, bytes: usize) {
+        let (excess, soft_excess) = {
+            let state = self.state();
+            let reserved = state.ledger.reserved_bytes();
+            let soft = state.limits.soft_bytes;
+            let over = soft.map_or(0, |soft| (reserved + bytes).saturating_sub(soft));
+            (state.limits.excess(reserved, bytes), over)
+        };
+        if excess == 0 {
+            return;
+        }
+        let released = self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            whole.retain(|&index| state.blocks[index].pool == Pool::Large);
+            whole.sort_unstable_by_key(|&index| {
+                let block = &state.blocks[index];
+                (block.freed_at(), state.segments[block.segment].birth)
+            });
+            let mut freed = 0;
+            whole.retain(|&index| {
+                let goes = freed < excess;
+                freed += if goes { state.blocks[index].bytes } else { 0 };
+                goes
+            });
+            whole
+        });
+        // The garbage threshold is content with cached memory; the soft limit asks the program too.
+        if soft_excess > released {
+            self.reclaim(&Shortage::of_bytes(soft_excess - released));
+            self.release_where(whole_segments);
+        }
+    }
+
+    /// Without caching: gives the segments back whose blocks were freed, deferred frees that have
+    /// completed since among them.
+    pub(crate) fn release_uncached(&self) {
+        if !self.rules().caching {
+            self.release_where(whole_segments);
+        }
+    }
+
+    /// Gives back the free segments of pools that were closed.
+    pub(crate) fn release_closed(&self) {
+        self.release_where(|state| {
+            let mut whole = whole_segments(state);
+            let lane = |index: u32| state.segments[state.blocks[index].segment].lane as usize;
+            whole.retain(|&index| !state.lanes[lane(index)].open);
+            whole
+        });
+        self.state().update_eager();
+    }
+
+    /// After a free: what cannot be reused by anybody goes back.
+    #[cold]
+    fn release_eagerly(&self) {
+        if self.rules().caching {
+            self.release_closed();
+        } else {
+            self.release_uncached();
+        }
+    }
+
+    /// Gives back the segments of the free blocks that `select` names; returns how many bytes.
+    fn release_where(&self, select: impl FnOnce(&State) -> Vec<u32>) -> usize {
+        let _one_at_a_time = self.releasing();
+        let detached: Vec<_> = {
+            let mut state = self.state();
+            let selected = select(&state);
+            selected.into_iter().map(|index| state.detach(index)).collect()
+        };
+        if detached.is_empty() { 0 } else { self.give_back(detached) }
+    }
+
+    /// Hands detached segments to the source; returns how many bytes.
+    fn give_back(&self, detached: Vec<Detached>) -> usize {
+        let mut streams: Vec<StreamId> = detached.iter().map(|left| left.segment.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams.into_iter().for_each(|stream| self.source().synchronize(stream));
+        let mut bytes = 0;
+        for left in &detached {
+            bytes += left.segment.bytes;
+            if let Some(address) = NonZeroUsize::new(left.segment.address) {
+                // SAFETY: the segment came from this source with this size (`Arena::reserve`). It
+                // is detached (a `Detached` is made once and cannot be copied), so it is released
+                // once and no block lies in it: its blocks were all free, which means that other
+                // streams have passed their use of them, and its own stream was waited for just
+                // now.
+                unsafe { self.source().release(address, left.segment.bytes) };
+            }
+        }
+        let mut state = self.state();
+        detached.into_iter().for_each(|left| state.left(left));
+        bytes
+    }
+}
+
+/// The free blocks that are whole segments and may leave.
+fn whole_segments(state: &State) -> Vec<u32> {
+    let free = state.segments.iter().map(|(_, segment)| segment.first_block);
+    let whole = |&index: &u32| {
+        let block = &state.blocks[index];
+        block.state == BlockState::Free && !block.is_split() && state.may_leave(index)
+    };
+    free.filter(whole).collect()
+}

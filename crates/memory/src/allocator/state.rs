@@ -1,0 +1,298 @@
+//! What an arena's lock guards: records, pools and ledger, and the moves on them that keep all
+//! three in step: hand out (with a split), take back (with merges), add a segment, detach one.
+//!
+//! Nothing here calls the source or decides what to do when memory is short: that is the ladder in
+//! `allocate.rs`. Frees that wait for other streams are in `deferred.rs`.
+
+use crate::allocator::deferred::Deferred;
+use crate::allocator::limits::Limits;
+use crate::allocator::pool_id::PoolId;
+use crate::allocator::pools::Lane;
+use crate::allocator::records::{
+    BlockRecord, BlockSlab, BlockState, HeapLinks, NONE, SegmentRecord, SegmentSlab,
+};
+use crate::allocator::request::Request;
+use crate::allocator::size_class::{Fit, SizeRules};
+use crate::book::event::{Action, Event, SplitChange};
+use crate::book::ledger::Ledger;
+use crate::book::stamp::Stamp;
+use crate::origin::context::current_step;
+use crate::platform::source::StreamId;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) rules: SizeRules,
+    pub(crate) blocks: BlockSlab,
+    pub(crate) segments: SegmentSlab,
+    /// The free blocks of each stream that ever allocated, in each pool that it allocated from;
+    /// those of the default stream in the common pool come first.
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) ledger: Ledger,
+    pub(crate) limits: Limits,
+    pub(crate) deferred: Deferred,
+    /// The clock by which free blocks age: it ticks with every allocation.
+    pub(crate) tick: u64,
+    /// Bytes of segments that are booked as released and not yet back at the source, which takes
+    /// them without the lock. They count against the limits until it has them.
+    pub(crate) leaving_bytes: usize,
+    /// The tick of the last call of `trim_idle`.
+    pub(crate) idle_mark: u64,
+    /// Segments that went back to the source so far.
+    pub(crate) releases: u64,
+    /// Whether free segments leave at once: without caching, and where a closed pool has some left.
+    pub(crate) eager: bool,
+    /// Birth number of the next segment.
+    next_birth: u64,
+}
+
+/// What a request was given: to become a [`Block`] at once, which owns it.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nobody else gives it back"]
+pub(crate) struct Granted {
+    /// Number of the record.
+    pub(crate) index: u32,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A segment that no block refers to any more, on its way back to the source.
+#[derive(Debug)]
+#[must_use = "a detached segment must be released and booked"]
+pub(crate) struct Detached {
+    pub(crate) segment: SegmentRecord,
+}
+
+impl State {
+    pub(crate) fn new(rules: SizeRules, limits: Limits) -> State {
+        State {
+            ledger: Ledger::new(rules.max_split_bytes),
+            eager: !rules.caching,
+            rules,
+            blocks: BlockSlab::new(),
+            segments: SegmentSlab::default(),
+            lanes: vec![Lane::new(PoolId::COMMON, StreamId::DEFAULT)],
+            limits,
+            deferred: Deferred::default(),
+            tick: 0,
+            leaving_bytes: 0,
+            idle_mark: 0,
+            releases: 0,
+            next_birth: 0,
+        }
+    }
+
+    /// The number of `stream`'s free blocks in `pool`. Both are few, so a list is faster than a
+    /// map.
+    #[inline]
+    pub(crate) fn lane(&mut self, pool: PoolId, stream: StreamId) -> u32 {
+        match self.lanes.iter().position(|lane| lane.stream == stream && lane.pool == pool) {
+            Some(number) => number as u32,
+            None => self.add_lane(Lane::new(pool, stream)),
+        }
+    }
+
+    /// Puts a lane in the place of one whose pool was closed and has nothing left, or at the end.
+    #[cold]
+    fn add_lane(&mut self, lane: Lane) -> u32 {
+        let used = |number: usize| self.segments.iter().any(|(_, s)| s.lane as usize == number);
+        let vacant = (0..self.lanes.len()).find(|&at| !self.lanes[at].open && !used(at));
+        match vacant {
+            Some(number) => {
+                self.lanes[number] = lane;
+                number as u32
+            }
+            None => {
+                self.lanes.push(lane);
+                (self.lanes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Hands out a free block, if one fits: a hit, or a split of a larger one.
+    #[inline]
+    pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request, stamp: Stamp) -> Option<Granted> {
+        if !self.rules.caching {
+            return None;
+        }
+        let lane = self.lane(request.pool, request.stream) as usize;
+        let lane = &mut self.lanes[lane];
+        let index = lane.best(fit, &self.rules)?;
+        lane.remove(&mut self.blocks, &self.segments, index);
+        Some(self.hand_out(index, fit, request, stamp))
+    }
+
+    /// Marks a free block, already out of its pool, as allocated, and puts what is left over back.
+    #[inline]
+    pub(crate) fn hand_out(
+        &mut self,
+        index: u32,
+        fit: &Fit,
+        request: &Request,
+        stamp: Stamp,
+    ) -> Granted {
+        let free = &self.blocks[index];
+        let (was_split, free_bytes) = (free.is_split(), free.bytes);
+        let split = if self.rules.splits(free.pool, free_bytes, fit.block_bytes) {
+            self.split(index, fit.block_bytes);
+            match was_split {
+                true => SplitChange { blocks: 0, bytes: -(fit.block_bytes as i64) },
+                false => SplitChange { blocks: 1, bytes: (free_bytes - fit.block_bytes) as i64 },
+            }
+        } else if was_split {
+            SplitChange { blocks: -1, bytes: -(free_bytes as i64) }
+        } else {
+            SplitChange::default()
+        };
+        let step = current_step();
+        let block = &mut self.blocks[index];
+        block.state = BlockState::Allocated;
+        block.requested_or_freed_at = request.bytes as u64;
+        block.origin = request.origin;
+        block.kind = request.kind;
+        block.step = step;
+        block.shared = false;
+        block.set_owner(NONE);
+        let event = Event {
+            action: Action::Allocated,
+            pool: block.pool,
+            kind: request.kind,
+            origin: request.origin,
+            address: block.address,
+            requested_bytes: request.bytes,
+            allocated_bytes: block.bytes,
+            stream: request.stream,
+            step,
+            split,
+            stamp,
+        };
+        self.ledger.allocated(&event);
+        Granted { index, address: event.address, bytes: event.allocated_bytes }
+    }
+
+    /// Cuts a block, which is in no pool, to `bytes`; the rest becomes a free block.
+    #[inline]
+    fn split(&mut self, index: u32, bytes: usize) {
+        let block = self.blocks[index];
+        let rest = self.blocks.insert(BlockRecord {
+            address: block.address + bytes,
+            bytes: block.bytes - bytes,
+            previous: index,
+            next: block.next,
+            state: BlockState::Free,
+            ..block
+        });
+        if block.next != NONE {
+            self.blocks[block.next].previous = rest;
+        }
+        let block = &mut self.blocks[index];
+        block.bytes = bytes;
+        block.next = rest;
+        let lane = self.segments[block.segment].lane as usize;
+        self.lanes[lane].insert(&mut self.blocks, &self.segments, rest);
+    }
+
+    /// An event about a block as it is now.
+    #[inline]
+    pub(crate) fn event(&self, index: u32, action: Action, stamp: Stamp) -> Event {
+        let block = &self.blocks[index];
+        Event {
+            action,
+            pool: block.pool,
+            kind: block.kind,
+            origin: block.origin,
+            address: block.address,
+            requested_bytes: block.requested_bytes(),
+            allocated_bytes: block.bytes,
+            stream: self.segments[block.segment].stream,
+            step: current_step(),
+            split: SplitChange::default(),
+            stamp,
+        }
+    }
+
+    /// Books a segment that came from the source; returns its one block, free and in no pool.
+    pub(crate) fn add_segment(
+        &mut self,
+        address: usize,
+        bytes: usize,
+        fit: &Fit,
+        request: &Request,
+    ) -> u32 {
+        let (lane, birth) = (self.lane(request.pool, request.stream), self.next_birth);
+        let step = current_step();
+        self.next_birth += 1;
+        let segment = self.segments.insert(SegmentRecord {
+            address,
+            bytes,
+            stream: request.stream,
+            lane,
+            pool: fit.pool,
+            birth,
+            first_block: NONE,
+            origin: request.origin,
+            step,
+        });
+        let block = self.blocks.insert(BlockRecord {
+            address,
+            bytes,
+            requested_or_freed_at: self.tick,
+            step,
+            segment,
+            previous: NONE,
+            next: NONE,
+            origin: request.origin,
+            links: HeapLinks::NONE,
+            state: BlockState::Free,
+            pool: fit.pool,
+            kind: request.kind,
+            shared: false,
+        });
+        self.segments[segment].first_block = block;
+        self.ledger.apply(&segment_event(Action::SegmentReserved, &self.segments[segment]));
+        block
+    }
+
+    /// Books a segment whose one block is free as released and takes it out of the records. What is
+    /// left is to hand it to the source, without the lock, and to say so by [`State::left`].
+    ///
+    /// It is booked before the source has it, not after: the source may give the same address to
+    /// another thread at once, and in the log that thread's segment must come second.
+    pub(crate) fn detach(&mut self, block: u32) -> Detached {
+        let record = self.blocks[block];
+        debug_assert!(
+            record.state == BlockState::Free && !record.is_split(),
+            "only a wholly free segment can leave"
+        );
+        if self.rules.caching {
+            let lane = self.segments[record.segment].lane as usize;
+            self.lanes[lane].remove(&mut self.blocks, &self.segments, block);
+        }
+        self.blocks.remove(block);
+        let segment = self.segments.remove(record.segment);
+        self.leaving_bytes += segment.bytes;
+        self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
+        Detached { segment }
+    }
+
+    /// A detached segment is back at the source.
+    pub(crate) fn left(&mut self, detached: Detached) {
+        self.leaving_bytes -= detached.segment.bytes;
+        self.releases += 1;
+    }
+}
+
+fn segment_event(action: Action, segment: &SegmentRecord) -> Event {
+    Event {
+        action,
+        pool: segment.pool,
+        kind: crate::origin::kind::Kind::Unknown,
+        origin: segment.origin,
+        address: segment.address,
+        requested_bytes: segment.bytes,
+        allocated_bytes: segment.bytes,
+        stream: segment.stream,
+        step: current_step(),
+        split: SplitChange::default(),
+        stamp: Stamp::default(),
+    }
+}
