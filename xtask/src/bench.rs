@@ -60,7 +60,7 @@ const ABSOLUTE: &[(&str, f64)] = &[
 
 /// One row of the result. In rows with an absolute bound `ratio` is the time over the bound, and
 /// PyTorch has no time.
-struct Row {
+struct BenchRow {
     name: &'static str,
     plimsoll_us: f64,
     torch_us: Option<f64>,
@@ -119,7 +119,7 @@ fn compare(
     at_most: f64,
     plimsoll: &mut Worker,
     torch: &mut Worker,
-) -> Result<Row, String> {
+) -> Result<BenchRow, String> {
     // Twice: the first time makes the inputs and warms caches.
     let mut longest = 0.0f64;
     for _ in 0..2 {
@@ -138,7 +138,7 @@ fn compare(
         rounds.push((ours / f64::from(count), theirs / f64::from(count)));
     }
     let ratios = sorted(rounds.iter().map(|(ours, theirs)| ours / theirs));
-    Ok(Row {
+    Ok(BenchRow {
         name,
         plimsoll_us: median(&sorted(rounds.iter().map(|round| round.0))),
         torch_us: Some(median(&sorted(rounds.iter().map(|round| round.1)))),
@@ -174,7 +174,7 @@ impl Absolute {
         Ok(())
     }
 
-    fn row(self) -> Row {
+    fn row(self) -> BenchRow {
         let undisturbed = sorted(self.undisturbed.iter().map(|(us, _)| *us));
         let shares = self.undisturbed.iter().map(|(_, share)| share);
         println!(
@@ -186,7 +186,7 @@ impl Absolute {
         let rounds = sorted(self.rounds_us.into_iter());
         let plimsoll_us = median(&rounds);
         let interval = [INTERVAL_RANK, ROUNDS - 1 - INTERVAL_RANK].map(|at| rounds[at]);
-        Row {
+        BenchRow {
             name: self.name,
             plimsoll_us,
             torch_us: None,
@@ -207,7 +207,7 @@ fn median(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-impl Row {
+impl BenchRow {
     fn print(&self) {
         let torch = self.torch_us.map_or("-".to_string(), |us| format!("{us:.1}"));
         let verdict = if self.ratio <= self.at_most { "" } else { "  OVER" };
@@ -218,7 +218,7 @@ impl Row {
     }
 }
 
-fn json(rows: &[Row]) -> String {
+fn json(rows: &[BenchRow]) -> String {
     let mut text = String::from("[\n");
     for (at, row) in rows.iter().enumerate() {
         let torch = row.torch_us.map_or("null".to_string(), |us| format!("{us:.4}"));
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_result_is_json_with_every_figure() {
-        let row = Row {
+        let row = BenchRow {
             name: "add_4mb",
             plimsoll_us: 1.5,
             torch_us: None,

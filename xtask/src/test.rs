@@ -154,14 +154,43 @@ fn test_command() -> Command {
     }
 }
 
+/// The families of kernels. Their tests switch on the engine's feature `testing`, which compiles
+/// every loop three times; in one run with the others it would do so for all of them.
+const KERNELS: &[&str] = &[
+    "plimsoll-engine",
+    "plimsoll-kernels-copy",
+    "plimsoll-kernels-elementwise",
+    "plimsoll-kernels-index",
+    "plimsoll-kernels-matmul",
+    "plimsoll-kernels-reduce",
+];
+
+/// Adds `option` with each of [`KERNELS`].
+fn with_kernels(command: &mut Command, option: &str) {
+    KERNELS.iter().for_each(|package| {
+        command.args([option, package]);
+    });
+}
+
 fn rust() -> Outcome {
-    let mut command = test_command();
-    command.arg("--workspace");
-    Outcome::Ran(run::counted(command))
+    let mut others = test_command();
+    others.arg("--workspace");
+    with_kernels(&mut others, "--exclude");
+    let mut counts = run::counted(others);
+    let mut kernels = test_command();
+    with_kernels(&mut kernels, "--package");
+    counts.add(run::counted(kernels));
+    Outcome::Ran(counts)
 }
 
 fn doc() -> Outcome {
-    Outcome::Ran(run::counted(cargo(&["test", "--doc", "--workspace", "--no-fail-fast"])))
+    let mut others = cargo(&["test", "--doc", "--workspace", "--no-fail-fast"]);
+    with_kernels(&mut others, "--exclude");
+    let mut counts = run::counted(others);
+    let mut kernels = cargo(&["test", "--doc", "--no-fail-fast"]);
+    with_kernels(&mut kernels, "--package");
+    counts.add(run::counted(kernels));
+    Outcome::Ran(counts)
 }
 
 /// The documentation of every crate, without a warning: no link in it leads nowhere.

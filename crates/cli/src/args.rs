@@ -186,12 +186,12 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Where to train
-    #[arg(long, value_enum, default_value_t = Place::Cpu)]
-    pub(crate) device: Place,
+    #[arg(long, value_enum, default_value_t = TrainOn::Cpu)]
+    pub(crate) device: TrainOn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum TrainOn {
     /// Host memory
     Cpu,
     /// The same run without memory or arithmetic: only the accounts

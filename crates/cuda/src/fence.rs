@@ -12,32 +12,32 @@ use crate::error::Told;
 
 /// An event of the driver.
 #[derive(Clone, Copy, Debug)]
-struct Event(sys::CUevent);
+struct CudaEvent(sys::CUevent);
 
 // SAFETY: an event handle is a name that the driver accepts from any thread; events are never
 // destroyed while the context lives.
-unsafe impl Send for Event {}
+unsafe impl Send for CudaEvent {}
 // SAFETY: as for Send.
-unsafe impl Sync for Event {}
+unsafe impl Sync for CudaEvent {}
 
 /// Events that nobody waits for at the moment.
-pub(crate) struct EventPool(Mutex<Vec<Event>>);
+pub(crate) struct EventPool(Mutex<Vec<CudaEvent>>);
 
 impl EventPool {
     pub(crate) const fn new() -> EventPool {
         EventPool(Mutex::new(Vec::new()))
     }
 
-    fn take(&self) -> Result<Event> {
+    fn take(&self) -> Result<CudaEvent> {
         if let Some(event) = self.0.lock().pop() {
             return Ok(event);
         }
         // Without timing an event is cheaper, and nobody reads the times.
         let flags = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING;
-        result::event::create(flags).told("cuEventCreate").map(Event)
+        result::event::create(flags).told("cuEventCreate").map(CudaEvent)
     }
 
-    fn give_back(&self, event: Event) {
+    fn give_back(&self, event: CudaEvent) {
         self.0.lock().push(event);
     }
 
@@ -53,7 +53,7 @@ impl EventPool {
 /// An event recorded in a stream.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    event: Event,
+    event: CudaEvent,
     context: &'static Context,
 }
 

@@ -1,14 +1,17 @@
-//! Kernels: the loops that touch bytes. They are handed operands (pointer, layout, dtype) that
-//! dispatch has checked; they never allocate, never look at a tensor and never start another
-//! operation. Everything here is a function of a [`CpuLaunch`].
-//!
-//! A crate of its own, because compiling every operation for every dtype and instruction set takes
-//! minutes and changes rarely.
+//! CPU kernels: the loops that touch bytes. This crate only gathers the families, which are crates
+//! of their own, so that a change compiles one of them anew: compiling every operation for every
+//! dtype and instruction set takes minutes. What they are made of is `plimsoll-engine`.
 
-pub mod cpu;
-mod element;
-mod operand;
-pub mod parallel;
+pub use plimsoll_engine::{
+    CpuLaunch, Element, Meta, Operand, Second, Truth, Workspace, match_dtype, parallel,
+};
 
-pub use element::{Element, Truth};
-pub use operand::{CpuLaunch, Meta, Operand, Second, Workspace};
+/// The kernels by family, as functions on a [`CpuLaunch`].
+pub mod cpu {
+    pub use plimsoll_engine::simd;
+    pub use plimsoll_kernels_copy::{copy, fill, join, random, unview};
+    pub use plimsoll_kernels_elementwise::{binary, compare, divide, optim, pow, select, unary};
+    pub use plimsoll_kernels_index::{index, sort};
+    pub use plimsoll_kernels_matmul::{gemm, matmul};
+    pub use plimsoll_kernels_reduce::{layer_norm, reduce, softmax};
+}

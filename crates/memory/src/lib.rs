@@ -25,7 +25,7 @@ pub use allocator::pool_id::{PoolId, PoolPurpose};
 pub use allocator::private_pool::{PoolUse, PrivatePool};
 pub use allocator::request::Request;
 pub use allocator::shortage::{Owner, Shortage};
-pub use book::breakdown::Row;
+pub use book::breakdown::BreakdownRow;
 pub use book::event::{Action, Event};
 pub use book::history::Entry;
 pub use book::pool::Pool;

@@ -117,7 +117,7 @@ impl Model {
         prop_assert_eq!(stats.active_bytes.all.current, (self.allocated() + waiting_bytes) as i64);
         prop_assert_eq!(stats.requested_bytes.all.current, (requested + waiting_requested) as i64);
         prop_assert!(stats.reserved_bytes.all.current >= stats.active_bytes.all.current);
-        let rows = |rows: Vec<plimsoll_memory::Row>| -> BTreeMap<_, _> {
+        let rows = |rows: Vec<plimsoll_memory::BreakdownRow>| -> BTreeMap<_, _> {
             rows.into_iter().map(|row| ((row.origin, row.kind), row.bytes)).collect()
         };
         prop_assert_eq!(rows(arena.live_by_origin()), self.rows());

@@ -14,18 +14,18 @@ use plimsoll_core::{Device, DeviceKind};
 use plimsoll_memory::{Arena, Configuration, DrySource, Kind, OriginId, Request, Site, StreamId};
 use proptest::prelude::*;
 use pytorch_rules::PytorchRules;
-use trace::Event;
+use trace::TraceEvent;
 
 /// All traces; miri, a thousand times slower, takes a short one: it looks at the memory, not the
 /// figures.
-fn traces() -> Vec<(&'static str, Vec<Event>)> {
+fn traces() -> Vec<(&'static str, Vec<TraceEvent>)> {
     if cfg!(miri) {
         return recorded().drain(1..2).collect();
     }
     recorded().into_iter().chain(patterns::all()).collect()
 }
 
-fn recorded() -> Vec<(&'static str, Vec<Event>)> {
+fn recorded() -> Vec<(&'static str, Vec<TraceEvent>)> {
     vec![
         ("clean_training", trace::parse(include_str!("data/clean_training.trace"))),
         ("leak_losses_keep_graph", trace::parse(include_str!("data/leak_losses_keep_graph.trace"))),
@@ -34,10 +34,10 @@ fn recorded() -> Vec<(&'static str, Vec<Event>)> {
 }
 
 /// Sizes by allocation number.
-fn sizes(events: &[Event]) -> Vec<usize> {
+fn sizes(events: &[TraceEvent]) -> Vec<usize> {
     let mut sizes = Vec::new();
     for event in events {
-        if let Event::Allocate { id, bytes, .. } = *event {
+        if let TraceEvent::Allocate { id, bytes, .. } = *event {
             assert_eq!(id, sizes.len(), "allocations are numbered in order");
             sizes.push(bytes);
         }
@@ -47,20 +47,20 @@ fn sizes(events: &[Event]) -> Vec<usize> {
 
 /// Runs the reference model; where the trace says that PyTorch reserved a segment, the model must
 /// have done so for the next allocation, and nowhere else.
-fn by_pytorch_rules(events: &[Event], check_segments: bool) -> PytorchRules {
+fn by_pytorch_rules(events: &[TraceEvent], check_segments: bool) -> PytorchRules {
     let sizes = sizes(events);
     let mut model = PytorchRules::default();
     let mut segment = None;
     for event in events {
         match *event {
-            Event::Segment { bytes } => segment = Some(bytes),
-            Event::Allocate { id, bytes, stream } => {
+            TraceEvent::Segment { bytes } => segment = Some(bytes),
+            TraceEvent::Allocate { id, bytes, stream } => {
                 let reserved = model.allocate(id, bytes, stream);
                 if check_segments {
                     assert_eq!(reserved, segment.take(), "allocation {id} of {bytes} bytes");
                 }
             }
-            Event::Free { id } => model.free(id, sizes[id]),
+            TraceEvent::Free { id } => model.free(id, sizes[id]),
         }
     }
     model
@@ -71,8 +71,10 @@ fn by_pytorch_rules(events: &[Event], check_segments: bool) -> PytorchRules {
 fn the_model_reserves_what_pytorch_reserved_where_it_did() {
     for (name, events) in recorded() {
         let model = by_pytorch_rules(&events, true);
-        let segments: usize =
-            events.iter().map(|e| if let Event::Segment { bytes } = e { *bytes } else { 0 }).sum();
+        let segments: usize = events
+            .iter()
+            .map(|e| if let TraceEvent::Segment { bytes } = e { *bytes } else { 0 })
+            .sum();
         assert!(segments > 0, "{name}");
         assert_eq!(model.reserved_bytes_peak, segments, "{name}");
     }
@@ -86,21 +88,21 @@ struct Replayed {
 }
 
 /// Runs the allocator under test over a source without memory.
-fn by_plimsoll(events: &[Event]) -> Replayed {
+fn by_plimsoll(events: &[TraceEvent]) -> Replayed {
     let device = Device::from_slot(0, DeviceKind::Cpu, 0, true);
     let arena = Arena::open(device, Box::new(DrySource::new(None)), &Configuration::default());
     let origin = OriginId::intern("replay", Site::caller());
     let mut live = HashMap::new();
     for event in events {
         match *event {
-            Event::Segment { .. } => {}
-            Event::Allocate { id, bytes, stream } => {
+            TraceEvent::Segment { .. } => {}
+            TraceEvent::Allocate { id, bytes, stream } => {
                 let kind = Kind::Unknown;
                 let request =
                     Request { kind, stream: StreamId(stream), ..Request::new(bytes, origin) };
                 live.insert(id, arena.allocate(&request).expect("no limit is set"));
             }
-            Event::Free { id } => {
+            TraceEvent::Free { id } => {
                 live.remove(&id).expect("a live allocation is freed");
             }
         }
@@ -169,11 +171,11 @@ proptest! {
         let (mut events, mut live) = (Vec::new(), Vec::new());
         for (what, log2, extra, place) in steps {
             if what == 0 && !live.is_empty() {
-                events.push(Event::Free { id: live.swap_remove(place % live.len()) });
+                events.push(TraceEvent::Free { id: live.swap_remove(place % live.len()) });
             } else {
-                let id = live.len() + events.iter().filter(|e| matches!(e, Event::Free { .. })).count();
+                let id = live.len() + events.iter().filter(|e| matches!(e, TraceEvent::Free { .. })).count();
                 let bytes = (1 << log2) + extra % (1 << log2);
-                events.push(Event::Allocate { id, bytes, stream: (place % 5 / 4) as u64 });
+                events.push(TraceEvent::Allocate { id, bytes, stream: (place % 5 / 4) as u64 });
                 live.push(id);
             }
         }

@@ -16,19 +16,19 @@ use pyo3::{ffi, intern};
 use std::sync::Mutex;
 
 /// One place in a Python program.
-struct Place {
+struct CodeLine {
     code: Py<PyAny>,
     /// Offset of the instruction in bytes.
     offset: i32,
 }
 
 #[derive(Default)]
-struct Places {
+struct CodeLines {
     numbers: HashMap<(usize, i32), u32>,
-    places: Vec<Place>,
+    places: Vec<CodeLine>,
 }
 
-static PLACES: Mutex<Option<Places>> = Mutex::new(None);
+static PLACES: Mutex<Option<CodeLines>> = Mutex::new(None);
 
 /// Stands for every place in this package.
 const OWN: u32 = u32::MAX;
@@ -108,7 +108,7 @@ fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
     let next = places.places.len() as u32;
     let number = *places.numbers.entry((address, offset)).or_insert(next);
     if number == next {
-        places.places.push(Place { code: code.unbind(), offset });
+        places.places.push(CodeLine { code: code.unbind(), offset });
     }
     RECENT.with(|recent| recent[entry].set((address, offset, number + 1)));
     Some(number)

@@ -2,7 +2,7 @@
 //! bytes by kind and by line, and peaks of a region.
 
 use plimsoll_core::Device;
-use plimsoll_memory::{Arena, Configuration, HistoryLevel, PeakScope, Row, Snapshot};
+use plimsoll_memory::{Arena, BreakdownRow, Configuration, HistoryLevel, PeakScope, Snapshot};
 use plimsoll_tensor::memory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -171,7 +171,7 @@ fn memory_by_line<'py>(
 }
 
 /// Ledger rows as dictionaries.
-pub(crate) fn rows<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn rows<'py>(py: Python<'py>, rows: &[BreakdownRow]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for row in rows {
         let origin = row.origin.get();

@@ -51,7 +51,7 @@ pub struct KindChange {
     pub after_bytes: u64,
 }
 
-type Place = (String, String, u32);
+type SourceLine = (String, String, u32);
 
 impl Diff {
     /// Compares the peaks of the busiest devices.
@@ -125,7 +125,7 @@ impl Diff {
 }
 
 fn site_change(
-    place: &Place,
+    place: &SourceLine,
     before: Option<&Amount>,
     after: Option<&Amount>,
 ) -> Option<SiteChange> {
@@ -142,7 +142,7 @@ fn site_change(
     Some(SiteChange { change, file, line, function, before_bytes, after_bytes })
 }
 
-fn sites(report: &Report) -> BTreeMap<Place, Amount> {
+fn sites(report: &Report) -> BTreeMap<SourceLine, Amount> {
     let strings = &report.snapshot.strings;
     let by_site = report.busiest().map_or(&[][..], |device| &device.at_peak.by_site);
     by_site

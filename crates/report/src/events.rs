@@ -78,7 +78,7 @@ impl Action {
 
 /// One event, as a row that was read out or that is to be put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct TraceEvent {
     /// What happened.
     pub action: Action,
     /// Where; for [`Action::Oom`] the device's free bytes.
@@ -146,8 +146,8 @@ impl Events {
     ///
     /// # Panics
     /// If `row` is not below [`Events::len`].
-    pub fn get(&self, row: usize) -> Event {
-        Event {
+    pub fn get(&self, row: usize) -> TraceEvent {
+        TraceEvent {
             action: self.action[row],
             addr: self.addr[row],
             size: self.size[row],
@@ -159,7 +159,7 @@ impl Events {
     }
 
     /// Adds a row at the end.
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, event: TraceEvent) {
         self.action.push(event.action);
         self.addr.push(event.addr);
         self.size.push(event.size);

@@ -31,7 +31,7 @@ pub use analysis::{
     highest_by_bucket, placement, reserved_changes,
 };
 pub use diff::{Diff, KindChange, SiteChange};
-pub use events::{Action, Event, Events, Extras};
+pub use events::{Action, Events, Extras, TraceEvent};
 pub use findings::{Finding, FindingKind, findings};
 pub use kind::Kind;
 pub use moment::Moment;

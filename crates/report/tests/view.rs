@@ -8,7 +8,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_report::view::{By, Scene, Window};
-use plimsoll_report::{Action, Event, FindingKind, Kind, LiveSet, Report, Snapshot, Trace};
+use plimsoll_report::{Action, FindingKind, Kind, LiveSet, Report, Snapshot, Trace, TraceEvent};
 use support::samples;
 use support::scenes::{Dice, for_each_device};
 
@@ -178,7 +178,7 @@ fn what_is_too_small_to_draw_is_counted_in_the_density() {
     let mut snapshot = Snapshot::default();
     for row in 0..1001u64 {
         let size = if row == 0 { 1 << 20 } else { 1 };
-        snapshot.events.push(Event {
+        snapshot.events.push(TraceEvent {
             action: Action::Alloc,
             addr: (row + 1) << 24,
             size,
@@ -230,7 +230,7 @@ fn sizes_beyond_all_numbers_do_no_harm() {
     for row in 0..6u64 {
         let action = if row % 3 == 2 { Action::FreeCompleted } else { Action::Alloc };
         let addr = u64::MAX - row % 3;
-        let event = Event {
+        let event = TraceEvent {
             action,
             addr,
             size: u64::MAX - row,
@@ -240,7 +240,7 @@ fn sizes_beyond_all_numbers_do_no_harm() {
             kind: Kind::Input,
         };
         snapshot.events.push(event);
-        snapshot.events.push(Event { action: Action::SegmentAlloc, ..event });
+        snapshot.events.push(TraceEvent { action: Action::SegmentAlloc, ..event });
     }
     snapshot.traces.push(Trace { device: 0, rows: 0..12 });
     let report = Report::of(snapshot, "");

@@ -5,7 +5,7 @@
 mod support;
 
 use plimsoll_report::view::{MOST_PAGE_EVENTS, Scene, html};
-use plimsoll_report::{Action, Event, Kind, Report, Snapshot, Trace, open, read};
+use plimsoll_report::{Action, Kind, Report, Snapshot, Trace, TraceEvent, open, read};
 use support::sample;
 
 fn page(snapshot: Snapshot, title: &str) -> String {
@@ -50,7 +50,7 @@ fn a_snapshot_without_anything_has_a_page() {
 #[test]
 fn too_many_events_want_a_server() {
     let mut snapshot = Snapshot::default();
-    let event = Event {
+    let event = TraceEvent {
         action: Action::Other,
         addr: 0,
         size: 0,

@@ -195,9 +195,9 @@ impl Call<'_> {
         for output in outputs {
             write_pins.add(output.storage())?;
         }
-        let tracked = self.entry.tracked().is_on();
+        let reclaimable = self.entry.reclaimable().is_on();
         let dependents =
-            if tracked && !fresh { Some(dependents::pin_dependents(given)?) } else { None };
+            if reclaimable && !fresh { Some(dependents::pin_dependents(given)?) } else { None };
         let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
@@ -216,7 +216,7 @@ impl Call<'_> {
                 output.storage().written_by(origin);
             }
             // What an operation wrote besides cannot be written again.
-            if fresh && tracked {
+            if fresh && reclaimable {
                 // Under the claim, so that the versions are those that the kernel read.
                 provenance::remember(self.op, self.inputs, outputs, origin);
             }

@@ -12,7 +12,7 @@ mod cuda;
 pub mod device;
 mod dispatch;
 mod display;
-mod drop_in_turn;
+mod drop_iteratively;
 mod launch;
 mod lock;
 pub mod memory;

@@ -1,6 +1,7 @@
 //! The locks of this crate: `parking_lot`'s, counted while they are held, so that a fork never
-//! catches one held by a thread that the child does not have (`memory/src/quiet.rs`). The queues of
-//! the stand-in's streams keep plain ones: their threads do not exist in a child anyway.
+//! catches one held by a thread that the child does not have (`memory/src/platform/fork/quiet.rs`).
+//! The queues of the stand-in's streams keep plain ones: their threads do not exist in a child
+//! anyway.
 
 use std::ops::{Deref, DerefMut};
 

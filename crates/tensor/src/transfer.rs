@@ -7,7 +7,7 @@
 //! stream waits for the target's on both sides of it, so that its memory is neither read too early
 //! nor reused too early. The host waits for copies that have one end in its memory, unless the
 //! caller said `non_blocking` and that memory is pinned: then it carries the copy's fence
-//! (`storage/uses.rs`) and the queued copy keeps it alive.
+//! (`storage/stream_order.rs`) and the queued copy keeps it alive.
 
 use std::sync::Arc;
 

@@ -7,14 +7,14 @@ use plimsoll_core::{ByteSize, Device, Result};
 use plimsoll_memory::{Phase, enter_phase, set_step};
 use plimsoll_tensor::{device, manual_seed_on, memory, no_grad};
 
-use crate::args::{Place, Train};
+use crate::args::{Train, TrainOn};
 use crate::network::{Network, accuracy, cross_entropy};
 use crate::spirals::Spirals;
 
 pub(crate) fn run(options: &Train) -> Result<()> {
     let device = match options.device {
-        Place::Cpu => Device::cpu(),
-        Place::Dry => device::dry(Device::cpu())?,
+        TrainOn::Cpu => Device::cpu(),
+        TrainOn::Dry => device::dry(Device::cpu())?,
     };
     manual_seed_on(device, options.seed);
     let task = Spirals::new(options.points, options.seed, device)?;

@@ -82,7 +82,7 @@ impl<'a> File<'a> {
                 Some(Value::Module(super::Module { certain: true, ..Default::default() }))
             }
             "torch.optim.Optimizer" => Some(Value::Optimizer),
-            "torch.device" => Some(Value::Device(super::Place::Chosen)),
+            "torch.device" => Some(Value::Device(super::Residence::Chosen)),
             "int" | "float" | "str" | "bool" => Some(Value::Plain),
             _ => None,
         }
@@ -274,7 +274,7 @@ impl<'a> File<'a> {
             }
             Some(Role::Optimizer) if !bound => Value::Optimizer,
             Some(Role::Scaler) => Value::Scaler,
-            Some(Role::Device) => Value::Device(super::Place::Chosen),
+            Some(Role::Device) => Value::Device(super::Residence::Chosen),
             _ => Value::Unknown,
         }
     }

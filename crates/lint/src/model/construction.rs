@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 
 use super::expression::{is_false, is_true, keyword, passes_unseen};
 use super::scope::Scope;
-use super::value::{Loader, Module, Place, Value};
+use super::value::{Loader, Module, Residence, Value};
 use super::{File, class, tensor_calls};
 
 impl<'a> File<'a> {
@@ -26,7 +26,7 @@ impl<'a> File<'a> {
             "torch.utils.data.DataLoader" => Some(Value::Loader(loader(call))),
             "torch.device" => Some(Value::Device(match call.arguments.args.first() {
                 Some(device) => tensor_calls::place_of_text(device),
-                None => Place::Unknown,
+                None => Residence::Unknown,
             })),
             _ if last == "GradScaler" => Some(Value::Scaler),
             _ if full.starts_with("torch.optim.") && !full.contains("lr_scheduler") => {

@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, ExprCall, Operator};
 
 use super::expression::{holder_path, last_name, method, path};
 use super::scope::Scope;
-use super::value::{Graph, Module, Place, Tensor, Value};
+use super::value::{Graph, Module, Residence, Tensor, Value};
 use super::{File, Grad, names};
 
 /// Expressions nested deeper than this yield nothing; the limit also bounds the stack.
@@ -166,14 +166,14 @@ impl<'a> File<'a> {
             _ => Graph::Unknown,
         };
         let mut place = module.place;
-        if place == Place::Unknown {
+        if place == Residence::Unknown {
             place = call
                 .arguments
                 .args
                 .iter()
                 .map(|argument| self.infer(scope, argument, item).place())
                 .find(|place| place.is_device())
-                .unwrap_or(Place::Unknown);
+                .unwrap_or(Residence::Unknown);
         }
         Value::Tensor(Tensor { graph, place, output: true, ..Default::default() })
     }
@@ -181,10 +181,10 @@ impl<'a> File<'a> {
     /// What a loss function yields: a number in a tensor, on the graph of its inputs.
     fn loss(&self, scope: &Scope<'a>, call: &ExprCall, item: usize) -> Value {
         let mut graph = Graph::No;
-        let mut place = Place::Unknown;
+        let mut place = Residence::Unknown;
         for argument in &call.arguments.args {
             let value = self.infer(scope, argument, item);
-            place = if place == Place::Unknown { value.place() } else { place };
+            place = if place == Residence::Unknown { value.place() } else { place };
             graph = match (graph, value) {
                 (Graph::Yes, _) => Graph::Yes,
                 (_, Value::Tensor(tensor)) if tensor.graph == Graph::Yes => Graph::Yes,
@@ -220,8 +220,8 @@ impl<'a> File<'a> {
         match self.infer(scope, receiver, item) {
             Value::Tensor(tensor) => self.tensor_method(scope, call, &tensor, name, item),
             Value::Module(module) => match name {
-                "cuda" => Value::Module(Module { place: Place::Cuda, ..module }),
-                "cpu" => Value::Module(Module { place: Place::Host, ..module }),
+                "cuda" => Value::Module(Module { place: Residence::Cuda, ..module }),
+                "cpu" => Value::Module(Module { place: Residence::Host, ..module }),
                 "to" => {
                     let place = self.moved_to(scope, call, item).unwrap_or(module.place);
                     Value::Module(Module { place, ..module })
@@ -239,7 +239,7 @@ impl<'a> File<'a> {
                 // Whatever it was, it is a tensor now, and these say where it lies or that it has
                 // no graph.
                 "detach" => Value::Tensor(Tensor { graph: Graph::No, ..Default::default() }),
-                "cuda" => Value::Tensor(Tensor { place: Place::Cuda, ..Default::default() }),
+                "cuda" => Value::Tensor(Tensor { place: Residence::Cuda, ..Default::default() }),
                 "to" => match self.moved_to(scope, call, item) {
                     Some(place) => Value::Tensor(Tensor { place, ..Default::default() }),
                     None => Value::Unknown,
@@ -268,7 +268,7 @@ pub(super) fn combined(left: Value, right: Value) -> Value {
     match (left, right) {
         (Value::Tensor(a), Value::Tensor(b)) => Value::Tensor(Tensor {
             graph: joined(a.graph, b.graph),
-            place: if a.place == Place::Unknown || a.scalar { b.place } else { a.place },
+            place: if a.place == Residence::Unknown || a.scalar { b.place } else { a.place },
             dims: a.dims.max(b.dims),
             strided: a.strided && b.strided,
             scalar: a.scalar && b.scalar,

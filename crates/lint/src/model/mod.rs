@@ -32,7 +32,7 @@ pub(crate) use names::{is_loss, is_optimizer as is_optimizer_name, is_recurrent}
 pub(crate) use region::{Meaning, Region};
 pub(crate) use scope::{Binding, How, Scope, ScopeKind};
 pub(crate) use tensor_calls::{CONSTANT_CREATORS, RANDOM_CREATORS};
-pub(crate) use value::{Graph, Module, Place, Value};
+pub(crate) use value::{Graph, Module, Residence, Value};
 
 /// A parsed file with everything that rules ask about.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use ruff_python_ast::{Expr, ExprCall};
 use super::expression::{arguments, integer, is_true, keyword, path, string};
 use super::infer::joined;
 use super::scope::Scope;
-use super::value::{Graph, Place, Tensor, Value};
+use super::value::{Graph, Residence, Tensor, Value};
 use super::{File, Grad, names};
 
 /// Functions that make a tensor from sizes and constants.
@@ -152,7 +152,7 @@ impl<'a> File<'a> {
                 Value::Tensor(tensor) => {
                     seen_tensor = true;
                     result.graph = joined(result.graph, tensor.graph);
-                    if result.place == Place::Unknown {
+                    if result.place == Residence::Unknown {
                         result.place = tensor.place;
                     }
                 }
@@ -173,10 +173,10 @@ impl<'a> File<'a> {
         let leaf = keyword(call, "requires_grad").is_some_and(is_true);
         let place = match keyword(call, "device") {
             Some(device) => self.place_of(scope, device, item),
-            None if self.default_device_changed => Place::Unknown,
-            None => Place::Host,
+            None if self.default_device_changed => Residence::Unknown,
+            None => Residence::Host,
         };
-        let place = if matches!(name, "as_tensor") { Place::Unknown } else { place };
+        let place = if matches!(name, "as_tensor") { Residence::Unknown } else { place };
         let scalar = name == "tensor"
             && call
                 .arguments
@@ -233,8 +233,8 @@ impl<'a> File<'a> {
                     (result.graph, result.leaf) = (Graph::No, false);
                 }
             }
-            "cuda" => result.place = Place::Cuda,
-            "cpu" => result.place = Place::Host,
+            "cuda" => result.place = Residence::Cuda,
+            "cpu" => result.place = Residence::Host,
             "to" => {
                 if let Some(place) = self.moved_to(scope, call, item) {
                     result.place = place;
@@ -273,34 +273,34 @@ impl<'a> File<'a> {
         scope: &Scope<'a>,
         call: &ExprCall,
         item: usize,
-    ) -> Option<Place> {
+    ) -> Option<Residence> {
         if let Some(device) = keyword(call, "device") {
             return Some(self.place_of(scope, device, item));
         }
         let first = call.arguments.args.first()?;
         match self.place_of(scope, first, item) {
-            Place::Unknown => None,
+            Residence::Unknown => None,
             place => Some(place),
         }
     }
 
     /// The place that a device argument names.
-    pub(crate) fn place_of(&self, scope: &Scope<'a>, device: &Expr, item: usize) -> Place {
+    pub(crate) fn place_of(&self, scope: &Scope<'a>, device: &Expr, item: usize) -> Residence {
         match place_of_text(device) {
-            Place::Unknown => {}
+            Residence::Unknown => {}
             place => return place,
         }
         match self.infer(scope, device, item) {
             // `torch.device("cuda" if available else "cpu")` and parameters: not the host, most
             // likely.
-            Value::Device(Place::Unknown) => Place::Chosen,
+            Value::Device(Residence::Unknown) => Residence::Chosen,
             Value::Device(place) => place,
             Value::Plain if path(device).is_some_and(|path| names::is_device(&path)) => {
-                Place::Chosen
+                Residence::Chosen
             }
             _ => match path(device) {
-                Some(path) if names::is_device(&path) => Place::Chosen,
-                _ => Place::Unknown,
+                Some(path) if names::is_device(&path) => Residence::Chosen,
+                _ => Residence::Unknown,
             },
         }
     }
@@ -352,12 +352,12 @@ fn runs(call: &ExprCall, name: &str, dims: Option<usize>) -> Option<usize> {
 }
 
 /// A device written out: `"cuda:0"`, `"cpu"`, a number.
-pub(crate) fn place_of_text(device: &Expr) -> Place {
+pub(crate) fn place_of_text(device: &Expr) -> Residence {
     match string(device) {
-        Some(text) if text.starts_with("cuda") => Place::Cuda,
-        Some("cpu") => Place::Host,
-        Some(_) => Place::Unknown,
-        None => Place::Unknown,
+        Some(text) if text.starts_with("cuda") => Residence::Cuda,
+        Some("cpu") => Residence::Host,
+        Some(_) => Residence::Unknown,
+        None => Residence::Unknown,
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Value {
     Optimizer,
     Loader(Loader),
     Scaler,
-    Device(Place),
+    Device(Residence),
     /// An object of a class of this file that is none of the above.
     Instance(usize),
 }
@@ -36,7 +36,7 @@ pub(crate) enum Graph {
 
 /// Where memory lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Residence {
     #[default]
     Unknown,
     Host,
@@ -52,7 +52,7 @@ pub(crate) struct Tensor {
     pub(crate) leaf: bool,
     /// Fresh from a creating function: `requires_grad_()` makes it a leaf.
     pub(crate) fresh: bool,
-    pub(crate) place: Place,
+    pub(crate) place: Residence,
     pub(crate) dims: Option<usize>,
     /// Known not to be contiguous (transposed or permuted).
     pub(crate) strided: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Tensor {
 pub(crate) struct Module {
     /// Its class, if it is one of this file.
     pub(crate) class: Option<usize>,
-    pub(crate) place: Place,
+    pub(crate) place: Residence,
     /// A layer inside it that behaves differently in evaluation.
     pub(crate) mode_layer: Option<String>,
     pub(crate) recurrent: bool,
@@ -98,12 +98,12 @@ impl Value {
         self.tensor().is_some_and(|tensor| tensor.graph == Graph::Yes)
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Residence {
         match self {
             Value::Tensor(tensor) => tensor.place,
             Value::Module(module) => module.place,
             Value::Device(place) => *place,
-            _ => Place::Unknown,
+            _ => Residence::Unknown,
         }
     }
 
@@ -116,7 +116,7 @@ impl Value {
                 graph: if a.graph == b.graph { a.graph } else { Graph::Unknown },
                 leaf: a.leaf && b.leaf,
                 fresh: a.fresh && b.fresh,
-                place: if a.place == b.place { a.place } else { Place::Unknown },
+                place: if a.place == b.place { a.place } else { Residence::Unknown },
                 dims: a.dims.filter(|dims| b.dims == Some(*dims)),
                 strided: a.strided && b.strided,
                 runs: a.runs.filter(|runs| b.runs == Some(*runs)),
@@ -125,7 +125,7 @@ impl Value {
             }),
             (Value::Module(a), Value::Module(b)) => Value::Module(Module {
                 class: a.class.filter(|class| b.class == Some(*class)),
-                place: if a.place == b.place { a.place } else { Place::Unknown },
+                place: if a.place == b.place { a.place } else { Residence::Unknown },
                 mode_layer: a.mode_layer.and(b.mode_layer),
                 recurrent: a.recurrent && b.recurrent,
                 data_parallel: a.data_parallel && b.data_parallel,
@@ -136,9 +136,9 @@ impl Value {
     }
 }
 
-impl Place {
+impl Residence {
     /// Device memory, by what the file says.
     pub(crate) fn is_device(self) -> bool {
-        matches!(self, Place::Cuda | Place::Chosen)
+        matches!(self, Residence::Cuda | Residence::Chosen)
     }
 }

@@ -9,7 +9,7 @@ use super::evidence::{appended, name_range};
 use super::{Check, Rule};
 use crate::finding::Edit;
 use crate::model::expression::{keyword, method, passes_unseen, string};
-use crate::model::{CONSTANT_CREATORS, Place, RANDOM_CREATORS, Scope};
+use crate::model::{CONSTANT_CREATORS, RANDOM_CREATORS, Residence, Scope};
 
 pub(crate) static RULE: Rule = Rule {
     name: "create-then-move",
@@ -103,7 +103,7 @@ fn destination(
     let place = check.file.place_of(scope, device, item);
     // A word that names no device is a dtype or a tensor.
     let known = place.is_device() || string(device).is_some_and(|text| text.starts_with("cuda"));
-    (known && place != Place::Host && !others)
+    (known && place != Residence::Host && !others)
         .then(|| check.source.text()[device.range().to_std_range()].to_string())
 }
 

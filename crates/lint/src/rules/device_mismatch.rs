@@ -7,7 +7,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::{Check, Rule};
 use crate::model::expression::{method, path};
-use crate::model::{Place, Scope, Value};
+use crate::model::{Residence, Scope, Value};
 
 pub(crate) static RULE: Rule = Rule {
     name: "device-mismatch",
@@ -47,7 +47,7 @@ fn placed(
     scope: &Scope<'_>,
     expr: &Expr,
     item: usize,
-) -> Option<(String, Place)> {
+) -> Option<(String, Residence)> {
     // Only names and views of them: a value made on the spot is what `create-then-move` looks at.
     let name = path(viewed(expr))?;
     let made = scope.latest(&name, item)?;
@@ -58,12 +58,12 @@ fn placed(
     match file_value(check, scope, &name, item) {
         Value::Tensor(tensor)
             if !tensor.scalar
-                && tensor.place != Place::Unknown
-                && tensor.place != Place::Chosen =>
+                && tensor.place != Residence::Unknown
+                && tensor.place != Residence::Chosen =>
         {
             Some((name, tensor.place))
         }
-        Value::Module(module) if matches!(module.place, Place::Host | Place::Cuda) => {
+        Value::Module(module) if matches!(module.place, Residence::Host | Residence::Cuda) => {
             Some((name, module.place))
         }
         _ => None,
@@ -125,14 +125,14 @@ fn called(check: &mut Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, item: u
 fn meet(
     check: &mut Check<'_, '_>,
     range: TextRange,
-    left: Option<(String, Place)>,
-    right: Option<(String, Place)>,
+    left: Option<(String, Residence)>,
+    right: Option<(String, Residence)>,
 ) {
     let (Some((left, left_place)), Some((right, right_place))) = (left, right) else { return };
     if left_place == right_place {
         return;
     }
-    let word = |place| if place == Place::Cuda { "a CUDA device" } else { "the host" };
+    let word = |place| if place == Residence::Cuda { "a CUDA device" } else { "the host" };
     check.report(
         range,
         format!(

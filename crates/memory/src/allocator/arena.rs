@@ -16,7 +16,7 @@ use crate::allocator::records::NONE;
 use crate::allocator::shortage::Shortage;
 use crate::allocator::size_class::SizeRules;
 use crate::allocator::state::State;
-use crate::book::breakdown::{Moment, Row};
+use crate::book::breakdown::{BreakdownRow, Moment};
 use crate::book::event::Action;
 use crate::book::history::Entry;
 use crate::book::stamp::Stamp;
@@ -376,7 +376,7 @@ impl Arena {
     /// assert_eq!((rows[0].kind, rows[0].bytes, rows[0].count), (Kind::Parameter, 1024, 1));
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn live_by_kind(&self) -> Vec<Row> {
+    pub fn live_by_kind(&self) -> Vec<BreakdownRow> {
         self.state().ledger.by_kind(Moment::Now)
     }
 
@@ -393,7 +393,7 @@ impl Arena {
     /// assert_eq!((arena.live_by_origin()[0].origin, arena.live_by_origin()[0].bytes), (origin, 1024));
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn live_by_origin(&self) -> Vec<Row> {
+    pub fn live_by_origin(&self) -> Vec<BreakdownRow> {
         self.state().ledger.by_origin(Moment::Now)
     }
 
@@ -409,7 +409,7 @@ impl Arena {
     /// assert_eq!(arena.peak_by_kind()[0].bytes, 1024);
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn peak_by_kind(&self) -> Vec<Row> {
+    pub fn peak_by_kind(&self) -> Vec<BreakdownRow> {
         let state = self.state();
         state.ledger.by_kind(state.ledger.peak())
     }
@@ -428,7 +428,7 @@ impl Arena {
     /// assert_eq!(arena.peak_by_origin()[0].origin, origin);
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn peak_by_origin(&self) -> Vec<Row> {
+    pub fn peak_by_origin(&self) -> Vec<BreakdownRow> {
         let state = self.state();
         state.ledger.by_origin(state.ledger.peak())
     }
@@ -446,7 +446,7 @@ impl Arena {
     /// assert!(arena.external_by_origin().is_empty());
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn external_by_origin(&self) -> Vec<Row> {
+    pub fn external_by_origin(&self) -> Vec<BreakdownRow> {
         self.state().ledger.external_by_origin(Moment::Now)
     }
 

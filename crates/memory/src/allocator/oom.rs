@@ -8,7 +8,7 @@ use plimsoll_core::{ByteSize, Device};
 
 use crate::allocator::advice::Advice;
 use crate::allocator::limits::LimitKind;
-use crate::book::breakdown::Row;
+use crate::book::breakdown::BreakdownRow;
 use crate::origin::intern::OriginId;
 use crate::platform::source::{Room, StreamId};
 
@@ -57,9 +57,9 @@ pub struct OutOfMemory {
     /// What the source said, where it was the source that refused.
     pub source_reason: Option<String>,
     /// Live bytes by kind, largest first.
-    pub by_kind: Vec<Row>,
+    pub by_kind: Vec<BreakdownRow>,
     /// The origins with most live bytes, largest first.
-    pub top_origins: Vec<Row>,
+    pub top_origins: Vec<BreakdownRow>,
     /// How many origins have live bytes.
     pub origins: usize,
     /// What could help.

@@ -10,7 +10,7 @@ use crate::origin::kind::Kind;
 
 /// Live memory of one origin and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct BreakdownRow {
     /// Who asked for it; [`OriginId::UNKNOWN`] in a breakdown by kind alone.
     pub origin: OriginId,
     /// What for.
@@ -102,34 +102,43 @@ impl Breakdown {
     }
 
     /// The rows with bytes at `moment`, largest first.
-    pub(crate) fn by_origin(&self, moment: Moment) -> Vec<Row> {
+    pub(crate) fn by_origin(&self, moment: Moment) -> Vec<BreakdownRow> {
         let rows = self.rows.iter().map(|tally| tally.at(moment));
-        let mut rows: Vec<Row> = rows.filter(|row| row.count > 0).collect();
+        let mut rows: Vec<BreakdownRow> = rows.filter(|row| row.count > 0).collect();
         rows.sort_unstable_by(|a, b| b.bytes.cmp(&a.bytes).then(a.origin.cmp(&b.origin)));
         rows
     }
 
     /// The sums by kind at `moment`, largest first; kinds without blocks are left out.
-    pub(crate) fn by_kind(&self, moment: Moment) -> Vec<Row> {
-        let mut sums =
-            Kind::ALL.map(|kind| Row { origin: OriginId::UNKNOWN, kind, bytes: 0, count: 0 });
+    pub(crate) fn by_kind(&self, moment: Moment) -> Vec<BreakdownRow> {
+        let mut sums = Kind::ALL.map(|kind| BreakdownRow {
+            origin: OriginId::UNKNOWN,
+            kind,
+            bytes: 0,
+            count: 0,
+        });
         for row in self.rows.iter().map(|tally| tally.at(moment)) {
             sums[row.kind as usize].bytes += row.bytes;
             sums[row.kind as usize].count += row.count;
         }
-        let mut rows: Vec<Row> = sums.into_iter().filter(|row| row.count > 0).collect();
+        let mut rows: Vec<BreakdownRow> = sums.into_iter().filter(|row| row.count > 0).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         rows
     }
 }
 
 impl Tally {
-    fn at(&self, moment: Moment) -> Row {
+    fn at(&self, moment: Moment) -> BreakdownRow {
         let (bytes, count) = match moment {
             Moment::Peak(epoch) if epoch == self.epoch => (self.peak_bytes, self.peak_count),
             _ => (self.bytes, self.count),
         };
-        Row { origin: self.origin, kind: self.kind, bytes: bytes as usize, count: count as usize }
+        BreakdownRow {
+            origin: self.origin,
+            kind: self.kind,
+            bytes: bytes as usize,
+            count: count as usize,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! What the counters mean is in `stats.rs`, how the breakdown remembers the peak in `breakdown.rs`.
 
-use crate::book::breakdown::{Breakdown, Moment, Row};
+use crate::book::breakdown::{Breakdown, BreakdownRow, Moment};
 use crate::book::event::{Action, Event};
 use crate::book::history::History;
 use crate::book::pool::Pool;
@@ -262,15 +262,15 @@ impl Ledger {
         Moment::Peak(self.peak_epoch)
     }
 
-    pub(crate) fn by_origin(&self, moment: Moment) -> Vec<Row> {
+    pub(crate) fn by_origin(&self, moment: Moment) -> Vec<BreakdownRow> {
         self.blocks.by_origin(moment)
     }
 
-    pub(crate) fn by_kind(&self, moment: Moment) -> Vec<Row> {
+    pub(crate) fn by_kind(&self, moment: Moment) -> Vec<BreakdownRow> {
         self.blocks.by_kind(moment)
     }
 
-    pub(crate) fn external_by_origin(&self, moment: Moment) -> Vec<Row> {
+    pub(crate) fn external_by_origin(&self, moment: Moment) -> Vec<BreakdownRow> {
         self.external.by_origin(moment)
     }
 

@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_memory::{Action, Arena, Entry, Event, Kind, OriginId, Pool, PoolStat, Row, Stat};
+use plimsoll_memory::{
+    Action, Arena, BreakdownRow, Entry, Event, Kind, OriginId, Pool, PoolStat, Stat,
+};
 
 /// Counters as PyTorch's documentation defines them, one plain sum each.
 #[derive(Default)]
@@ -163,7 +165,7 @@ impl Model {
             (stats.num_device_alloc, stats.num_device_free),
             (reserved.allocated, reserved.freed)
         );
-        let rows = |rows: Vec<Row>| -> BTreeMap<_, _> {
+        let rows = |rows: Vec<BreakdownRow>| -> BTreeMap<_, _> {
             rows.into_iter().map(|row| ((row.origin, row.kind), (row.bytes, row.count))).collect()
         };
         assert_eq!(rows(arena.live_by_origin()), self.rows);

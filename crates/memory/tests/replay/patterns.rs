@@ -1,7 +1,7 @@
 //! Ten ways in which programs use memory, generated: the shapes of real training and serving, and
 //! the ones that hurt a best-fit allocator. The same numbers every time.
 
-use super::trace::Event;
+use super::trace::TraceEvent;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -33,7 +33,7 @@ impl Numbers {
 /// Events being written, with numbers for allocations.
 #[derive(Default)]
 struct Program {
-    events: Vec<Event>,
+    events: Vec<TraceEvent>,
     allocations: usize,
 }
 
@@ -41,7 +41,7 @@ impl Program {
     fn allocate_on(&mut self, stream: u64, bytes: usize) -> usize {
         let id = self.allocations;
         self.allocations += 1;
-        self.events.push(Event::Allocate { id, bytes, stream });
+        self.events.push(TraceEvent::Allocate { id, bytes, stream });
         id
     }
 
@@ -50,12 +50,12 @@ impl Program {
     }
 
     fn free(&mut self, id: usize) {
-        self.events.push(Event::Free { id });
+        self.events.push(TraceEvent::Free { id });
     }
 }
 
 /// All patterns by name.
-pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
+pub(crate) fn all() -> Vec<(&'static str, Vec<TraceEvent>)> {
     vec![
         ("transformer training", transformer_training()),
         ("variable sequence lengths", variable_lengths()),
@@ -72,7 +72,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
 
 /// Parameters and optimizer state stay; activations pile up and are released in reverse while
 /// gradients appear.
-fn transformer_training() -> Vec<Event> {
+fn transformer_training() -> Vec<TraceEvent> {
     let mut program = Program::default();
     let layers: Vec<usize> = (0..12).flat_map(|_| [9 * MIB, 3 * MIB, 12 * MIB, 12 * KIB]).collect();
     layers.iter().for_each(|&bytes| _ = program.allocate(bytes));
@@ -109,7 +109,7 @@ fn transformer_training() -> Vec<Event> {
 }
 
 /// Batches whose length differs at every step.
-fn variable_lengths() -> Vec<Event> {
+fn variable_lengths() -> Vec<TraceEvent> {
     let mut program = Program::default();
     let mut numbers = Numbers(2);
     (0..8).for_each(|_| _ = program.allocate(5 * MIB));
@@ -128,7 +128,7 @@ fn variable_lengths() -> Vec<Event> {
     program.events
 }
 
-fn many_small() -> Vec<Event> {
+fn many_small() -> Vec<TraceEvent> {
     let mut numbers = Numbers(3);
     churn(3000, 400, |program, _| {
         let bytes = numbers.log_uniform(16, 256 * KIB);
@@ -137,7 +137,7 @@ fn many_small() -> Vec<Event> {
 }
 
 /// Sizes a little below, at and above an edge of the rules.
-fn around(edge: usize, seed: u64) -> Vec<Event> {
+fn around(edge: usize, seed: u64) -> Vec<TraceEvent> {
     let mut numbers = Numbers(seed);
     churn(800, 24, |program, _| {
         let shift = [0, 1, 512, 4 * KIB, edge / 8, edge / 2][numbers.below(6)];
@@ -147,7 +147,7 @@ fn around(edge: usize, seed: u64) -> Vec<Event> {
 }
 
 /// A key-value cache that is copied into a larger one at every token.
-fn growing_cache() -> Vec<Event> {
+fn growing_cache() -> Vec<TraceEvent> {
     let mut program = Program::default();
     let mut caches: Vec<usize> = (0..4).map(|_| program.allocate(128 * KIB)).collect();
     for token in 1..150 {
@@ -162,7 +162,7 @@ fn growing_cache() -> Vec<Event> {
     program.events
 }
 
-fn random_large() -> Vec<Event> {
+fn random_large() -> Vec<TraceEvent> {
     let mut numbers = Numbers(7);
     churn(600, 30, |program, _| {
         let bytes = numbers.log_uniform(MIB, 128 * MIB);
@@ -170,7 +170,7 @@ fn random_large() -> Vec<Event> {
     })
 }
 
-fn two_streams() -> Vec<Event> {
+fn two_streams() -> Vec<TraceEvent> {
     let mut numbers = Numbers(8);
     churn(1200, 60, |program, turn| {
         let bytes = numbers.log_uniform(KIB, 32 * MIB);
@@ -179,7 +179,7 @@ fn two_streams() -> Vec<Event> {
 }
 
 /// Only every fourth activation is kept; the others are computed again on the way back.
-fn checkpointed() -> Vec<Event> {
+fn checkpointed() -> Vec<TraceEvent> {
     let mut program = Program::default();
     for step in 0..5 {
         let activation = 4 * MIB + step * 300 * KIB;
@@ -202,7 +202,7 @@ fn checkpointed() -> Vec<Event> {
 }
 
 /// Fragmentation on purpose: of each burst every second block stays, and the next burst is larger.
-fn every_second_kept() -> Vec<Event> {
+fn every_second_kept() -> Vec<TraceEvent> {
     let mut program = Program::default();
     let mut stayed = Vec::new();
     for burst in 0..12 {
@@ -223,7 +223,7 @@ fn churn(
     turns: usize,
     live_max: usize,
     mut allocate: impl FnMut(&mut Program, usize) -> usize,
-) -> Vec<Event> {
+) -> Vec<TraceEvent> {
     let mut program = Program::default();
     let mut numbers = Numbers(turns as u64);
     let mut live = Vec::new();

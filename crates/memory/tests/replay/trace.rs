@@ -2,7 +2,7 @@
 
 /// One event of a trace or of a generated pattern.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum TraceEvent {
     /// PyTorch reserved a segment here; the allocation that needed it follows.
     Segment {
         bytes: usize,
@@ -17,20 +17,20 @@ pub(crate) enum Event {
     },
 }
 
-pub(crate) fn parse(text: &str) -> Vec<Event> {
+pub(crate) fn parse(text: &str) -> Vec<TraceEvent> {
     let number = |word: Option<&str>| word.and_then(|w| w.parse().ok()).expect("a whole number");
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let mut words = line.split(' ');
             match words.next() {
-                Some("s") => Event::Segment { bytes: number(words.next()) },
-                Some("a") => Event::Allocate {
+                Some("s") => TraceEvent::Segment { bytes: number(words.next()) },
+                Some("a") => TraceEvent::Allocate {
                     id: number(words.next()),
                     bytes: number(words.next()),
                     stream: 0,
                 },
-                Some("f") => Event::Free { id: number(words.next()) },
+                Some("f") => TraceEvent::Free { id: number(words.next()) },
                 _ => panic!("not a line of a trace: {line}"),
             }
         })

@@ -3,7 +3,7 @@
 
 use super::heap::{Fault, Heap, Object, Value};
 use super::keys;
-use crate::events::{Action, Event};
+use crate::events::{Action, TraceEvent};
 use crate::kind::Kind;
 use crate::segments::{Block, BlockState};
 use crate::stacks::{Frame, FrameId, StackId};
@@ -13,7 +13,7 @@ impl Heap {
     /// The event of the items from `start` on, as a new row.
     pub(super) fn event(&mut self, start: usize) -> Result<u32, Fault> {
         let row = u32::try_from(self.events.len()).map_err(|_| "more than 2^32 events")?;
-        let mut event = Event {
+        let mut event = TraceEvent {
             action: Action::Other,
             addr: 0,
             size: 0,

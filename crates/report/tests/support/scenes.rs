@@ -1,7 +1,9 @@
 //! Scenes of every sample and of a made snapshot, for what must hold whatever the trace.
 
 use plimsoll_report::view::{DeviceScene, Scene};
-use plimsoll_report::{Action, DeviceAnalysis, Event, Frame, Kind, Lines, Report, Snapshot, Trace};
+use plimsoll_report::{
+    Action, DeviceAnalysis, Frame, Kind, Lines, Report, Snapshot, Trace, TraceEvent,
+};
 
 use super::samples;
 
@@ -57,7 +59,7 @@ fn made(events: usize, seed: u64) -> Snapshot {
         };
         let kind = Kind::ALL[dice.below(8) as usize];
         let time_us = row as u64 * 3;
-        snapshot.events.push(Event { action, addr, size, stream: 0, time_us, stack, kind });
+        snapshot.events.push(TraceEvent { action, addr, size, stream: 0, time_us, stack, kind });
     }
     snapshot.events.streams.push(0);
     snapshot.traces.push(Trace { device: 0, rows: 0..events });

@@ -7,7 +7,7 @@ use plimsoll_memory::Site;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
-use crate::ops::binary::{self, Binary, Row, Second, check_power};
+use crate::ops::binary::{self, Binary, BinaryRow, Second, check_power};
 use crate::promotion::Other;
 
 options! {
@@ -303,7 +303,7 @@ impl Tensor {
     }
 }
 
-fn division(options: DivOptions) -> &'static Row {
+fn division(options: DivOptions) -> &'static BinaryRow {
     match options.rounding_mode {
         None => &binary::DIV,
         Some(RoundingMode::Trunc) => &binary::DIV_TRUNC,
@@ -312,7 +312,7 @@ fn division(options: DivOptions) -> &'static Row {
 }
 
 /// The operation on a tensor and a second operand.
-fn operation(row: &'static Row, a: &Tensor, b: Other<'_>, alpha: Scalar) -> Result<Binary> {
+fn operation(row: &'static BinaryRow, a: &Tensor, b: Other<'_>, alpha: Scalar) -> Result<Binary> {
     if std::ptr::eq(row, &binary::SUB) {
         check_difference(a, b)?;
     }
@@ -352,7 +352,13 @@ fn multiply(value: Scalar, alpha: Scalar) -> Scalar {
 }
 
 #[inline]
-fn new(row: &'static Row, a: &Tensor, b: Other<'_>, alpha: Scalar, site: Site) -> Result<Tensor> {
+fn new(
+    row: &'static BinaryRow,
+    a: &Tensor,
+    b: Other<'_>,
+    alpha: Scalar,
+    site: Site,
+) -> Result<Tensor> {
     let op = operation(row, a, b, alpha)?;
     match b {
         Other::Tensor(b) => apply_one(&op, &[a, b], site),
@@ -360,12 +366,12 @@ fn new(row: &'static Row, a: &Tensor, b: Other<'_>, alpha: Scalar, site: Site) -
     }
 }
 
-fn reversed(row: &'static Row, x: &Tensor, number: Scalar, site: Site) -> Result<Tensor> {
+fn reversed(row: &'static BinaryRow, x: &Tensor, number: Scalar, site: Site) -> Result<Tensor> {
     apply_one(&Binary::of(row, Second::Left(number)), &[x], site)
 }
 
 fn in_place<'a>(
-    row: &'static Row,
+    row: &'static BinaryRow,
     a: &'a Tensor,
     b: Other<'_>,
     alpha: Scalar,
@@ -380,7 +386,7 @@ fn in_place<'a>(
 }
 
 fn into(
-    row: &'static Row,
+    row: &'static BinaryRow,
     a: &Tensor,
     b: Other<'_>,
     alpha: Scalar,

@@ -8,7 +8,7 @@ use plimsoll_memory::Site;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, apply, apply_one};
-use crate::ops::unary::{self, Row, Unary};
+use crate::ops::unary::{self, Unary, UnaryRow};
 
 /// The three forms of one operation.
 macro_rules! unary {
@@ -250,18 +250,18 @@ impl Tensor {
     }
 }
 
-fn gelu(options: &GeluOptions) -> &'static Row {
+fn gelu(options: &GeluOptions) -> &'static UnaryRow {
     match options.approximate {
         Approximate::None => &unary::GELU,
         Approximate::Tanh => &unary::GELU_TANH,
     }
 }
 
-fn in_place<'a>(row: &'static Row, x: &'a Tensor, site: Site) -> Result<&'a Tensor> {
+fn in_place<'a>(row: &'static UnaryRow, x: &'a Tensor, site: Site) -> Result<&'a Tensor> {
     apply(&Unary(row), &[x], Dest::InPlace, site)?;
     Ok(x)
 }
 
-fn into(row: &'static Row, x: &Tensor, out: &Tensor, site: Site) -> Result<()> {
+fn into(row: &'static UnaryRow, x: &Tensor, out: &Tensor, site: Site) -> Result<()> {
     apply(&Unary(row), &[x], Dest::Out(&[out]), site).map(drop)
 }

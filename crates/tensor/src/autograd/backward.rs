@@ -4,7 +4,7 @@
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Phase, Site, enter_phase, with_site};
 
-use super::engine::{self, Goal, Place};
+use super::engine::{self, Goal, GraphPoint};
 use super::mode;
 use super::node::Edge;
 use crate::Tensor;
@@ -147,12 +147,12 @@ fn run_grad(
 }
 
 /// Where the gradients of `inputs` arrive.
-fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<Place>> {
+fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
     inputs
         .iter()
         .enumerate()
         .map(|(index, input)| {
-            input.edge().as_ref().map(Place::of).ok_or_else(|| {
+            input.edge().as_ref().map(GraphPoint::of).ok_or_else(|| {
                 Error::autograd(op, format!("input {index} does not require gradients"))
             })
         })

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::hooks::Hooks;
 use super::node::{Derivative, Edges, Node};
-use super::saved::{Place, SavedTensors};
+use super::saved::{SavedFrom, SavedTensors};
 use super::views::ViewOf;
 use super::{is_grad_enabled, mode, record, rules, views};
 use crate::Tensor;
@@ -238,11 +238,11 @@ fn keep(
         let result = results.iter().position(is);
         let input = inputs.iter().position(|input| is(input));
         match (result, input) {
-            _ if context.non_differentiable.iter().any(is) => Place::Edge(None),
-            (Some(index), _) => Place::Output(index as u32),
+            _ if context.non_differentiable.iter().any(is) => SavedFrom::Edge(None),
+            (Some(index), _) => SavedFrom::Output(index as u32),
             // Before what was written in place moved on.
-            (None, Some(index)) => Place::Edge(edges[index].clone()),
-            (None, None) => Place::Edge(tensor.edge()),
+            (None, Some(index)) => SavedFrom::Edge(edges[index].clone()),
+            (None, None) => SavedFrom::Edge(tensor.edge()),
         }
     };
     SavedTensors::keep_list(name, &context.saved, place)

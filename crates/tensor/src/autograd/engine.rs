@@ -19,14 +19,14 @@ use crate::operation::{Backward, Grads, Needs, Operation};
 
 /// A place in the graph: which node or leaf, and which output of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct GraphPoint {
     target: Target,
     output: u32,
 }
 
-impl Place {
-    pub(super) fn of(edge: &Edge) -> Place {
-        Place { target: edge.target(), output: edge.output() }
+impl GraphPoint {
+    pub(super) fn of(edge: &Edge) -> GraphPoint {
+        GraphPoint { target: edge.target(), output: edge.output() }
     }
 }
 
@@ -34,9 +34,9 @@ impl Place {
 pub(super) enum Goal {
     EveryLeaf,
     /// These nodes and leaves, as if nothing lay behind them.
-    Reach(Vec<Place>),
+    Reach(Vec<GraphPoint>),
     /// The gradients that arrive at these places are returned; nobody's `.grad()` changes.
-    Capture(Vec<Place>),
+    Capture(Vec<GraphPoint>),
 }
 
 /// Runs backward from `roots`, each with its gradient. Returns what the goal captures.
@@ -45,7 +45,7 @@ pub(super) fn run(
     goal: Goal,
     retain: bool,
     create_graph: bool,
-) -> Result<HashMap<Place, Tensor>> {
+) -> Result<HashMap<GraphPoint, Tensor>> {
     let mut run = Run {
         goal,
         retain,
@@ -65,7 +65,7 @@ struct Run {
     create_graph: bool,
     tasks: Tasks,
     ready: BinaryHeap<Ready>,
-    captured: HashMap<Place, Tensor>,
+    captured: HashMap<GraphPoint, Tensor>,
 }
 
 impl Run {
@@ -196,7 +196,7 @@ impl Run {
     }
 
     /// Runs everything that is ready until nothing is left.
-    fn finish(mut self) -> Result<HashMap<Place, Tensor>> {
+    fn finish(mut self) -> Result<HashMap<GraphPoint, Tensor>> {
         let _phase = enter_phase(Phase::Backward);
         let create_graph = self.create_graph;
         while let Some(Ready { edge, .. }) = self.ready.pop() {
@@ -226,7 +226,7 @@ impl Run {
         let Goal::Capture(places) = &self.goal else { return Ok(()) };
         let target = edge.target();
         for (output, grad) in task.grads.iter().enumerate() {
-            let place = Place { target, output: output as u32 };
+            let place = GraphPoint { target, output: output as u32 };
             if let Some(grad) = grad.as_ref().filter(|_| places.contains(&place)) {
                 self.captured.insert(place, grad.clone());
             }

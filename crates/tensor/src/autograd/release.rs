@@ -1,11 +1,11 @@
-//! Dropping graphs without recursion: a node owns the nodes before it. How: `drop_in_turn.rs`.
+//! Dropping graphs without recursion: a node owns the nodes before it. How: `drop_iteratively.rs`.
 
 use std::cell::RefCell;
 
 use super::hooks::Hooks;
 use super::node::Edges;
 use super::saved::SavedTensors;
-use crate::drop_in_turn::{Pending, drop_in_turn};
+use crate::drop_iteratively::{Pending, drop_iteratively};
 
 /// What a dead node owned.
 type Remains = (Edges, SavedTensors, Hooks);
@@ -17,6 +17,6 @@ thread_local! {
 /// Drops what a dying node owned.
 pub(super) fn contents(edges: Edges, saved: SavedTensors, hooks: Hooks) {
     if edges.iter().any(Option::is_some) || !saved.is_empty() || !hooks.is_empty() {
-        drop_in_turn(&PENDING, (edges, saved, hooks));
+        drop_iteratively(&PENDING, (edges, saved, hooks));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct SavedTensors {
 #[derive(Clone)]
 struct Saved {
     kept: Kept,
-    place: Place,
+    place: SavedFrom,
 }
 
 #[derive(Clone)]
@@ -46,7 +46,7 @@ enum Kept {
 
 /// Where in the graph a saved tensor is.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum SavedFrom {
     /// Where its gradient goes; `None` outside the graph.
     Edge(Option<Edge>),
     /// This output of the node itself.
@@ -88,7 +88,7 @@ impl SavedTensors {
             kept.inputs.reserve_exact(inputs.len());
             for (index, &tensor) in inputs.iter().enumerate() {
                 kept.inputs.push(if saves.inputs.has(index) {
-                    Some(Saved::new(name, tensor, Place::Edge(tensor.edge()))?)
+                    Some(Saved::new(name, tensor, SavedFrom::Edge(tensor.edge()))?)
                 } else {
                     None
                 });
@@ -108,7 +108,7 @@ impl SavedTensors {
             self.outputs.reserve_exact(outputs.len());
             for (index, tensor) in outputs.iter().enumerate() {
                 self.outputs.push(if saves.outputs.has(index) {
-                    Some(Saved::new(name, tensor, Place::Output(index as u32))?)
+                    Some(Saved::new(name, tensor, SavedFrom::Output(index as u32))?)
                 } else {
                     None
                 });
@@ -122,7 +122,7 @@ impl SavedTensors {
     pub(super) fn keep_list(
         name: &'static str,
         tensors: &[Tensor],
-        place: impl Fn(&Tensor) -> Place,
+        place: impl Fn(&Tensor) -> SavedFrom,
     ) -> Result<SavedTensors> {
         let mut kept = SavedTensors::default();
         for tensor in tensors {
@@ -195,7 +195,7 @@ fn unpack_lists(
 }
 
 impl Saved {
-    fn new(name: &'static str, tensor: &Tensor, place: Place) -> Result<Saved> {
+    fn new(name: &'static str, tensor: &Tensor, place: SavedFrom) -> Result<Saved> {
         if tensor.is_inference() {
             return Err(Error::autograd(
                 name,
@@ -210,14 +210,14 @@ impl Saved {
             }
         };
         // Integers, a sort's indices say, come out of a node and have no gradient.
-        let place = if tensor.dtype().is_float() { place } else { Place::Edge(None) };
+        let place = if tensor.dtype().is_float() { place } else { SavedFrom::Edge(None) };
         Ok(Saved { kept, place })
     }
 
     fn unpack(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
         // The leaf itself, if it is there, so that gradients of gradients see what is registered on
         // it now.
-        if let (Kept::Storage(hold, _, version), Place::Edge(Some(Edge::Leaf(accumulator)))) =
+        if let (Kept::Storage(hold, _, version), SavedFrom::Edge(Some(Edge::Leaf(accumulator)))) =
             (&self.kept, &self.place)
             && let Some(leaf) = accumulator.leaf()
         {
@@ -232,12 +232,14 @@ impl Saved {
             Kept::Packed(packed) => packed.unpack(node.name())?,
         };
         match &self.place {
-            Place::Edge(None) => {}
-            Place::Edge(Some(Edge::Leaf(accumulator))) => {
+            SavedFrom::Edge(None) => {}
+            SavedFrom::Edge(Some(Edge::Leaf(accumulator))) => {
                 tensor.set_accumulator(accumulator.clone());
             }
-            Place::Edge(Some(Edge::Node(node, output))) => tensor.set_node(node.clone(), *output),
-            Place::Output(output) => tensor.set_node(node.clone(), *output),
+            SavedFrom::Edge(Some(Edge::Node(node, output))) => {
+                tensor.set_node(node.clone(), *output)
+            }
+            SavedFrom::Output(output) => tensor.set_node(node.clone(), *output),
         }
         Ok(tensor)
     }

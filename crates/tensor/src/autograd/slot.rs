@@ -19,7 +19,7 @@ use crate::storage::roles::Role;
 /// Empty until the tensor takes part in autograd.
 pub(crate) struct Slot {
     /// Whether the state says that a gradient is wanted or a node exists.
-    tracked: AtomicBool,
+    in_graph: AtomicBool,
     state: Mutex<Option<Box<State>>>,
 }
 
@@ -58,11 +58,11 @@ impl Drop for Gradient {
 
 impl Slot {
     pub(crate) const fn new() -> Slot {
-        Slot { tracked: AtomicBool::new(false), state: Mutex::new(None) }
+        Slot { in_graph: AtomicBool::new(false), state: Mutex::new(None) }
     }
 
     pub(super) fn is_tracked(&self) -> bool {
-        self.tracked.load(Ordering::Acquire)
+        self.in_graph.load(Ordering::Acquire)
     }
 
     /// Reads or changes the state, which is made if need be. No operation may run inside.
@@ -70,14 +70,14 @@ impl Slot {
         let mut guard: MutexGuard<'_, Option<Box<State>>> = self.state.lock();
         let state = guard.get_or_insert_default();
         let result = change(state);
-        self.tracked.store(state.requires_grad || state.node.is_some(), Ordering::Release);
+        self.in_graph.store(state.requires_grad || state.node.is_some(), Ordering::Release);
         result
     }
 
     /// Takes the state away, as if the tensor had never taken part in autograd.
     pub(super) fn take(&self) -> Option<Box<State>> {
         let mut guard = self.state.lock();
-        self.tracked.store(false, Ordering::Release);
+        self.in_graph.store(false, Ordering::Release);
         guard.take()
     }
 

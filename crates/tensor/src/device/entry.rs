@@ -16,7 +16,7 @@ use crate::operation::Metas;
 use crate::random::Generator;
 use crate::storage::Storage;
 use crate::storage::chaos::Chaos;
-use crate::storage::tracked::Tracked;
+use crate::storage::reclaim::Reclaimable;
 
 /// How a device runs kernels.
 pub(crate) enum Backend {
@@ -67,7 +67,7 @@ pub(crate) struct Entry {
     backend: Backend,
     generator: Generator,
     /// Its storages, while it takes memory back.
-    tracked: Tracked,
+    reclaimable: Reclaimable,
     chaos: Chaos,
     configuration: Configuration,
     /// Host memory of copies that run by themselves, until they have.
@@ -89,7 +89,7 @@ impl Entry {
             spill: spill_arena(),
             backend,
             generator: Generator::first_of(device),
-            tracked: Tracked::default(),
+            reclaimable: Reclaimable::default(),
             chaos: Chaos::default(),
             configuration,
             kept: Mutex::new(Vec::new()),
@@ -134,8 +134,8 @@ impl Entry {
         &self.generator
     }
 
-    pub(crate) fn tracked(&self) -> &Tracked {
-        &self.tracked
+    pub(crate) fn reclaimable(&self) -> &Reclaimable {
+        &self.reclaimable
     }
 
     /// Begins its life in the table: taking memory back starts where the configuration asks for it.
@@ -145,7 +145,7 @@ impl Entry {
             return;
         }
         if self.configuration.spill() {
-            self.tracked.turn_on();
+            self.reclaimable.turn_on();
             self.arena.set_reclaimer(self);
         }
         self.set_chaos(self.configuration.chaos_seed());
@@ -153,7 +153,7 @@ impl Entry {
 
     pub(super) fn set_chaos(&self, seed: Option<u64>) {
         if seed.is_some() {
-            self.tracked.turn_on();
+            self.reclaimable.turn_on();
         }
         self.chaos.set(seed);
     }
@@ -162,7 +162,7 @@ impl Entry {
     #[inline]
     pub(crate) fn between_operations(&self) {
         if self.chaos.is_on() {
-            self.chaos.strike(&self.tracked);
+            self.chaos.strike(&self.reclaimable);
         }
     }
 

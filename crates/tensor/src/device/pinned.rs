@@ -1,6 +1,6 @@
 //! Pinned host memory: an arena of the host whose pages are locked, so that an accelerator can copy
 //! from and to it while the host goes on. Who may touch such memory while a copy runs is in
-//! `storage/uses.rs`.
+//! `storage/stream_order.rs`.
 //!
 //! Note [Pinned memory and GPUs]
 //! A driver copies without the host only what it knows of. Asking for pinned memory does not open a

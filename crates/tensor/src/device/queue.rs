@@ -30,7 +30,7 @@ pub(crate) enum Work {
 
 /// A launch with everything it needs but the memory itself: queued work does not own storages. The
 /// order of frees on the memory's own stream, and fences on others, keep the addresses good until
-/// it ran (see `storage/uses.rs`).
+/// it ran (see `storage/stream_order.rs`).
 pub(crate) struct Kernel {
     pub(crate) op: Arc<dyn Operation>,
     pub(crate) inputs: SmallVec<[(usize, Meta); 4]>,

@@ -1,6 +1,6 @@
 //! Streams and events, as users see them. Operations go to the thread's current stream; dispatch
-//! orders streams that touch the same memory by itself (`storage/uses.rs`), so these are for speed
-//! (overlap) and never needed for right results.
+//! orders streams that touch the same memory by itself (`storage/stream_order.rs`), so these are
+//! for speed (overlap) and never needed for right results.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

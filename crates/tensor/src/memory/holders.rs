@@ -136,7 +136,7 @@ pub fn holders(tensor: &Tensor) -> Vec<Holder> {
         operation: node.name(),
         origin: node.origin(),
     }));
-    for other in storage.entry().tracked().living() {
+    for other in storage.entry().reclaimable().living() {
         if let Some((operation, origin)) = other.recipe_holding(storage) {
             found.push(Holder { kind: HolderKind::Recipe, operation, origin });
         }

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_core::{Device, Error, Result};
 pub use plimsoll_memory::{
-    Arena, HistoryLevel, Kind, Origin, OriginId, OutOfMemory, PeakScope, Row, Snapshot, Stats,
+    Arena, BreakdownRow, HistoryLevel, Kind, Origin, OriginId, OutOfMemory, PeakScope, Snapshot,
+    Stats,
 };
 
 use crate::device;
@@ -90,7 +91,7 @@ pub fn memory_external(device: Device) -> usize {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn memory_spilled(device: Device) -> usize {
-    device::entry(device).tracked().spilled_bytes().load(Ordering::Relaxed)
+    device::entry(device).reclaimable().spilled_bytes().load(Ordering::Relaxed)
 }
 
 /// Every arena of the process: one for each device, then the host's others as far as anything was
@@ -190,7 +191,7 @@ pub fn peak_scope(device: Device) -> PeakScope {
 /// # drop(w);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn live_by_kind(device: Device) -> Vec<Row> {
+pub fn live_by_kind(device: Device) -> Vec<BreakdownRow> {
     sorted(arena(device).live_by_kind())
 }
 
@@ -204,12 +205,12 @@ pub fn live_by_kind(device: Device) -> Vec<Row> {
 /// assert_eq!((rows[0].bytes, rows[0].origin.get().operation), (1024, "zeros"));
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
-pub fn live_by_origin(device: Device) -> Vec<Row> {
+pub fn live_by_origin(device: Device) -> Vec<BreakdownRow> {
     sorted(arena(device).live_by_origin())
 }
 
 /// Bytes of each kind at the moment of the highest [`memory_allocated`], largest first.
-pub fn peak_by_kind(device: Device) -> Vec<Row> {
+pub fn peak_by_kind(device: Device) -> Vec<BreakdownRow> {
     sorted(arena(device).peak_by_kind())
 }
 
@@ -222,11 +223,11 @@ pub fn peak_by_kind(device: Device) -> Vec<Row> {
 /// assert_eq!(memory::peak_by_origin(own)[0].bytes, 1024);
 /// # Ok::<(), Error>(())
 /// ```
-pub fn peak_by_origin(device: Device) -> Vec<Row> {
+pub fn peak_by_origin(device: Device) -> Vec<BreakdownRow> {
     sorted(arena(device).peak_by_origin())
 }
 
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+fn sorted(mut rows: Vec<BreakdownRow>) -> Vec<BreakdownRow> {
     rows.retain(|row| row.bytes > 0);
     rows.sort_by_key(|row| std::cmp::Reverse((row.bytes, row.count)));
     rows

@@ -5,13 +5,13 @@
 use std::fmt::Write;
 
 use plimsoll_core::{ByteSize, Device};
-use plimsoll_memory::{Row, Site};
+use plimsoll_memory::{BreakdownRow, Site};
 
 use crate::device;
 
 /// Lines named at most; the rest is one row.
 const MOST_LINES: usize = 12;
-/// Characters of the place in a row.
+/// Characters of the line in a row.
 const PLACE: usize = 34;
 
 /// The peak of a device by kind and by source line.
@@ -42,12 +42,12 @@ pub fn memory_report(device: Device) -> String {
     }
     text +=
         &format!("\n{:<PLACE$} {:>11} {:>7}  {}\n", "by line", "bytes", "share", "operation, kind");
-    let places = places(&super::peak_by_origin(device));
-    for place in places.iter().take(MOST_LINES) {
-        line(&mut text, &place.name, place.bytes, peak, &place.what);
+    let lines = lines(&super::peak_by_origin(device));
+    for used in lines.iter().take(MOST_LINES) {
+        line(&mut text, &used.name, used.bytes, peak, &used.what);
     }
-    if let Some(rest) = places.get(MOST_LINES..).filter(|rest| !rest.is_empty()) {
-        let bytes = rest.iter().map(|place| place.bytes).sum();
+    if let Some(rest) = lines.get(MOST_LINES..).filter(|rest| !rest.is_empty()) {
+        let bytes = rest.iter().map(|line| line.bytes).sum();
         line(&mut text, &format!("{} more lines", rest.len()), bytes, peak, "");
     }
     text
@@ -77,7 +77,7 @@ fn line(text: &mut String, name: &str, bytes: usize, whole: usize, last: &str) {
 }
 
 /// What one source line holds.
-struct Place {
+struct LineUse {
     site: Site,
     name: String,
     bytes: usize,
@@ -87,16 +87,16 @@ struct Place {
 }
 
 /// The rows, which are sorted by size, gathered by source line.
-fn places(rows: &[Row]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+fn lines(rows: &[BreakdownRow]) -> Vec<LineUse> {
+    let mut lines: Vec<LineUse> = Vec::new();
     for row in rows {
         let origin = row.origin.get();
-        match places.iter_mut().find(|place| place.site == origin.site) {
-            Some(place) => {
-                place.bytes += row.bytes;
-                place.parts += 1;
+        match lines.iter_mut().find(|line| line.site == origin.site) {
+            Some(line) => {
+                line.bytes += row.bytes;
+                line.parts += 1;
             }
-            None => places.push(Place {
+            None => lines.push(LineUse {
                 site: origin.site,
                 name: place_name(origin.site),
                 bytes: row.bytes,
@@ -105,11 +105,11 @@ fn places(rows: &[Row]) -> Vec<Place> {
             }),
         }
     }
-    for place in places.iter_mut().filter(|place| place.parts > 1) {
-        place.what += &format!(" +{}", place.parts - 1);
+    for line in lines.iter_mut().filter(|line| line.parts > 1) {
+        line.what += &format!(" +{}", line.parts - 1);
     }
-    places.sort_by_key(|place| std::cmp::Reverse(place.bytes));
-    places
+    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    lines
 }
 
 /// File and line; of a long path the end, which tells files apart.

@@ -21,7 +21,7 @@ use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// One binary operation.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct BinaryRow {
     pub(crate) info: OpInfo,
     /// What the derivative by the first operand reads, and what that by the second does.
     reads: [Reads; 2],
@@ -46,7 +46,7 @@ const BOTH: Reads = Reads { a: true, b: true, out: false };
 /// A row as an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binary {
-    pub(crate) row: &'static Row,
+    pub(crate) row: &'static BinaryRow,
     pub(crate) second: Second,
     /// Scales the second operand of sums and differences.
     pub(crate) alpha: Scalar,
@@ -54,7 +54,7 @@ pub(crate) struct Binary {
 
 impl Binary {
     /// The row without a scale.
-    pub(crate) const fn of(row: &'static Row, second: Second) -> Binary {
+    pub(crate) const fn of(row: &'static BinaryRow, second: Second) -> Binary {
         Binary { row, second, alpha: Scalar::Int(1) }
     }
 
@@ -224,7 +224,7 @@ const fn info(
     }
 }
 
-pub(crate) static ADD: Row = Row {
+pub(crate) static ADD: BinaryRow = BinaryRow {
     info: info(
         "add",
         &["add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"],
@@ -238,7 +238,7 @@ pub(crate) static ADD: Row = Row {
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, false)],
 };
 
-pub(crate) static SUB: Row = Row {
+pub(crate) static SUB: BinaryRow = BinaryRow {
     info: OpInfo {
         dtypes: DTypes::NUMBERS,
         ..info(
@@ -256,7 +256,7 @@ pub(crate) static SUB: Row = Row {
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, true)],
 };
 
-pub(crate) static MUL: Row = Row {
+pub(crate) static MUL: BinaryRow = BinaryRow {
     info: info(
         "mul",
         &["mul(Tensor self, Tensor|Scalar other) -> Tensor"],
@@ -270,7 +270,7 @@ pub(crate) static MUL: Row = Row {
     derivatives: [|s| s.grad.mul(s.b()?), |s| s.grad.mul(s.a()?)],
 };
 
-pub(crate) static DIV: Row = Row {
+pub(crate) static DIV: BinaryRow = BinaryRow {
     info: OpInfo {
         dtypes: DTypes::FLOATS,
         promotion: Promotion::Float,
@@ -300,7 +300,7 @@ pub(crate) static DIV: Row = Row {
 };
 
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
-pub(crate) static DIV_TRUNC: Row = Row {
+pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
     info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
@@ -308,14 +308,14 @@ pub(crate) static DIV_TRUNC: Row = Row {
 };
 
 /// [`DIV`] rounded down.
-pub(crate) static DIV_FLOOR: Row = Row {
+pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
     info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
 };
 
-pub(crate) static MAXIMUM: Row = Row {
+pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
         ..info(
@@ -341,7 +341,7 @@ pub(crate) static MAXIMUM: Row = Row {
     ],
 };
 
-pub(crate) static MINIMUM: Row = Row {
+pub(crate) static MINIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
         ..info(
@@ -367,7 +367,7 @@ pub(crate) static MINIMUM: Row = Row {
     ],
 };
 
-pub(crate) static POW: Row = Row {
+pub(crate) static POW: BinaryRow = BinaryRow {
     info: OpInfo {
         cuda: false,
         dtypes: DTypes::NUMBERS,

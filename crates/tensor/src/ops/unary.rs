@@ -20,7 +20,7 @@ use plimsoll_memory::Site;
 
 /// One unary operation.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct UnaryRow {
     pub(crate) info: OpInfo,
     /// What the derivative reads: the input, the output, or nothing.
     saves: Saves,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
 
 /// A row as an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unary(pub(crate) &'static Row);
+pub(crate) struct Unary(pub(crate) &'static UnaryRow);
 
 impl Operation for Unary {
     fn info(&self) -> &'static OpInfo {
@@ -134,7 +134,7 @@ const fn fused(name: &'static str) -> OpInfo {
     }
 }
 
-pub(crate) static EXP: Row = Row {
+pub(crate) static EXP: UnaryRow = UnaryRow {
     info: OpInfo {
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info("exp", &["exp(Tensor self) -> Tensor"], "e to the power of each element")
@@ -144,7 +144,7 @@ pub(crate) static EXP: Row = Row {
     derivative: |grad, out| grad.mul(out),
 };
 
-pub(crate) static LOG: Row = Row {
+pub(crate) static LOG: UnaryRow = UnaryRow {
     info: OpInfo {
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info("log", &["log(Tensor self) -> Tensor"], "The natural logarithm of each element")
@@ -154,7 +154,7 @@ pub(crate) static LOG: Row = Row {
     derivative: |grad, x| grad.div(x),
 };
 
-pub(crate) static LOG1P: Row = Row {
+pub(crate) static LOG1P: UnaryRow = UnaryRow {
     info: OpInfo {
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info(
@@ -168,7 +168,7 @@ pub(crate) static LOG1P: Row = Row {
     derivative: |grad, x| grad.div(&x.add(1.0)?),
 };
 
-pub(crate) static TANH: Row = Row {
+pub(crate) static TANH: UnaryRow = UnaryRow {
     info: info("tanh", &["tanh(Tensor self) -> Tensor"], "The hyperbolic tangent of each element"),
     saves: Saves::output(0),
     cpu: cpu::tanh,
@@ -181,7 +181,7 @@ pub(crate) static TANH: Row = Row {
     },
 };
 
-pub(crate) static SIGMOID: Row = Row {
+pub(crate) static SIGMOID: UnaryRow = UnaryRow {
     info: info("sigmoid", &["sigmoid(Tensor self) -> Tensor"], "1 / (1 + exp(-x)) of each element"),
     saves: Saves::output(0),
     cpu: cpu::sigmoid,
@@ -194,7 +194,7 @@ pub(crate) static SIGMOID: Row = Row {
     },
 };
 
-pub(crate) static RELU: Row = Row {
+pub(crate) static RELU: UnaryRow = UnaryRow {
     info: OpInfo {
         dtypes: DTypes::NUMBERS,
         promotion: Promotion::Common,
@@ -213,7 +213,7 @@ pub(crate) static RELU: Row = Row {
     },
 };
 
-pub(crate) static GELU: Row = Row {
+pub(crate) static GELU: UnaryRow = UnaryRow {
     info: OpInfo {
         promotion: Promotion::Common,
         ..info(
@@ -237,7 +237,7 @@ pub(crate) static GELU: Row = Row {
 };
 
 /// [`GELU`] in the approximation by tanh.
-pub(crate) static GELU_TANH: Row = Row {
+pub(crate) static GELU_TANH: UnaryRow = UnaryRow {
     info: OpInfo { promotion: Promotion::Common, ..info("gelu_tanh", &[], "") },
     saves: Saves::input(0),
     cpu: cpu::gelu_tanh,
@@ -255,21 +255,21 @@ pub(crate) static GELU_TANH: Row = Row {
     },
 };
 
-pub(crate) static ERF: Row = Row {
+pub(crate) static ERF: UnaryRow = UnaryRow {
     info: info("erf", &["erf(Tensor self) -> Tensor"], "The error function of each element"),
     saves: Saves::input(0),
     cpu: cpu::erf,
     derivative: |grad, x| grad.mul(&x.mul(x)?.neg()?.exp()?.mul(std::f64::consts::FRAC_2_SQRT_PI)?),
 };
 
-pub(crate) static SQRT: Row = Row {
+pub(crate) static SQRT: UnaryRow = UnaryRow {
     info: info("sqrt", &["sqrt(Tensor self) -> Tensor"], "The square root of each element"),
     saves: Saves::output(0),
     cpu: cpu::sqrt,
     derivative: |grad, out| grad.div(&out.mul(2.0)?),
 };
 
-pub(crate) static RSQRT: Row = Row {
+pub(crate) static RSQRT: UnaryRow = UnaryRow {
     info: OpInfo {
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info("rsqrt", &["rsqrt(Tensor self) -> Tensor"], "1 over the square root of each element")
@@ -279,7 +279,7 @@ pub(crate) static RSQRT: Row = Row {
     derivative: |grad, out| grad.mul(&out.mul(out)?.mul(out)?.mul(-0.5)?),
 };
 
-pub(crate) static RECIPROCAL: Row = Row {
+pub(crate) static RECIPROCAL: UnaryRow = UnaryRow {
     info: OpInfo {
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info("reciprocal", &["reciprocal(Tensor self) -> Tensor"], "1 over each element")
@@ -289,7 +289,7 @@ pub(crate) static RECIPROCAL: Row = Row {
     derivative: |grad, out| grad.mul(&out.mul(out)?.neg()?),
 };
 
-pub(crate) static NEG: Row = Row {
+pub(crate) static NEG: UnaryRow = UnaryRow {
     info: OpInfo {
         dtypes: DTypes::NUMBERS,
         promotion: Promotion::Common,
@@ -300,7 +300,7 @@ pub(crate) static NEG: Row = Row {
     derivative: |grad, _| grad.neg(),
 };
 
-pub(crate) static ABS: Row = Row {
+pub(crate) static ABS: UnaryRow = UnaryRow {
     info: OpInfo {
         dtypes: DTypes::NUMBERS,
         promotion: Promotion::Common,
@@ -311,7 +311,7 @@ pub(crate) static ABS: Row = Row {
     derivative: |grad, x| grad.mul(&x.sign()?),
 };
 
-pub(crate) static SIGN: Row = Row {
+pub(crate) static SIGN: UnaryRow = UnaryRow {
     info: OpInfo {
         dtypes: DTypes::ALL,
         promotion: Promotion::Common,

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::tracked::Tracked;
+use super::reclaim::Reclaimable;
 
 /// The chaos of one device; off unless a test, or the configuration key `chaos_seed`, turns it on.
 #[derive(Default)]
@@ -37,10 +37,10 @@ impl Chaos {
 
     /// Takes up to two storages away, dropping or spilling.
     #[cold]
-    pub(crate) fn strike(&self, tracked: &Tracked) {
+    pub(crate) fn strike(&self, reclaimable: &Reclaimable) {
         for _ in 0..2 {
             let random = self.random();
-            if let Some(storage) = tracked.pick(random >> 8) {
+            if let Some(storage) = reclaimable.pick(random >> 8) {
                 storage.try_take_back(random & 1 == 0);
             }
         }

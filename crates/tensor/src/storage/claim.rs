@@ -8,8 +8,8 @@
 //! outside. So every claim ends, and a thread that waits for one only ever waits for running
 //! kernels. A read-write lock per tensor held by guards fails each of these points.
 //!
-//! On an asynchronous device the claim covers the enqueueing; `uses.rs` orders the queued work
-//! itself.
+//! On an asynchronous device the claim covers the enqueueing; `stream_order.rs` orders the queued
+//! work itself.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 

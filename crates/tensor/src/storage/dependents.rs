@@ -99,8 +99,8 @@ impl Storage {
         }
         {
             // Under the lock, so that no recipe takes this as an ingredient from now on.
-            let tracked = self.entry.tracked().is_on();
-            let _dependents = tracked.then(|| self.provenance.known().dependents.lock());
+            let reclaimable = self.entry.reclaimable().is_on();
+            let _dependents = reclaimable.then(|| self.provenance.known().dependents.lock());
             self.exposed.store(true, Ordering::Release);
         }
         let mut home = Vec::new();

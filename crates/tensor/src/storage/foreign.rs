@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use plimsoll_memory::{External, Kind, OriginId};
 
 use super::Storage;
-use super::place::Place;
+use super::whereabouts::Whereabouts;
 use crate::device::Entry;
 
 /// Foreign bytes of a storage.
@@ -32,7 +32,7 @@ impl Storage {
         origin: OriginId,
     ) -> Arc<Storage> {
         let external = entry.arena().external(bytes, origin, Kind::Input);
-        let place = Place::Foreign(Foreign { external, owner });
+        let place = Whereabouts::Foreign(Foreign { external, owner });
         let home = entry.current_stream();
         let storage = Storage::at(entry, place, address, bytes, Kind::Input, home, false);
         // Its owner knows where it is, and may write it at any time.

@@ -11,14 +11,14 @@ pub(crate) mod claim;
 pub(crate) mod dependents;
 mod foreign;
 pub(crate) mod pin;
-pub(crate) mod place;
 pub(crate) mod provenance;
 pub(crate) mod recipe;
+pub(crate) mod reclaim;
 mod release;
 mod residency;
 pub(crate) mod roles;
-pub(crate) mod tracked;
-pub(crate) mod uses;
+pub(crate) mod stream_order;
+pub(crate) mod whereabouts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -29,10 +29,10 @@ use plimsoll_memory::{Arena, Block, Kind, OriginId, Owner, PoolId, Request, Stre
 use crate::device::{self, Entry};
 use crate::lock::Mutex;
 use claim::Access;
-use place::Place;
 use provenance::Provenance;
 use roles::Roles;
-use uses::StreamUses;
+use stream_order::StreamUses;
+use whereabouts::Whereabouts;
 
 /// The memory behind tensors. Freed the moment the last tensor on it goes.
 pub struct Storage {
@@ -40,7 +40,7 @@ pub struct Storage {
     /// Bytes that tensors may reach: what was requested.
     bytes: usize,
     /// Whether the bytes may be taken away while nobody has them pinned: the device took memory
-    /// back when this was made, and lists it (`tracked.rs`). Pins of others cost nothing.
+    /// back when this was made, and lists it (`reclaim.rs`). Pins of others cost nothing.
     movable: bool,
     /// Whether somebody outside knows where the bytes are; see `dependents.rs`.
     exposed: AtomicBool,
@@ -50,7 +50,7 @@ pub struct Storage {
     pins: AtomicU32,
     /// Where the bytes are, valid while pinned.
     address: AtomicUsize,
-    place: Mutex<Place>,
+    place: Mutex<Whereabouts>,
     access: Access,
     version: AtomicU32,
     /// The number of the origin of the newest write after creation.
@@ -89,7 +89,7 @@ impl Storage {
         };
         let block = arena.allocate(&Request { bytes, origin, kind, stream, pool })?;
         // A private pool's blocks stay where they are: a graph writes to their addresses.
-        let movable = entry.tracked().is_on() && pool == PoolId::COMMON;
+        let movable = entry.reclaimable().is_on() && pool == PoolId::COMMON;
         Ok(Storage::over(entry, block, bytes, kind, (stream, movable)))
     }
 
@@ -103,7 +103,7 @@ impl Storage {
         let stream = entry.current_stream();
         let block =
             entry.arena().allocate(&Request { kind, stream, ..Request::new(bytes, origin) })?;
-        let (address, place) = (block.address(), Place::Resident(block));
+        let (address, place) = (block.address(), Whereabouts::Resident(block));
         Ok(Arc::new(Storage::at(entry, place, address, bytes, kind, stream, false)))
     }
 
@@ -116,7 +116,7 @@ impl Storage {
     ) -> Arc<Storage> {
         let address = block.address();
         if !movable {
-            let place = Place::Resident(block);
+            let place = Whereabouts::Resident(block);
             return Arc::new(Storage::at(entry, place, address, bytes, kind, home, movable));
         }
         Storage::movable(entry, block, bytes, kind, home)
@@ -134,18 +134,18 @@ impl Storage {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let owner = Owner::new(NEXT.fetch_add(1, Ordering::Relaxed));
         block.set_owner(owner);
-        let (address, place) = (block.address(), Place::Resident(block));
+        let (address, place) = (block.address(), Whereabouts::Resident(block));
         let mut storage = Storage::at(entry, place, address, bytes, kind, home, true);
         storage.owner = owner;
         let storage = Arc::new(storage);
-        entry.tracked().add(&storage);
+        entry.reclaimable().add(&storage);
         storage
     }
 
     #[inline]
     fn at(
         entry: &'static Entry,
-        place: Place,
+        place: Whereabouts,
         address: usize,
         bytes: usize,
         kind: Kind,
@@ -212,7 +212,7 @@ impl Storage {
     /// The origin of the memory itself, wherever it is; `None` if it is not ours.
     pub(crate) fn origin(&self) -> Option<OriginId> {
         match &*self.place.lock() {
-            Place::Dropped(recipe) => Some(recipe.origin()),
+            Whereabouts::Dropped(recipe) => Some(recipe.origin()),
             place => place.block().map(Block::origin),
         }
     }
@@ -220,7 +220,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if matches!(self.place.get_mut(), Place::Foreign(_)) {
+        if matches!(self.place.get_mut(), Whereabouts::Foreign(_)) {
             // Its owner knows nothing of our streams: what they still do with it must be done.
             self.entry.wait_for_uses(self);
         }
@@ -228,17 +228,17 @@ impl Drop for Storage {
         match place {
             // Work queued on other streams may still touch the bytes: the arena must wait for those
             // streams.
-            Place::Resident(block) => {
+            Whereabouts::Resident(block) => {
                 self.uses.for_each_foreign_mut(|stream| block.record_use(stream));
             }
-            Place::Dropped(_) | Place::Spilled(_) => {
-                match std::mem::replace(place, Place::Moving) {
-                    Place::Dropped(recipe) => release::recipe(*recipe),
-                    Place::Spilled(spilled) => self.let_go(spilled),
+            Whereabouts::Dropped(_) | Whereabouts::Spilled(_) => {
+                match std::mem::replace(place, Whereabouts::Moving) {
+                    Whereabouts::Dropped(recipe) => release::recipe(*recipe),
+                    Whereabouts::Spilled(spilled) => self.let_go(spilled),
                     _ => {}
                 }
             }
-            Place::Foreign(_) | Place::Moving => {}
+            Whereabouts::Foreign(_) | Whereabouts::Moving => {}
         }
     }
 }

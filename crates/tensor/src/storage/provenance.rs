@@ -68,7 +68,7 @@ struct Booked {
 
 impl Booked {
     fn new(entry: &'static Entry, bytes: usize, origin: OriginId) -> Booked {
-        let sum = entry.tracked().record_bytes();
+        let sum = entry.reclaimable().record_bytes();
         sum.fetch_add(bytes, Ordering::Relaxed);
         let host = device::entry(Device::CPU).arena();
         Booked { sum, external: host.external(bytes, origin, Kind::Record) }
@@ -121,7 +121,7 @@ pub(crate) fn remember(
         return;
     }
     let Some(entry) = outputs.first().map(Tensor::entry) else { return };
-    let cut = entry.tracked().record_bytes().load(Ordering::Relaxed) > BYTES_MAX;
+    let cut = entry.reclaimable().record_bytes().load(Ordering::Relaxed) > BYTES_MAX;
     let parents: SmallVec<[Parent; 2]> = inputs.iter().map(|input| parent(input, cut)).collect();
     let made = parents.iter().filter_map(|parent| parent.made.as_ref());
     let length = made.map(|made| made.record.length + 1).max().unwrap_or(0);

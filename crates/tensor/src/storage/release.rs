@@ -1,10 +1,10 @@
 //! Dropping chains of recipes without recursion: a dropped storage's recipe owns the storages it
-//! reads, which may be dropped ones themselves. How: `drop_in_turn.rs`.
+//! reads, which may be dropped ones themselves. How: `drop_iteratively.rs`.
 
 use std::cell::RefCell;
 
 use super::recipe::Recipe;
-use crate::drop_in_turn::{Pending, drop_in_turn};
+use crate::drop_iteratively::{Pending, drop_iteratively};
 
 thread_local! {
     static PENDING: Pending<Recipe> = const { RefCell::new(None) };
@@ -12,5 +12,5 @@ thread_local! {
 
 /// Drops the recipe of a dying storage.
 pub(super) fn recipe(recipe: Recipe) {
-    drop_in_turn(&PENDING, recipe);
+    drop_iteratively(&PENDING, recipe);
 }

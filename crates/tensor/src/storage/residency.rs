@@ -1,6 +1,6 @@
 //! Taking memory back and bringing it home: a storage is spilled to host memory, or dropped with a
 //! recipe that computes it again (`recipe.rs`). No operation knows; `pin` brings a storage home
-//! before a kernel sees it. Who takes back, and when: `tracked.rs` (no room left) and `chaos.rs`
+//! before a kernel sees it. Who takes back, and when: `reclaim.rs` (no room left) and `chaos.rs`
 //! (tests).
 //!
 //! Note [Nobody waits for a spill]
@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::Storage;
 use super::pin::ABSENT;
-use super::place::{Place, Spilled};
+use super::whereabouts::{Spilled, Whereabouts};
 use crate::device;
 
 impl Storage {
@@ -31,28 +31,29 @@ impl Storage {
         }
         let Some(mut place) = self.place.try_lock() else { return false };
         let free = self.pins.compare_exchange(0, ABSENT, Ordering::Acquire, Ordering::Relaxed);
-        if !matches!(*place, Place::Resident(_)) || free.is_err() {
+        if !matches!(*place, Whereabouts::Resident(_)) || free.is_err() {
             if free.is_ok() {
                 self.pins.fetch_and(!ABSENT, Ordering::Release);
             }
             return false;
         }
-        let Place::Resident(block) = std::mem::replace(&mut *place, Place::Moving) else {
+        let Whereabouts::Resident(block) = std::mem::replace(&mut *place, Whereabouts::Moving)
+        else {
             return false;
         };
         if may_drop && let Some(recipe) = self.recipe() {
-            *place = Place::Dropped(Box::new(recipe));
+            *place = Whereabouts::Dropped(Box::new(recipe));
             self.hand_to_streams(&block);
             return true;
         }
         match self.spill(&block) {
             Ok(spilled) => {
                 self.hand_to_streams(&block);
-                *place = Place::Spilled(spilled);
+                *place = Whereabouts::Spilled(spilled);
                 true
             }
             Err(_) => {
-                *place = Place::Resident(block);
+                *place = Whereabouts::Resident(block);
                 self.pins.fetch_and(!ABSENT, Ordering::Release);
                 false
             }
@@ -75,7 +76,7 @@ impl Storage {
         if !self.copies_alone(&to) {
             arrives.wait();
         }
-        self.entry.tracked().spilled_bytes().fetch_add(self.bytes, Ordering::Relaxed);
+        self.entry.reclaimable().spilled_bytes().fetch_add(self.bytes, Ordering::Relaxed);
         Ok(Spilled { block: to, arrives })
     }
 
@@ -98,7 +99,7 @@ impl Storage {
 
     /// Lets go of spilled bytes, which the device may still be copying.
     pub(super) fn let_go(&self, spilled: Spilled) {
-        self.entry.tracked().spilled_bytes().fetch_sub(self.bytes, Ordering::Relaxed);
+        self.entry.reclaimable().spilled_bytes().fetch_sub(self.bytes, Ordering::Relaxed);
         let Spilled { block, arrives } = spilled;
         if arrives.is_done() { drop(block) } else { self.entry.keep_until(arrives, block) }
     }
@@ -132,7 +133,7 @@ impl Storage {
     ) -> Option<(&'static str, OriginId)> {
         // Whoever holds the lock is bringing it home, or taking it away.
         match &*self.place.try_lock()? {
-            Place::Dropped(recipe) => recipe
+            Whereabouts::Dropped(recipe) => recipe
                 .ingredients()
                 .any(|held| Arc::ptr_eq(held, ingredient))
                 .then(|| (recipe.operation(), recipe.origin())),
@@ -142,7 +143,7 @@ impl Storage {
 
     fn ingredients(&self) -> SmallVec<[Arc<Storage>; 2]> {
         match &*self.place.lock() {
-            Place::Dropped(recipe) => recipe.ingredients().cloned().collect(),
+            Whereabouts::Dropped(recipe) => recipe.ingredients().cloned().collect(),
             _ => SmallVec::new(),
         }
     }
@@ -159,15 +160,17 @@ impl Storage {
     fn restore_pinned(self: &Arc<Storage>) -> Result<()> {
         let mut place = self.place.lock();
         let origin = match &*place {
-            Place::Resident(_) | Place::Foreign(_) | Place::Moving => return Ok(()),
-            Place::Spilled(spilled) => spilled.block.origin(),
-            Place::Dropped(recipe) => recipe.origin(),
+            Whereabouts::Resident(_) | Whereabouts::Foreign(_) | Whereabouts::Moving => {
+                return Ok(());
+            }
+            Whereabouts::Spilled(spilled) => spilled.block.origin(),
+            Whereabouts::Dropped(recipe) => recipe.origin(),
         };
         let block = self.allocate_home(origin, self.kind())?;
         self.uses.renew();
         self.address.store(block.address(), Ordering::Release);
         match &mut *place {
-            Place::Spilled(spilled) => {
+            Whereabouts::Spilled(spilled) => {
                 let home = self.uses.home();
                 let (from, to) = (spilled.block.address(), block.address());
                 self.entry.copy_on_stream(home, from, to, self.bytes, None)?;
@@ -176,15 +179,15 @@ impl Storage {
                     spilled.arrives.wait();
                 }
             }
-            Place::Dropped(recipe) => recipe.cook(self)?,
-            Place::Resident(_) | Place::Foreign(_) | Place::Moving => {}
+            Whereabouts::Dropped(recipe) => recipe.cook(self)?,
+            Whereabouts::Resident(_) | Whereabouts::Foreign(_) | Whereabouts::Moving => {}
         }
         // The old place is dropped after the lock: a recipe can hold a long chain of storages.
-        let old = std::mem::replace(&mut *place, Place::Resident(block));
+        let old = std::mem::replace(&mut *place, Whereabouts::Resident(block));
         self.pins.fetch_and(!ABSENT, Ordering::Release);
         drop(place);
         match old {
-            Place::Spilled(spilled) => self.let_go(spilled),
+            Whereabouts::Spilled(spilled) => self.let_go(spilled),
             old => drop(old),
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use plimsoll_memory::Kind;
 
 use super::Storage;
-use super::place::Place;
+use super::whereabouts::Whereabouts;
 
 /// What a storage can be to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Storage {
         // Under the lock the roles are read again, so that of two racing changes the later one is
         // told last.
         let mut place = self.place.lock();
-        if let Place::Foreign(foreign) = &mut *place {
+        if let Whereabouts::Foreign(foreign) = &mut *place {
             foreign.external.set_kind(self.kind());
         } else if let Some(block) = place.block() {
             block.set_kind(self.kind());

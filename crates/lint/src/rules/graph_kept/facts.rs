@@ -19,7 +19,7 @@ pub(super) struct Facts<'s, 'a> {
     pub(super) scope: &'s Scope<'a>,
     /// What flows into any backward pass of the scope.
     pub(super) needed: HashSet<String>,
-    turns: FxHashMap<usize, Turn>,
+    loops: FxHashMap<usize, LoopFacts>,
     /// Items that start a holder afresh, by loop and holder.
     resets: FxHashMap<(usize, String), Vec<usize>>,
     bounded: FxHashMap<String, bool>,
@@ -30,7 +30,7 @@ pub(super) struct Facts<'s, 'a> {
 }
 
 /// What happens in one loop.
-pub(super) struct Turn {
+pub(super) struct LoopFacts {
     /// What flows into its backward passes, and of that the terms and the roots.
     pub(super) flows: HashSet<String>,
     pub(super) terms: HashSet<String>,
@@ -44,7 +44,7 @@ impl<'s, 'a> Facts<'s, 'a> {
         Facts {
             scope,
             needed: into_backward(scope, 0..scope.items.len()),
-            turns: FxHashMap::default(),
+            loops: FxHashMap::default(),
             resets: FxHashMap::default(),
             bounded: FxHashMap::default(),
             spent: FxHashMap::default(),
@@ -52,15 +52,15 @@ impl<'s, 'a> Facts<'s, 'a> {
         }
     }
 
-    pub(super) fn turn(&mut self, around: &Loop<'_>) -> &Turn {
+    pub(super) fn facts_of(&mut self, around: &Loop<'_>) -> &LoopFacts {
         let scope = self.scope;
-        self.turns.entry(around.number).or_insert_with(|| {
+        self.loops.entry(around.number).or_insert_with(|| {
             let calls = || scope.calls_in(around.body()).map(|(_, call)| call);
             let emptied = calls().filter_map(|call| match method(call) {
                 Some((receiver, "clear" | "popleft" | "pop")) => holder_path(receiver),
                 _ => None,
             });
-            Turn {
+            LoopFacts {
                 flows: into_backward(scope, around.body()),
                 terms: terms_of_backward(scope, around.body()),
                 roots: calls().filter(|call| is_backward(call)).flat_map(backward_roots).collect(),
@@ -73,7 +73,7 @@ impl<'s, 'a> Facts<'s, 'a> {
     pub(super) fn is_reset(&mut self, store: &Store<'_>, around: &Loop<'_>) -> bool {
         let root = store.holder.split('.').next().unwrap_or_default();
         if around.targets.iter().any(|target| target == root)
-            || self.turn(around).emptied.contains(&store.holder)
+            || self.facts_of(around).emptied.contains(&store.holder)
         {
             return true;
         }

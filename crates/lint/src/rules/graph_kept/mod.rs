@@ -56,7 +56,7 @@ fn judge<'a>(
     let value = check.file.infer(facts.scope, store.value, store.item);
     let name = path(store.value);
     let recording = check.file.grad(facts.scope, store.item) == Grad::On;
-    let turn = facts.turn(around);
+    let turn = facts.facts_of(around);
     let loss =
         |path: &String| turn.terms.contains(path) && (is_loss(path) || turn.roots.contains(path));
     let known_plain = value != Value::Unknown && !value.has_graph();

@@ -1,0 +1,219 @@
+//! gather and scatter_add: an index tensor says, for each of its elements, where along one
+//! dimension of another tensor to read or to add.
+//!
+//! Negative indices are errors here, as in PyTorch.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use plimsoll_core::{Error, Layout, Result};
+
+use super::out_of_range;
+use plimsoll_engine::along_dim::Lines;
+use plimsoll_engine::input_dtype;
+use plimsoll_engine::iterate::{self, GRAIN, Tile};
+use plimsoll_engine::map::{check, operands};
+use plimsoll_engine::match_dtype;
+use plimsoll_engine::number::Number;
+use plimsoll_engine::parallel;
+use plimsoll_engine::{CpuLaunch, Meta, Operand};
+use plimsoll_kernels_copy::copy::copy_between;
+
+/// A tensor's addresses in the shape of an index tensor: along `dim` all the same, for the index to
+/// move.
+fn addresses(
+    launch: &CpuLaunch<'_>,
+    of: &Operand<'_>,
+    shape: &[usize],
+    dim: usize,
+) -> Result<Meta> {
+    let fits = of.shape().len() == shape.len()
+        && (0..shape.len()).all(|d| d == dim || shape[d] <= of.shape()[d]);
+    if !fits || dim >= shape.len().max(1) {
+        return Err(Error::shape(
+            launch.operation,
+            format!(
+                "an index of shape {shape:?} along dimension {dim} does not fit shape {:?}: other sizes \
+                 may not be larger",
+                of.shape()
+            ),
+        ));
+    }
+    let mut strides = of.layout().strides().to_vec();
+    if let Some(stride) = strides.get_mut(dim) {
+        *stride = 0;
+    }
+    Ok(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype: of.dtype() })
+}
+
+/// The size and byte stride of `dim`; a zero-dimensional tensor has one element.
+fn extent(of: &Operand<'_>, dim: usize) -> (usize, usize) {
+    let size = of.shape().get(dim).copied().unwrap_or(1);
+    let stride = of.layout().strides().get(dim).copied().unwrap_or(0);
+    (size, stride * of.dtype().size_bytes())
+}
+
+/// [x, index] -> x at `index` along `dim`; the output has the index's shape.
+pub fn gather(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
+    let [out, input, index] = operands::<3>(launch)?;
+    check::<i64>(launch, &index)?;
+    if out.shape() != index.shape() || out.dtype() != input.dtype() {
+        return Err(Error::shape(launch.operation, "the output has the index's shape"));
+    }
+    let meta = addresses(launch, &input, index.shape(), dim)?;
+    // SAFETY: every address of this operand plus an index below the size, times the stride, is an
+    // element of the input; the operand itself is never read through.
+    let base = unsafe { Operand::new(input.first_byte(), &meta) };
+    let (size, stride) = extent(&input, dim);
+    let bad = BadIndex::default();
+    let operands = [out, index, base];
+    match input.dtype().size_bytes() {
+        1 => iterate::run_addresses(operands, |tile| gather_tile::<u8>(tile, size, stride, &bad)),
+        2 => iterate::run_addresses(operands, |tile| gather_tile::<u16>(tile, size, stride, &bad)),
+        4 => iterate::run_addresses(operands, |tile| gather_tile::<u32>(tile, size, stride, &bad)),
+        _ => iterate::run_addresses(operands, |tile| gather_tile::<u64>(tile, size, stride, &bad)),
+    }
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
+    }
+}
+
+fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &BadIndex) {
+    for row in 0..tile.rows {
+        let [out, index, base] = tile.row(row);
+        let [to, step, across] = tile.inner;
+        for i in 0..tile.len {
+            // SAFETY: the tile covers elements of the output and of the index (the engine's
+            // promise); an index below `size` from an address of `base` is an element of the input
+            // (`gather`).
+            unsafe {
+                let at = *index.byte_add(i * step).cast::<i64>();
+                if at as u64 >= size as u64 {
+                    bad.note(at);
+                    continue;
+                }
+                let from = base.byte_add(i * across + at as usize * stride).cast::<T>();
+                *out.byte_add(i * to).cast::<T>() = *from;
+            }
+        }
+    }
+}
+
+/// The lowest index out of range that any thread met. Every `i64` can be one, so none can stand for
+/// "none".
+struct BadIndex {
+    lowest: AtomicI64,
+    found: AtomicBool,
+}
+
+impl Default for BadIndex {
+    fn default() -> BadIndex {
+        BadIndex { lowest: AtomicI64::new(i64::MAX), found: AtomicBool::new(false) }
+    }
+}
+
+impl BadIndex {
+    #[cold]
+    fn note(&self, index: i64) {
+        self.lowest.fetch_min(index, Ordering::Relaxed);
+        self.found.store(true, Ordering::Relaxed);
+    }
+
+    fn into_lowest(self) -> Option<i64> {
+        self.found.into_inner().then(|| self.lowest.into_inner())
+    }
+}
+
+/// Lines side by side that one thread adds into.
+const COLUMNS: usize = 256;
+
+/// [x, index, source] -> x with `source` added at `index` along `dim`. The output is x itself (in
+/// place) or becomes a copy of it. Additions to one element happen in the order of the index.
+pub fn scatter_add(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
+    let [out, input, index, source] = operands::<4>(launch)?;
+    check::<i64>(launch, &index)?;
+    let (size, stride) = extent(&out, dim);
+    check_indices(launch, &index, dim, size)?;
+    let to = addresses(launch, &out, index.shape(), dim)?;
+    // The source may be larger than the index; only the index's part of it is read.
+    let mut from = addresses(launch, &source, index.shape(), dim)?;
+    let whole = source.shape().get(dim).copied().unwrap_or(1);
+    if index.shape().get(dim).copied().unwrap_or(1) > whole || source.dtype() != out.dtype() {
+        return Err(Error::shape(
+            launch.operation,
+            format!(
+                "an index of shape {:?} is larger than its source {:?}",
+                index.shape(),
+                source.shape()
+            ),
+        ));
+    }
+    from.layout = Layout::strided(index.shape(), source.layout().strides(), 0)?;
+    let same = out.first_byte() == input.first_byte() && out.layout() == input.layout();
+    if !same {
+        copy_between(launch.operation, out, input)?;
+    }
+    // SAFETY: as in `gather` for the output's addresses; the source's part is inside it as just
+    // checked.
+    let (to, from) =
+        unsafe { (Operand::new(out.first_byte(), &to), Operand::new(source.first_byte(), &from)) };
+    let lines = Lines::new(launch, &[index, to, from], dim)?;
+    match_dtype!(input_dtype(launch)?, T => add_lines::<T>(&lines, stride));
+    Ok(())
+}
+
+fn add_lines<T: Number>(lines: &Lines<3>, stride: usize) {
+    if lines.count == 0 || lines.len == 0 {
+        return;
+    }
+    let (width, across) = lines.across();
+    let blocks = width.div_ceil(COLUMNS);
+    let groups = lines.count / width;
+    parallel::split(groups * blocks, (GRAIN / (lines.len * COLUMNS)).max(1), |units| {
+        for unit in units {
+            let first = unit % blocks * COLUMNS;
+            let pointers = lines.group(unit / blocks, first);
+            for row in 0..lines.len {
+                for column in 0..COLUMNS.min(width - first) {
+                    let at = |i: usize| {
+                        pointers[i].wrapping_add(row * lines.strides[i] + column * across[i])
+                    };
+                    // SAFETY: elements of the index and the source; the index was checked, so the
+                    // target is an element of the output, and only this unit writes its lines.
+                    unsafe {
+                        let index = *at(0).cast::<i64>() as usize;
+                        let target = at(1).wrapping_add(index * stride).cast::<T>();
+                        *target = (*target).plus(*at(2).cast::<T>());
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Every index must be in `0..size`.
+fn check_indices(
+    launch: &CpuLaunch<'_>,
+    index: &Operand<'_>,
+    dim: usize,
+    size: usize,
+) -> Result<()> {
+    let bad = BadIndex::default();
+    // Only read, so by way of its addresses: an output might be written elsewhere first.
+    iterate::run_addresses([*index], |tile| {
+        for row in 0..tile.rows {
+            let start = tile.row(row)[0];
+            for i in 0..tile.len {
+                // SAFETY: the tile covers elements of the index (the engine's promise).
+                let at = unsafe { *start.byte_add(i * tile.inner[0]).cast::<i64>() };
+                if at as u64 >= size as u64 {
+                    bad.note(at);
+                }
+            }
+        }
+    });
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
+    }
+}

@@ -1,0 +1,8 @@
+//! Kernels that fold dimensions away or need the whole of a row: sums, extremes, softmax and
+//! normalization.
+//!
+//! They stand on `plimsoll-engine`: start with its `iterate.rs` and `map.rs`.
+
+pub mod layer_norm;
+pub mod reduce;
+pub mod softmax;
