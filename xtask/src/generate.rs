@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use plimsoll_tensor::operation::OpInfo;
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 
+use crate::method_docs;
 use crate::run;
 
 /// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
@@ -77,6 +78,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
         (folder.join("mod.rs"), index(families.keys().copied(), &with_functions)),
         (python.join("python/plimsoll/_plimsoll.pyi"), stubs(&families, &template)),
     ];
+    files.push((run::root().join("crates/tensor/src/summaries.rs"), summaries()?));
     for (family, operations) in &families {
         files.push((folder.join(format!("{family}.rs")), bindings(operations)));
     }
@@ -85,6 +87,8 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
 
 struct Operation {
     info: &'static OpInfo,
+    /// What the documentation of its Rust method says first.
+    summary: String,
     overloads: Vec<Overload>,
 }
 
@@ -94,18 +98,72 @@ struct Overload {
 }
 
 fn operations() -> Result<Vec<Operation>, String> {
+    let sentences = method_docs::first_sentences()?;
     plimsoll_tensor::ops()
         // Derivative kernels are reached only through their operation.
         .filter(|info| !info.signatures.is_empty() && !BY_HAND.contains(&info.name))
         .map(|info| {
-            let read = |text: &&'static str| {
-                let signature = Signature::parse(text).map_err(|error| error.to_string())?;
-                Ok(Overload { text, signature })
-            };
-            let overloads = info.signatures.iter().map(read).collect::<Result<_, String>>()?;
-            Ok(Operation { info, overloads })
+            let overloads = overloads(info)?;
+            let summary = summary(info.name, &overloads, &sentences)?;
+            Ok(Operation { info, summary, overloads })
         })
         .collect()
+}
+
+/// A documentation comment, in lines of at most 100 columns inside an `impl`.
+fn documented(text: &str) -> String {
+    const COLUMNS: usize = 100 - "    /// ".len();
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= COLUMNS => *line += &format!(" {word}"),
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines.iter().map(|line| format!("/// {line}\n")).collect()
+}
+
+/// What the registry says of every operation that users can call.
+fn summaries() -> Result<String, String> {
+    let sentences = method_docs::first_sentences()?;
+    let mut text = format!(
+        "//! One line about each operation: the first sentence of its method's documentation.\n//! {NOTICE}\n\n\
+         /// By name, in order.\npub(crate) static SUMMARIES: &[(&str, &str)] = &[\n"
+    );
+    let mut rows = BTreeMap::new();
+    for info in plimsoll_tensor::ops().filter(|info| !info.signatures.is_empty()) {
+        rows.insert(info.name, summary(info.name, &overloads(info)?, &sentences)?);
+    }
+    for (name, summary) in rows {
+        let _ = writeln!(text, "({name:?}, {summary:?}),");
+    }
+    text.push_str("];\n");
+    Ok(formatted(text))
+}
+
+fn overloads(info: &'static OpInfo) -> Result<Vec<Overload>, String> {
+    let read = |text: &&'static str| {
+        let signature = Signature::parse(text).map_err(|error| error.to_string())?;
+        Ok(Overload { text, signature })
+    };
+    info.signatures.iter().map(read).collect()
+}
+
+/// The first sentence of the method behind an operation.
+fn summary(
+    name: &str,
+    overloads: &[Overload],
+    sentences: &BTreeMap<String, String>,
+) -> Result<String, String> {
+    let renamed = |overload: &Overload| {
+        RUST_NAMES.iter().find(|(text, _)| *text == overload.text).map(|(_, rust)| *rust)
+    };
+    // Names that are words of Rust have an underscore there.
+    let escaped = format!("{name}_");
+    let mut names =
+        [name, escaped.as_str()].into_iter().chain(overloads.iter().filter_map(renamed));
+    let found = names.find_map(|name| sentences.get(name));
+    found.cloned().ok_or_else(|| format!("no method `{name}` with documentation is in the API"))
 }
 
 impl Operation {
@@ -287,14 +345,15 @@ fn bindings(operations: &[Operation]) -> String {
     text.push_str("#[pymethods]\nimpl PyTensor {\n");
     for operation in operations.iter().filter(|operation| operation.is_method()) {
         let (name, constant, summary) =
-            (operation.name(), operation.constant(), operation.info.summary);
+            (operation.name(), operation.constant(), &operation.summary);
         let mut method = |name: &str, form: &str, doc: String| {
             let _ = write!(
                 text,
-                "/// {doc}\n#[pyo3(signature = (*args, **kwargs))]\n\
+                "{}#[pyo3(signature = (*args, **kwargs))]\n\
                  fn {name}<'py>(slf: &Bound<'py, PyTensor>, args: &Bound<'py, PyTuple>, \
                  kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {{\n\
-                 {constant}.{form}(slf, args, kwargs)\n}}\n\n"
+                 {constant}.{form}(slf, args, kwargs)\n}}\n\n",
+                documented(&doc)
             );
         };
         if operation.writes() {
@@ -309,12 +368,13 @@ fn bindings(operations: &[Operation]) -> String {
     text.push_str("}\n\n");
     for operation in operations.iter().filter(|operation| !operation.writes()) {
         let (name, constant, summary) =
-            (operation.name(), operation.constant(), operation.info.summary);
+            (operation.name(), operation.constant(), &operation.summary);
         let _ = write!(
             text,
-            "/// {summary}.\n#[pyfunction]\n#[pyo3(signature = (*args, **kwargs))]\n\
+            "{}#[pyfunction]\n#[pyo3(signature = (*args, **kwargs))]\n\
              fn {name}<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) \
-             -> PyResult<Bound<'py, PyAny>> {{\n{constant}.function(args, kwargs)\n}}\n\n"
+             -> PyResult<Bound<'py, PyAny>> {{\n{constant}.function(args, kwargs)\n}}\n\n",
+            documented(&format!("{summary}."))
         );
     }
     if operations.iter().all(Operation::writes) {

@@ -14,6 +14,7 @@ mod generate;
 mod gpu_bundle;
 mod import_order;
 mod licences;
+mod method_docs;
 mod named_in_docs;
 mod nvrtc;
 mod origin_rules;

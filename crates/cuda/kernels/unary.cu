@@ -23,72 +23,35 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
   }
 }
 
-template <typename C> struct Math;
-template <> struct Math<f32> {
-  static __device__ f32 exp(f32 x) { return expf(x); }
-  static __device__ f32 log(f32 x) { return logf(x); }
-  static __device__ f32 log1p(f32 x) { return log1pf(x); }
-  static __device__ f32 tanh(f32 x) { return tanhf(x); }
-  static __device__ f32 erf(f32 x) { return erff(x); }
-  static __device__ f32 sqrt(f32 x) { return sqrtf(x); }
-  static __device__ f32 rsqrt(f32 x) { return 1.0f / sqrtf(x); }
-  static __device__ f32 abs(f32 x) { return fabsf(x); }
-};
-template <> struct Math<f64> {
-  static __device__ f64 exp(f64 x) { return ::exp(x); }
-  static __device__ f64 log(f64 x) { return ::log(x); }
-  static __device__ f64 log1p(f64 x) { return ::log1p(x); }
-  static __device__ f64 tanh(f64 x) { return ::tanh(x); }
-  static __device__ f64 erf(f64 x) { return ::erf(x); }
-  static __device__ f64 sqrt(f64 x) { return ::sqrt(x); }
-  static __device__ f64 rsqrt(f64 x) { return 1.0 / ::sqrt(x); }
-  static __device__ f64 abs(f64 x) { return ::fabs(x); }
-};
-
-#define EXPRESSION(name, body) \
-  struct name { template <typename C> __device__ C operator()(C x) const { return body; } };
-
-EXPRESSION(Exp, Math<C>::exp(x))
-EXPRESSION(Log, Math<C>::log(x))
-EXPRESSION(Log1p, Math<C>::log1p(x))
-EXPRESSION(Tanh, Math<C>::tanh(x))
-EXPRESSION(Erf, Math<C>::erf(x))
-EXPRESSION(Sqrt, Math<C>::sqrt(x))
-EXPRESSION(Rsqrt, Math<C>::rsqrt(x))
-EXPRESSION(Reciprocal, (C)1 / x)
-EXPRESSION(Sigmoid, (C)1 / ((C)1 + Math<C>::exp(-x)))
-EXPRESSION(Gelu, (C)0.5 * x * ((C)1 + Math<C>::erf(x * (C)0.70710678118654752440)))
-EXPRESSION(GeluTanh, (C)0.5 * x * ((C)1 + Math<C>::tanh((C)0.79788456080286535588 * (x + (C)0.044715 * x * x * x))))
-// NaN is kept: it is not smaller than 0.
-EXPRESSION(Relu, x < (C)0 ? (C)0 : x)
-EXPRESSION(Neg, -x)
-EXPRESSION(Abs, x < (C)0 ? -x : x)
-EXPRESSION(Sign, (C)((x > (C)0) - (x < (C)0)))
-
-#define UNARY(name, type, expression)                                                                    \
+#define UNARY(name, type, Function)                                                                      \
   extern "C" __global__ void name##_##type(i64 n, Strided s, i32 dense, const type *x, type *out) {      \
-    map1<type>(n, s, dense, x, out, expression());                                                       \
+    map1<type>(n, s, dense, x, out, Function());                                                         \
   }
-#define UNARY_FLOATS(name, expression) \
-  UNARY(name, f32, expression) UNARY(name, f64, expression) UNARY(name, f16, expression) UNARY(name, bf16, expression)
-#define UNARY_NUMBERS(name, expression) \
-  UNARY_FLOATS(name, expression) UNARY(name, i64, expression) UNARY(name, i32, expression) UNARY(name, u8, expression)
+// A function of x, of type C: f32 (for the 16-bit types too) or f64; for numbers also the integers.
+#define FUNCTION(Name, body) \
+  struct Name { template <typename C> __device__ C operator()(C x) const { return body; } };
+#define UNARY_FLOATS(name, Name, body) \
+  FUNCTION(Name, body) UNARY(name, f32, Name) UNARY(name, f64, Name) UNARY(name, f16, Name) UNARY(name, bf16, Name)
+#define UNARY_NUMBERS(name, Name, body) \
+  UNARY_FLOATS(name, Name, body) UNARY(name, i64, Name) UNARY(name, i32, Name) UNARY(name, u8, Name)
 
-UNARY_FLOATS(exp, Exp)
-UNARY_FLOATS(log, Log)
-UNARY_FLOATS(log1p, Log1p)
-UNARY_FLOATS(tanh, Tanh)
-UNARY_FLOATS(erf, Erf)
-UNARY_FLOATS(sqrt, Sqrt)
-UNARY_FLOATS(rsqrt, Rsqrt)
-UNARY_FLOATS(reciprocal, Reciprocal)
-UNARY_FLOATS(sigmoid, Sigmoid)
-UNARY_FLOATS(gelu, Gelu)
-UNARY_FLOATS(gelu_tanh, GeluTanh)
-UNARY_NUMBERS(relu, Relu)
-UNARY_NUMBERS(neg, Neg)
-UNARY_NUMBERS(abs, Abs)
-UNARY_NUMBERS(sign, Sign)
+UNARY_FLOATS(exp, Exp, ::exp(x))
+UNARY_FLOATS(log, Log, ::log(x))
+UNARY_FLOATS(log1p, Log1p, ::log1p(x))
+UNARY_FLOATS(tanh, Tanh, ::tanh(x))
+UNARY_FLOATS(erf, Erf, ::erf(x))
+UNARY_FLOATS(sqrt, Sqrt, ::sqrt(x))
+UNARY_FLOATS(rsqrt, Rsqrt, (C)1 / ::sqrt(x))
+UNARY_FLOATS(reciprocal, Reciprocal, (C)1 / x)
+UNARY_FLOATS(sigmoid, Sigmoid, (C)1 / ((C)1 + ::exp(-x)))
+UNARY_FLOATS(gelu, Gelu, (C)0.5 * x * ((C)1 + ::erf(x * (C)0.70710678118654752440)))
+UNARY_FLOATS(gelu_tanh, GeluTanh,
+             (C)0.5 * x * ((C)1 + ::tanh((C)0.79788456080286535588 * (x + (C)0.044715 * x * x * x))))
+// NaN is kept: it is not smaller than 0.
+UNARY_NUMBERS(relu, Relu, x < (C)0 ? (C)0 : x)
+UNARY_NUMBERS(neg, Neg, -x)
+UNARY_NUMBERS(abs, Abs, x < (C)0 ? -x : x)
+UNARY_NUMBERS(sign, Sign, (C)((x > (C)0) - (x < (C)0)))
 UNARY(sign, truth, Sign)
 
 template <typename T, typename F>
@@ -108,13 +71,13 @@ DERIVATIVE(ReluBackward, return y > (C)0 ? g : (C)0;)
 DERIVATIVE(TanhBackward, return g * ((C)1 - y * y);)
 DERIVATIVE(SigmoidBackward, return g * y * ((C)1 - y);)
 DERIVATIVE(GeluBackward, {
-  C mass = (C)0.5 * ((C)1 + Math<C>::erf(y * (C)0.70710678118654752440));
-  C density = (C)0.39894228040143267794 * Math<C>::exp((C)-0.5 * y * y);
+  C mass = (C)0.5 * ((C)1 + ::erf(y * (C)0.70710678118654752440));
+  C density = (C)0.39894228040143267794 * ::exp((C)-0.5 * y * y);
   return g * (mass + y * density);
 })
 DERIVATIVE(GeluTanhBackward, {
   C square = y * y;
-  C t = Math<C>::tanh((C)0.79788456080286535588 * y * ((C)1 + (C)0.044715 * square));
+  C t = ::tanh((C)0.79788456080286535588 * y * ((C)1 + (C)0.044715 * square));
   C slope = (C)0.79788456080286535588 * ((C)1 + (C)0.134145 * square);
   return g * (C)0.5 * ((C)1 + t + y * ((C)1 - t * t) * slope);
 })

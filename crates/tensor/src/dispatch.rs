@@ -1,8 +1,9 @@
-//! The one path of every operation, and the page to read first: prepare (`prepare.rs`), infer, pin,
-//! allocate, claim, launch, record.
+//! The one path of every operation, and the page to read first: infer, pin, allocate, claim,
+//! launch, record.
 //!
-//! `api/` calls [`apply`] with an operation value and the caller's line. Nothing else runs kernels,
-//! allocates tensor memory or writes the graph.
+//! `api/` calls `prepare::apply` with an operation value and the caller's line, which brings the
+//! operands together and calls [`apply_on`]. Nothing else runs kernels, allocates tensor memory or
+//! writes the graph.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
@@ -18,7 +19,6 @@ use crate::device::Entry;
 use crate::launch;
 use crate::observe;
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
-use crate::prepare;
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
 use crate::storage::pin::Pins;
@@ -37,32 +37,6 @@ pub(crate) enum Dest<'a> {
     /// New tensors, and beside them these, which the operation reads and writes: running
     /// statistics, parameters and their states. The kernel finds them behind its new results.
     Mutating(&'a [&'a Tensor]),
-}
-
-/// Runs `op` on `inputs`, which `prepare` brings to one device and dtype where they need it.
-#[inline]
-pub(crate) fn apply(
-    op: &dyn Operation,
-    inputs: &[&Tensor],
-    dest: Dest<'_>,
-    site: Site,
-) -> Result<Outputs> {
-    match prepare::is_ready(op.info(), inputs, dest) {
-        Some(entry) => apply_on(entry, op, inputs, dest, site),
-        None => prepare::apply(op, inputs, dest, site),
-    }
-}
-
-/// Runs `op`, which gives one tensor.
-pub(crate) fn apply_one(op: &dyn Operation, inputs: &[&Tensor], site: Site) -> Result<Tensor> {
-    match prepare::is_ready(op.info(), inputs, Dest::New) {
-        Some(entry) => {
-            let mut outputs = Outputs::new();
-            apply_into(entry, op, inputs, Dest::New, site, &mut outputs)?;
-            Ok(outputs.swap_remove(0))
-        }
-        None => prepare::apply(op, inputs, Dest::New, site).map(first),
-    }
 }
 
 /// The first of an operation's results; every operation has one.
@@ -88,7 +62,7 @@ pub(crate) fn apply_on(
 /// of a small operation. Inlined, because entering and leaving functions is a tenth of what is
 /// left.
 #[inline(always)]
-fn apply_into(
+pub(crate) fn apply_into(
     entry: &'static Entry,
     op: &dyn Operation,
     inputs: &[&Tensor],

@@ -93,6 +93,9 @@ pub(crate) fn launch(
         Backend::Cuda(gpu) => {
             // Only a dry run has none.
             let Some(context) = gpu.context() else { return Ok(()) };
+            if !op.info().cuda.exists() {
+                return Err(crate::cuda::no_kernel(op.info().name));
+            }
             order(entry, inputs, outputs)?;
             with_operands(inputs, outputs, |inputs, outputs| {
                 op.cuda(&CudaLaunch {

@@ -13,6 +13,7 @@ pub mod device;
 mod dispatch;
 mod display;
 mod drop_iteratively;
+mod generator;
 mod launch;
 mod lock;
 pub mod memory;
@@ -26,8 +27,8 @@ mod random;
 #[doc(hidden)]
 pub mod signature;
 mod storage;
+mod summaries;
 mod tensor;
-mod transfer;
 
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
@@ -51,13 +52,14 @@ pub use autograd::{
     walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
+pub use generator::{Draws, Generator, RngState};
 pub use ops::{OPS, ops};
 pub use plimsoll_core::{DType, Device, DeviceKind, Error, ErrorKind, Result, Scalar};
 pub use plimsoll_kernels::{CpuLaunch, Element, Meta, Operand, Truth, Workspace, parallel};
 pub use promotion::{Other, result_type};
 pub use random::{
-    Draws, Generator, RngCapture, RngFork, RngReplay, RngState, fork_rng, get_rng_state,
-    manual_seed, manual_seed_on, set_rng_state, with_generator,
+    RngCapture, RngFork, RngReplay, fork_rng, get_rng_state, manual_seed, manual_seed_on,
+    set_rng_state, with_generator,
 };
 pub use storage::Storage;
 pub use tensor::{Tensor, WeakTensor};

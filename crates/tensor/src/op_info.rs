@@ -4,6 +4,9 @@
 //! What an operation computes is a value in `ops/` (`operation.rs` says what that is).
 
 use plimsoll_core::DType;
+use plimsoll_cuda::KernelSource;
+
+use crate::summaries::SUMMARIES;
 
 /// One row of the registry.
 #[derive(Debug)]
@@ -15,8 +18,6 @@ pub struct OpInfo {
     /// PyTorch's signatures, from which the Python functions and stubs are generated. Empty for
     /// operations that are reached only through others.
     pub signatures: &'static [&'static str],
-    /// One line of documentation.
-    pub summary: &'static str,
     /// Whether it has a derivative.
     pub differentiable: bool,
     /// Whether `name_` exists.
@@ -26,8 +27,8 @@ pub struct OpInfo {
     /// Whether each element is read before it is written and never after, so that a target may be
     /// the same view as an input. Other operations refuse targets that share memory with an input.
     pub elementwise: bool,
-    /// Whether a CUDA kernel exists.
-    pub cuda: bool,
+    /// What computes it on CUDA.
+    pub cuda: OnCuda,
     /// The dtypes that it computes in.
     pub dtypes: DTypes,
     /// What each input is to the operation; the last entry stands for all that follow.
@@ -44,22 +45,45 @@ impl OpInfo {
         name: "",
         family: "",
         signatures: &[],
-        summary: "",
         differentiable: false,
         in_place: false,
         out: Out::None,
         elementwise: false,
-        cuda: false,
+        cuda: OnCuda::Nothing,
         dtypes: DTypes::ALL,
         inputs: &[Input::Given],
         promotion: Promotion::None,
         autocast: Autocast::AS_GIVEN,
     };
 
+    /// One line of documentation: the first sentence of the method's.
+    pub fn summary(&self) -> &'static str {
+        let found = SUMMARIES.binary_search_by_key(&self.name, |(name, _)| name);
+        found.map_or("", |at| SUMMARIES[at].1)
+    }
+
     /// What input `index` is to the operation.
     pub fn input(&self, index: usize) -> Input {
         let last = self.inputs.last().copied().unwrap_or(Input::Given);
         self.inputs.get(index).copied().unwrap_or(last)
+    }
+}
+
+/// What computes an operation on CUDA.
+#[derive(Clone, Copy, Debug)]
+pub enum OnCuda {
+    /// Nothing yet: it is refused there.
+    Nothing,
+    /// Kernels of this file.
+    Kernels(&'static KernelSource),
+    /// The driver or a library; or it is a view, and there is nothing to compute.
+    Library,
+}
+
+impl OnCuda {
+    /// Whether it runs there.
+    pub const fn exists(self) -> bool {
+        !matches!(self, OnCuda::Nothing)
     }
 }
 

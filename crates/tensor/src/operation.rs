@@ -1,6 +1,6 @@
 //! What an operation is: one value that knows its name, its shape rule, what it saves for backward,
 //! its kernels and its derivative. The graph, the recipe of a dropped storage, the profiler and the
-//! tests all hold the same value. Operations live in `ops/`, one file a family; `dispatch::apply`
+//! tests all hold the same value. Operations live in `ops/`, one file a family; `prepare::apply`
 //! runs them.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 pub use crate::cuda::CudaLaunch;
-pub use crate::op_info::{Autocast, Cast, DTypes, Input, OpInfo, Out, Promotion};
+pub use crate::op_info::{Autocast, Cast, DTypes, Input, OnCuda, OpInfo, Out, Promotion};
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// An operation with its arguments other than tensors: `Sum { dims, keepdim }`.

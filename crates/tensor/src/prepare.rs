@@ -1,8 +1,8 @@
-//! The one step before dispatch: operands of different dtypes and devices are brought together, by
-//! facts in the registry (`op_info.rs`) and never in a method of the API. In this order: mixed
-//! precision, device, indices and conditions, promotion; then results that do not fit their
-//! target's dtype are computed apart and copied in, and targets that share memory with what is
-//! still read are refused.
+//! The entry of every operation, and the one step before dispatch: operands of different dtypes and
+//! devices are brought together, by facts in the registry (`op_info.rs`) and never in a method of
+//! the API. In this order: mixed precision, device, indices and conditions, promotion; then results
+//! that do not fit their target's dtype are computed apart and copied in, and targets that share
+//! memory with what is still read are refused.
 //!
 //! Operands that need nothing of this go straight on: see [`is_ready`].
 
@@ -14,18 +14,40 @@ use crate::Tensor;
 use crate::autocast;
 use crate::autograd::rules;
 use crate::device::Entry;
-use crate::dispatch::{Dest, apply_on, first};
+use crate::dispatch::{Dest, apply_into, apply_on, first};
 use crate::op_info::{Input, OpInfo, Out, Promotion};
 use crate::operation::{Inferred, Needs, Operation, Outputs};
 use crate::promotion::{Other, result_type};
 
-/// The device to run on, if `inputs` need no preparation: floats of one dtype on one device.
-#[inline(always)]
-pub(crate) fn is_ready(
-    info: &OpInfo,
+/// Runs `op` on `inputs`, which are brought to one device and dtype where they need it.
+#[inline]
+pub(crate) fn apply(
+    op: &dyn Operation,
     inputs: &[&Tensor],
     dest: Dest<'_>,
-) -> Option<&'static Entry> {
+    site: Site,
+) -> Result<Outputs> {
+    match is_ready(op.info(), inputs, dest) {
+        Some(entry) => apply_on(entry, op, inputs, dest, site),
+        None => convert_and_apply(op, inputs, dest, site),
+    }
+}
+
+/// Runs `op`, which gives one tensor.
+pub(crate) fn apply_one(op: &dyn Operation, inputs: &[&Tensor], site: Site) -> Result<Tensor> {
+    match is_ready(op.info(), inputs, Dest::New) {
+        Some(entry) => {
+            let mut outputs = Outputs::new();
+            apply_into(entry, op, inputs, Dest::New, site, &mut outputs)?;
+            Ok(outputs.swap_remove(0))
+        }
+        None => convert_and_apply(op, inputs, Dest::New, site).map(first),
+    }
+}
+
+/// The device to run on, if `inputs` need no preparation: floats of one dtype on one device.
+#[inline(always)]
+fn is_ready(info: &OpInfo, inputs: &[&Tensor], dest: Dest<'_>) -> Option<&'static Entry> {
     let (first, rest) = inputs.split_first()?;
     let (entry, dtype) = (first.entry(), first.dtype());
     // More than one sort of input means that some are converted whatever their dtype.
@@ -38,7 +60,7 @@ pub(crate) fn is_ready(
 
 /// Runs `op` on `inputs` after bringing them together.
 #[inline(never)]
-pub(crate) fn apply(
+fn convert_and_apply(
     op: &dyn Operation,
     inputs: &[&Tensor],
     dest: Dest<'_>,

@@ -11,209 +11,21 @@
 //! claimed, ordered between streams and kept alive like any other.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use plimsoll_core::{DType, Device, Error, Result};
-use plimsoll_kernels::CpuLaunch;
-use plimsoll_kernels::cpu::random::Stream;
 use plimsoll_memory::{Site, with_site};
 
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::device::{self, Entry};
-use crate::lock::Mutex;
-
-/// PyTorch's default seed.
-const DEFAULT_SEED: u64 = 67_280_421_310_721;
-
-/// A piece of a generator's stream, enough for one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draws {
-    /// The key of the Philox stream.
-    pub seed: u64,
-    /// The first counter.
-    pub offset: u64,
-    /// Whether the operation's last input holds the seed, and what `offset` counts from.
-    /// See Note [Draws of a captured graph].
-    pub from_memory: bool,
-}
-
-impl Draws {
-    /// The stream as kernels take it, and the launch without the input that it was read from.
-    pub(crate) fn resolve<'a>(self, launch: &CpuLaunch<'a>) -> (Stream, CpuLaunch<'a>) {
-        let (inputs, seed, offset) = match launch.inputs {
-            [inputs @ .., state] if self.from_memory => {
-                let state = state.first::<i64>();
-                // SAFETY: the last input is a contiguous pair of int64 (`Generator::draw` made it),
-                // and the launch may read its inputs.
-                let (seed, base) = unsafe { (*state as u64, *state.wrapping_add(1) as u64) };
-                (inputs, seed, base.wrapping_add(self.offset))
-            }
-            inputs => (inputs, self.seed, self.offset),
-        };
-        (Stream { seed, offset }, CpuLaunch { inputs, ..*launch })
-    }
-}
-
-/// What an operation draws with: its piece of the stream, and the input to read its start from.
-#[derive(Debug)]
-pub(crate) struct Drawn {
-    pub(crate) draws: Draws,
-    pub(crate) state: Option<Tensor>,
-}
-
-/// Everything that decides a generator's next numbers: 16 bytes, to be kept and set again.
-///
-/// ```
-/// use plimsoll_tensor::{Device, RngState, get_rng_state};
-/// let state = get_rng_state(Device::cpu());
-/// assert_eq!(RngState::from_tensor(&state.to_tensor()?)?, state); // as checkpoints keep it
-/// # Ok::<(), plimsoll_tensor::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RngState {
-    /// The key of the Philox stream.
-    pub seed: u64,
-    /// The next counter that is not used up.
-    pub offset: u64,
-}
-
-impl RngState {
-    /// Its bytes as a tensor of uint8 on the CPU, as PyTorch's `get_rng_state` gives it.
-    pub fn to_tensor(self) -> Result<Tensor> {
-        let bytes = [self.seed.to_le_bytes(), self.offset.to_le_bytes()].concat();
-        Tensor::from_slice(&bytes, &[bytes.len() as i64], Device::cpu())
-    }
-
-    /// From the bytes that [`RngState::to_tensor`] gave.
-    pub fn from_tensor(bytes: &Tensor) -> Result<RngState> {
-        const OP: &str = "set_rng_state";
-        if bytes.dtype() != DType::U8 || !bytes.device().is_cpu() {
-            return Err(Error::dtype(
-                OP,
-                format!(
-                    "the state is {} on {}, and must be uint8 on the CPU",
-                    bytes.dtype(),
-                    bytes.device()
-                ),
-            ));
-        }
-        let [seed, offset] = match bytes.to_vec::<u8>()?.as_chunks::<8>() {
-            (&[seed, offset], []) => [seed, offset].map(u64::from_le_bytes),
-            _ => {
-                let shape = bytes.shape();
-                let why = format!("a state has 16 bytes, and this tensor has shape {shape:?}");
-                return Err(Error::shape(OP, why));
-            }
-        };
-        Ok(RngState { seed, offset })
-    }
-}
-
-/// A source of random numbers for one device. Clones are the same generator. Every device has a
-/// default one; others are for numbers that must not depend on what the rest of a program draws.
-///
-/// ```
-/// use plimsoll_tensor::{DType, Device, Generator, Tensor, with_generator};
-/// let own = Generator::new(Device::cpu(), 7);
-/// let a = with_generator(&own, || Tensor::rand(&[3], DType::F32))?;
-/// Tensor::rand(&[3], DType::F32)?; // draws from the default generator, and does not disturb
-/// own.manual_seed(7);
-/// let b = with_generator(&own, || Tensor::rand(&[3], DType::F32))?;
-/// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
-/// # Ok::<(), plimsoll_tensor::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct Generator {
-    device: Device,
-    shared: Arc<Mutex<Shared>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    state: RngState,
-    capture: Option<Capturing>,
-}
-
-/// A capture that is open.
-#[derive(Debug)]
-struct Capturing {
-    /// Seed and offset on the device.
-    memory: Tensor,
-    /// Counters that its operations use up.
-    counters: u64,
-}
-
-impl fmt::Debug for Generator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Generator({}, {:?})", self.device, self.state())
-    }
-}
-
-impl Generator {
-    /// A generator for tensors on `device` that starts from `seed`.
-    pub fn new(device: Device, seed: u64) -> Generator {
-        let shared = Shared { state: RngState { seed, offset: 0 }, capture: None };
-        Generator { device, shared: Arc::new(Mutex::new(shared)) }
-    }
-
-    /// The one that a new device draws from.
-    pub(crate) fn first_of(device: Device) -> Generator {
-        Generator::new(device, DEFAULT_SEED)
-    }
-
-    /// The generator that `device` draws from unless another is named.
-    pub fn default_of(device: Device) -> Generator {
-        device::entry(device).generator().clone()
-    }
-
-    /// The device whose tensors it draws.
-    pub fn device(&self) -> Device {
-        self.device
-    }
-
-    /// Starts it again from `seed`.
-    pub fn manual_seed(&self, seed: u64) {
-        self.set_state(RngState { seed, offset: 0 });
-    }
-
-    /// The seed that it was started from.
-    pub fn initial_seed(&self) -> u64 {
-        self.state().seed
-    }
-
-    /// What decides its next numbers.
-    pub fn state(&self) -> RngState {
-        self.shared.lock().state
-    }
-
-    /// Goes on from `state`.
-    pub fn set_state(&self, state: RngState) {
-        self.shared.lock().state = state;
-    }
-
-    /// Hands out the next `counters` counters (each gives four 32-bit draws).
-    fn draw(&self, counters: u64) -> Drawn {
-        let mut shared = self.shared.lock();
-        if let Some(capture) = &mut shared.capture {
-            let offset = capture.counters;
-            capture.counters = offset.wrapping_add(counters);
-            let state = Some(capture.memory.clone());
-            return Drawn { draws: Draws { seed: 0, offset, from_memory: true }, state };
-        }
-        let RngState { seed, offset } = shared.state;
-        shared.state.offset = offset.wrapping_add(counters);
-        Drawn { draws: Draws { seed, offset, from_memory: false }, state: None }
-    }
-}
+use crate::generator::{Capturing, Drawn, Generator, RngState};
 
 /// Draws for an operation on the device of `entry`: from the generator that this thread names for
 /// it, else from its default one.
 pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Drawn {
     let device = entry.device();
-    let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device == device).cloned());
+    let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device() == device).cloned());
     named.as_ref().unwrap_or_else(|| entry.generator()).draw(counters)
 }
 
@@ -341,7 +153,7 @@ impl RngCapture {
     #[track_caller]
     pub fn begin(generator: &Generator) -> Result<RngCapture> {
         let memory = with_site(Site::caller(), || {
-            let memory = Tensor::zeros(&[2], (DType::I64, generator.device))?;
+            let memory = Tensor::zeros(&[2], (DType::I64, generator.device()))?;
             write_state(&memory, generator.state())?;
             Ok::<Tensor, Error>(memory)
         })?;
@@ -349,7 +161,7 @@ impl RngCapture {
         if shared.capture.is_some() {
             return Err(Error::invalid_argument(format!(
                 "a capture of the random numbers of {} is open already; end it first",
-                generator.device
+                generator.device()
             ))
             .in_operation("rng_capture"));
         }
@@ -417,6 +229,7 @@ mod tests {
     use super::*;
     use crate::device::StandIn;
     use crate::dispatch::{Dest, apply_on, first};
+    use crate::generator::Draws;
     use crate::ops::random::{Distribution, Random};
     use plimsoll_kernels::Meta;
 

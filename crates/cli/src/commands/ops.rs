@@ -25,11 +25,11 @@ fn object(op: &'static OpInfo) -> Value {
         "name": op.name,
         "family": op.family,
         "signatures": op.signatures,
-        "summary": op.summary,
+        "summary": op.summary(),
         "differentiable": op.differentiable,
         "in_place": op.in_place,
         "out": op.out.exists(),
-        "cuda": op.cuda,
+        "cuda": op.cuda.exists(),
         "dtypes": dtypes,
     })
 }
@@ -51,7 +51,7 @@ fn print_table() {
             mark(op.differentiable),
             mark(op.in_place),
             mark(op.out.exists()),
-            mark(op.cuda),
+            mark(op.cuda.exists()),
             dtypes(op.dtypes),
         );
     }

@@ -15,7 +15,7 @@ pub struct Lot(pub u64);
 
 impl Lot {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,12 +25,12 @@ impl Lot {
 
     /// Below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        (self.number() % bound as u64) as usize
     }
 
     /// In [-1, 1).
     pub fn signed(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        (self.number() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
     /// A value that `dtype` holds exactly, mostly small, sometimes special.

@@ -141,7 +141,7 @@ static POW: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// The sum of both operands, the second scaled by alpha.
+    /// The sum of both operands.
     #[pyo3(signature = (*args, **kwargs))]
     fn add<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -151,7 +151,7 @@ impl PyTensor {
         ADD.method(slf, args, kwargs)
     }
 
-    /// The sum of both operands, the second scaled by alpha, in place.
+    /// The sum of both operands, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn add_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -161,7 +161,7 @@ impl PyTensor {
         ADD.in_place(slf, args, kwargs)
     }
 
-    /// The difference of both operands, the second scaled by alpha.
+    /// The difference of both operands.
     #[pyo3(signature = (*args, **kwargs))]
     fn sub<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -171,7 +171,7 @@ impl PyTensor {
         SUB.method(slf, args, kwargs)
     }
 
-    /// The difference of both operands, the second scaled by alpha, in place.
+    /// The difference of both operands, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn sub_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -201,7 +201,7 @@ impl PyTensor {
         MUL.in_place(slf, args, kwargs)
     }
 
-    /// The quotient of both operands; of integers a float, unless it is rounded.
+    /// The true quotient of both operands; integers give float32.
     #[pyo3(signature = (*args, **kwargs))]
     fn div<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -211,7 +211,7 @@ impl PyTensor {
         DIV.method(slf, args, kwargs)
     }
 
-    /// The quotient of both operands; of integers a float, unless it is rounded, in place.
+    /// The true quotient of both operands; integers give float32, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn div_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -221,7 +221,7 @@ impl PyTensor {
         DIV.in_place(slf, args, kwargs)
     }
 
-    /// The larger of both operands; NaN wins.
+    /// The larger of both operands, element by element; NaN wins.
     #[pyo3(signature = (*args, **kwargs))]
     fn maximum<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -231,7 +231,7 @@ impl PyTensor {
         MAXIMUM.method(slf, args, kwargs)
     }
 
-    /// The smaller of both operands; NaN wins.
+    /// The smaller of both operands, element by element; NaN wins.
     #[pyo3(signature = (*args, **kwargs))]
     fn minimum<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -241,7 +241,7 @@ impl PyTensor {
         MINIMUM.method(slf, args, kwargs)
     }
 
-    /// Each element to a power.
+    /// Each element to the power of `exponent`; integers to a fraction give float32.
     #[pyo3(signature = (*args, **kwargs))]
     fn pow<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -251,7 +251,7 @@ impl PyTensor {
         POW.method(slf, args, kwargs)
     }
 
-    /// Each element to a power, in place.
+    /// Each element to the power of `exponent`; integers to a fraction give float32, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn pow_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -262,7 +262,7 @@ impl PyTensor {
     }
 }
 
-/// The sum of both operands, the second scaled by alpha.
+/// The sum of both operands.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn add<'py>(
@@ -272,7 +272,7 @@ fn add<'py>(
     ADD.function(args, kwargs)
 }
 
-/// The difference of both operands, the second scaled by alpha.
+/// The difference of both operands.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn sub<'py>(
@@ -292,7 +292,7 @@ fn mul<'py>(
     MUL.function(args, kwargs)
 }
 
-/// The quotient of both operands; of integers a float, unless it is rounded.
+/// The true quotient of both operands; integers give float32.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn div<'py>(
@@ -302,7 +302,7 @@ fn div<'py>(
     DIV.function(args, kwargs)
 }
 
-/// The larger of both operands; NaN wins.
+/// The larger of both operands, element by element; NaN wins.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn maximum<'py>(
@@ -312,7 +312,7 @@ fn maximum<'py>(
     MAXIMUM.function(args, kwargs)
 }
 
-/// The smaller of both operands; NaN wins.
+/// The smaller of both operands, element by element; NaN wins.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn minimum<'py>(
@@ -322,7 +322,7 @@ fn minimum<'py>(
     MINIMUM.function(args, kwargs)
 }
 
-/// Each element to a power.
+/// Each element to the power of `exponent`; integers to a fraction give float32.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn pow<'py>(

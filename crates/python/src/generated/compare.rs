@@ -68,7 +68,7 @@ static GE: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// Where both operands are equal.
+    /// Where both operands are equal; NaN equals nothing.
     #[pyo3(signature = (*args, **kwargs))]
     fn eq<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -78,7 +78,7 @@ impl PyTensor {
         EQ.method(slf, args, kwargs)
     }
 
-    /// Where both operands are equal, in place.
+    /// Where both operands are equal; NaN equals nothing, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn eq_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -108,7 +108,7 @@ impl PyTensor {
         NE.in_place(slf, args, kwargs)
     }
 
-    /// Where the first operand is smaller.
+    /// Where this tensor is smaller.
     #[pyo3(signature = (*args, **kwargs))]
     fn lt<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -118,7 +118,7 @@ impl PyTensor {
         LT.method(slf, args, kwargs)
     }
 
-    /// Where the first operand is smaller, in place.
+    /// Where this tensor is smaller, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn lt_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -128,7 +128,7 @@ impl PyTensor {
         LT.in_place(slf, args, kwargs)
     }
 
-    /// Where the first operand is smaller or equal.
+    /// Where this tensor is smaller or equal.
     #[pyo3(signature = (*args, **kwargs))]
     fn le<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -138,7 +138,7 @@ impl PyTensor {
         LE.method(slf, args, kwargs)
     }
 
-    /// Where the first operand is smaller or equal, in place.
+    /// Where this tensor is smaller or equal, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn le_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -148,7 +148,7 @@ impl PyTensor {
         LE.in_place(slf, args, kwargs)
     }
 
-    /// Where the first operand is larger.
+    /// Where this tensor is larger.
     #[pyo3(signature = (*args, **kwargs))]
     fn gt<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -158,7 +158,7 @@ impl PyTensor {
         GT.method(slf, args, kwargs)
     }
 
-    /// Where the first operand is larger, in place.
+    /// Where this tensor is larger, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn gt_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -168,7 +168,7 @@ impl PyTensor {
         GT.in_place(slf, args, kwargs)
     }
 
-    /// Where the first operand is larger or equal.
+    /// Where this tensor is larger or equal.
     #[pyo3(signature = (*args, **kwargs))]
     fn ge<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -178,7 +178,7 @@ impl PyTensor {
         GE.method(slf, args, kwargs)
     }
 
-    /// Where the first operand is larger or equal, in place.
+    /// Where this tensor is larger or equal, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn ge_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -189,7 +189,7 @@ impl PyTensor {
     }
 }
 
-/// Where both operands are equal.
+/// Where both operands are equal; NaN equals nothing.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn eq<'py>(
@@ -209,7 +209,7 @@ fn ne<'py>(
     NE.function(args, kwargs)
 }
 
-/// Where the first operand is smaller.
+/// Where this tensor is smaller.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn lt<'py>(
@@ -219,7 +219,7 @@ fn lt<'py>(
     LT.function(args, kwargs)
 }
 
-/// Where the first operand is smaller or equal.
+/// Where this tensor is smaller or equal.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn le<'py>(
@@ -229,7 +229,7 @@ fn le<'py>(
     LE.function(args, kwargs)
 }
 
-/// Where the first operand is larger.
+/// Where this tensor is larger.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn gt<'py>(
@@ -239,7 +239,7 @@ fn gt<'py>(
     GT.function(args, kwargs)
 }
 
-/// Where the first operand is larger or equal.
+/// Where this tensor is larger or equal.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn ge<'py>(

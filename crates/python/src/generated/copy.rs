@@ -28,7 +28,7 @@ static COPY_: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// A copy of the elements in memory of its own.
+    /// A copy of the elements in memory of its own: PyTorch's `clone`.
     #[pyo3(signature = (*args, **kwargs))]
     fn clone<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -38,7 +38,7 @@ impl PyTensor {
         CLONE.method(slf, args, kwargs)
     }
 
-    /// Overwrites the elements with those of another tensor, broadcast and converted.
+    /// Overwrites the elements with those of `source`, broadcast, converted and moved as needed.
     #[pyo3(signature = (*args, **kwargs))]
     fn copy_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -49,7 +49,7 @@ impl PyTensor {
     }
 }
 
-/// A copy of the elements in memory of its own.
+/// A copy of the elements in memory of its own: PyTorch's `clone`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn clone<'py>(

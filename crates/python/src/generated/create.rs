@@ -18,7 +18,7 @@ static FILL_: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// Overwrites every element with one value.
+    /// Overwrites every element with `value`.
     #[pyo3(signature = (*args, **kwargs))]
     fn fill_<'py>(
         slf: &Bound<'py, PyTensor>,

@@ -74,7 +74,8 @@ static MASKED_SELECT: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// Elements at an index along a dimension, one for each element of the index.
+    /// For each element of `index`, the element of this tensor that stands there along `dim`; other
+    /// dimensions run along.
     #[pyo3(signature = (*args, **kwargs))]
     fn gather<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -84,7 +85,7 @@ impl PyTensor {
         GATHER.method(slf, args, kwargs)
     }
 
-    /// A copy with elements of another tensor added at an index along a dimension.
+    /// A copy of this tensor with each element of `source` added where `index` says along `dim`.
     #[pyo3(signature = (*args, **kwargs))]
     fn scatter_add<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -94,7 +95,8 @@ impl PyTensor {
         SCATTER_ADD.method(slf, args, kwargs)
     }
 
-    /// A copy with elements of another tensor added at an index along a dimension, in place.
+    /// A copy of this tensor with each element of `source` added where `index` says along `dim`, in
+    /// place.
     #[pyo3(signature = (*args, **kwargs))]
     fn scatter_add_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -104,7 +106,8 @@ impl PyTensor {
         SCATTER_ADD.in_place(slf, args, kwargs)
     }
 
-    /// Elements at the positions that index tensors or a mask name.
+    /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
+    /// each other; `None` keeps a dimension, a bool tensor selects where it holds.
     #[pyo3(signature = (*args, **kwargs))]
     fn index<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -114,7 +117,8 @@ impl PyTensor {
         INDEX.method(slf, args, kwargs)
     }
 
-    /// A copy with values written, or added, at the positions that index tensors or a mask name.
+    /// A copy of this tensor with `values`, which broadcast, where `index` would read; added to
+    /// what is there if `accumulate`.
     #[pyo3(signature = (*args, **kwargs))]
     fn index_put<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -124,7 +128,8 @@ impl PyTensor {
         INDEX_PUT.method(slf, args, kwargs)
     }
 
-    /// A copy with values written, or added, at the positions that index tensors or a mask name, in place.
+    /// A copy of this tensor with `values`, which broadcast, where `index` would read; added to
+    /// what is there if `accumulate`, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn index_put_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -134,7 +139,7 @@ impl PyTensor {
         INDEX_PUT.in_place(slf, args, kwargs)
     }
 
-    /// The elements where a mask holds, in row-major order.
+    /// The elements where `mask` holds, in row-major order; both broadcast.
     #[pyo3(signature = (*args, **kwargs))]
     fn masked_select<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -145,7 +150,8 @@ impl PyTensor {
     }
 }
 
-/// Elements at an index along a dimension, one for each element of the index.
+/// For each element of `index`, the element of this tensor that stands there along `dim`; other
+/// dimensions run along.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn gather<'py>(
@@ -155,7 +161,7 @@ fn gather<'py>(
     GATHER.function(args, kwargs)
 }
 
-/// A copy with elements of another tensor added at an index along a dimension.
+/// A copy of this tensor with each element of `source` added where `index` says along `dim`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn scatter_add<'py>(
@@ -165,7 +171,8 @@ fn scatter_add<'py>(
     SCATTER_ADD.function(args, kwargs)
 }
 
-/// Elements at the positions that index tensors or a mask name.
+/// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
+/// each other; `None` keeps a dimension, a bool tensor selects where it holds.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn index<'py>(
@@ -175,7 +182,8 @@ fn index<'py>(
     INDEX.function(args, kwargs)
 }
 
-/// A copy with values written, or added, at the positions that index tensors or a mask name.
+/// A copy of this tensor with `values`, which broadcast, where `index` would read; added to
+/// what is there if `accumulate`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn index_put<'py>(
@@ -185,7 +193,7 @@ fn index_put<'py>(
     INDEX_PUT.function(args, kwargs)
 }
 
-/// The elements where a mask holds, in row-major order.
+/// The elements where `mask` holds, in row-major order; both broadcast.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn masked_select<'py>(

@@ -30,7 +30,7 @@ static STACK: Function = Function::new(
 #[pymethods]
 impl PyTensor {}
 
-/// Tensors one after another along a dimension.
+/// Tensors one after another along `dim`; all other sizes must be equal.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn cat<'py>(

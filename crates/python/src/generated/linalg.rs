@@ -18,7 +18,7 @@ static MATMUL: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// The matrix product; leading dimensions broadcast.
+    /// The matrix product.
     #[pyo3(signature = (*args, **kwargs))]
     fn matmul<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -29,7 +29,7 @@ impl PyTensor {
     }
 }
 
-/// The matrix product; leading dimensions broadcast.
+/// The matrix product.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn matmul<'py>(

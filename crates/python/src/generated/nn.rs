@@ -80,7 +80,7 @@ static DROPOUT: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// exp(x) over its sum along a dimension.
+    /// `exp(x)` over its sum along `dim`: positive numbers that add up to 1.
     #[pyo3(signature = (*args, **kwargs))]
     fn softmax<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -90,7 +90,7 @@ impl PyTensor {
         SOFTMAX.method(slf, args, kwargs)
     }
 
-    /// The logarithm of the softmax along a dimension.
+    /// The logarithm of `softmax`, exact where the softmax itself would round to 0.
     #[pyo3(signature = (*args, **kwargs))]
     fn log_softmax<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -100,7 +100,7 @@ impl PyTensor {
         LOG_SOFTMAX.method(slf, args, kwargs)
     }
 
-    /// Mean 0 and variance 1 over the last dimensions, scaled and shifted.
+    /// Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`.
     #[pyo3(signature = (*args, **kwargs))]
     fn layer_norm<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -110,7 +110,8 @@ impl PyTensor {
         LAYER_NORM.method(slf, args, kwargs)
     }
 
-    /// Zeros elements at random and scales the others up.
+    /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
+    /// otherwise this very tensor.
     #[pyo3(signature = (*args, **kwargs))]
     fn dropout<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -120,7 +121,8 @@ impl PyTensor {
         DROPOUT.method(slf, args, kwargs)
     }
 
-    /// Zeros elements at random and scales the others up, in place.
+    /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
+    /// otherwise this very tensor, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn dropout_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -131,7 +133,7 @@ impl PyTensor {
     }
 }
 
-/// exp(x) over its sum along a dimension.
+/// `exp(x)` over its sum along `dim`: positive numbers that add up to 1.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn softmax<'py>(
@@ -141,7 +143,7 @@ fn softmax<'py>(
     SOFTMAX.function(args, kwargs)
 }
 
-/// The logarithm of the softmax along a dimension.
+/// The logarithm of `softmax`, exact where the softmax itself would round to 0.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn log_softmax<'py>(
@@ -151,7 +153,7 @@ fn log_softmax<'py>(
     LOG_SOFTMAX.function(args, kwargs)
 }
 
-/// Mean 0 and variance 1 over the last dimensions, scaled and shifted.
+/// Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn layer_norm<'py>(
@@ -161,7 +163,8 @@ fn layer_norm<'py>(
     LAYER_NORM.function(args, kwargs)
 }
 
-/// Zeros elements at random and scales the others up.
+/// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
+/// otherwise this very tensor.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn dropout<'py>(

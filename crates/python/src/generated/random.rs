@@ -28,7 +28,7 @@ static NORMAL_: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// Overwrites every element with a uniform random number.
+    /// Overwrites every element with a uniform random number from `low` to before `high`.
     #[pyo3(signature = (*args, **kwargs))]
     fn uniform_<'py>(
         slf: &Bound<'py, PyTensor>,

@@ -200,7 +200,7 @@ static ALL: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// The sum over some or all dimensions; integers add up in int64.
+    /// The sum of the elements.
     #[pyo3(signature = (*args, **kwargs))]
     fn sum<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -210,7 +210,7 @@ impl PyTensor {
         SUM.method(slf, args, kwargs)
     }
 
-    /// The mean over some or all dimensions.
+    /// The mean of the elements.
     #[pyo3(signature = (*args, **kwargs))]
     fn mean<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -220,7 +220,7 @@ impl PyTensor {
         MEAN.method(slf, args, kwargs)
     }
 
-    /// The largest element over some or all dimensions; NaN wins.
+    /// The largest element; NaN wins.
     #[pyo3(signature = (*args, **kwargs))]
     fn amax<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -230,7 +230,7 @@ impl PyTensor {
         AMAX.method(slf, args, kwargs)
     }
 
-    /// The smallest element over some or all dimensions; NaN wins.
+    /// The smallest element; NaN wins.
     #[pyo3(signature = (*args, **kwargs))]
     fn amin<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -240,7 +240,7 @@ impl PyTensor {
         AMIN.method(slf, args, kwargs)
     }
 
-    /// The index of the first largest element.
+    /// The index of the first largest element, in row-major order.
     #[pyo3(signature = (*args, **kwargs))]
     fn argmax<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -250,7 +250,7 @@ impl PyTensor {
         ARGMAX.method(slf, args, kwargs)
     }
 
-    /// The index of the first smallest element.
+    /// The index of the first smallest element, in row-major order.
     #[pyo3(signature = (*args, **kwargs))]
     fn argmin<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -281,7 +281,7 @@ impl PyTensor {
     }
 }
 
-/// The sum over some or all dimensions; integers add up in int64.
+/// The sum of the elements.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn sum<'py>(
@@ -291,7 +291,7 @@ fn sum<'py>(
     SUM.function(args, kwargs)
 }
 
-/// The mean over some or all dimensions.
+/// The mean of the elements.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn mean<'py>(
@@ -301,7 +301,7 @@ fn mean<'py>(
     MEAN.function(args, kwargs)
 }
 
-/// The largest element over some or all dimensions; NaN wins.
+/// The largest element; NaN wins.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn amax<'py>(
@@ -311,7 +311,7 @@ fn amax<'py>(
     AMAX.function(args, kwargs)
 }
 
-/// The smallest element over some or all dimensions; NaN wins.
+/// The smallest element; NaN wins.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn amin<'py>(
@@ -321,7 +321,7 @@ fn amin<'py>(
     AMIN.function(args, kwargs)
 }
 
-/// The index of the first largest element.
+/// The index of the first largest element, in row-major order.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn argmax<'py>(
@@ -331,7 +331,7 @@ fn argmax<'py>(
     ARGMAX.function(args, kwargs)
 }
 
-/// The index of the first smallest element.
+/// The index of the first smallest element, in row-major order.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn argmin<'py>(

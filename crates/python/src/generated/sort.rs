@@ -35,7 +35,7 @@ static SORT: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// The elements in order along a dimension, and where each came from.
+    /// The elements in order along a dimension (the last), and the index that each had before.
     #[pyo3(signature = (*args, **kwargs))]
     fn sort<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -46,7 +46,7 @@ impl PyTensor {
     }
 }
 
-/// The elements in order along a dimension, and where each came from.
+/// The elements in order along a dimension (the last), and the index that each had before.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn sort<'py>(

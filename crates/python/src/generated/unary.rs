@@ -208,7 +208,7 @@ impl PyTensor {
         ERF.in_place(slf, args, kwargs)
     }
 
-    /// e to the power of each element.
+    /// `e` to the power of each element.
     #[pyo3(signature = (*args, **kwargs))]
     fn exp<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -218,7 +218,7 @@ impl PyTensor {
         EXP.method(slf, args, kwargs)
     }
 
-    /// e to the power of each element, in place.
+    /// `e` to the power of each element, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn exp_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -228,7 +228,7 @@ impl PyTensor {
         EXP.in_place(slf, args, kwargs)
     }
 
-    /// x times the normal distribution's mass below x.
+    /// `x` times the normal distribution's mass below `x`.
     #[pyo3(signature = (*args, **kwargs))]
     fn gelu<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -238,7 +238,7 @@ impl PyTensor {
         GELU.method(slf, args, kwargs)
     }
 
-    /// x times the normal distribution's mass below x, in place.
+    /// `x` times the normal distribution's mass below `x`, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn gelu_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -288,7 +288,7 @@ impl PyTensor {
         LOG1P.in_place(slf, args, kwargs)
     }
 
-    /// Each element with its sign turned.
+    /// Each element negated.
     #[pyo3(signature = (*args, **kwargs))]
     fn neg<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -298,7 +298,7 @@ impl PyTensor {
         NEG.method(slf, args, kwargs)
     }
 
-    /// Each element with its sign turned, in place.
+    /// Each element negated, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn neg_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -368,7 +368,7 @@ impl PyTensor {
         RSQRT.in_place(slf, args, kwargs)
     }
 
-    /// 1 / (1 + exp(-x)) of each element.
+    /// `1 / (1 + exp(-x))` of each element.
     #[pyo3(signature = (*args, **kwargs))]
     fn sigmoid<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -378,7 +378,7 @@ impl PyTensor {
         SIGMOID.method(slf, args, kwargs)
     }
 
-    /// 1 / (1 + exp(-x)) of each element, in place.
+    /// `1 / (1 + exp(-x))` of each element, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn sigmoid_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -469,7 +469,7 @@ fn erf<'py>(
     ERF.function(args, kwargs)
 }
 
-/// e to the power of each element.
+/// `e` to the power of each element.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn exp<'py>(
@@ -479,7 +479,7 @@ fn exp<'py>(
     EXP.function(args, kwargs)
 }
 
-/// x times the normal distribution's mass below x.
+/// `x` times the normal distribution's mass below `x`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn gelu<'py>(
@@ -509,7 +509,7 @@ fn log1p<'py>(
     LOG1P.function(args, kwargs)
 }
 
-/// Each element with its sign turned.
+/// Each element negated.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn neg<'py>(
@@ -549,7 +549,7 @@ fn rsqrt<'py>(
     RSQRT.function(args, kwargs)
 }
 
-/// 1 / (1 + exp(-x)) of each element.
+/// `1 / (1 + exp(-x))` of each element.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn sigmoid<'py>(

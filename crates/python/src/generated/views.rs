@@ -135,7 +135,8 @@ static AS_STRIDED: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
-    /// The same elements under other sizes, without a copy.
+    /// The same elements under other sizes, of which one may be -1; or the same bytes as another
+    /// dtype.
     #[pyo3(signature = (*args, **kwargs))]
     fn view<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -145,7 +146,7 @@ impl PyTensor {
         VIEW.method(slf, args, kwargs)
     }
 
-    /// Two dimensions swapped, without a copy.
+    /// Two dimensions swapped.
     #[pyo3(signature = (*args, **kwargs))]
     fn transpose<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -155,7 +156,7 @@ impl PyTensor {
         TRANSPOSE.method(slf, args, kwargs)
     }
 
-    /// Dimensions in another order, without a copy.
+    /// Dimensions in another order.
     #[pyo3(signature = (*args, **kwargs))]
     fn permute<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -165,7 +166,7 @@ impl PyTensor {
         PERMUTE.method(slf, args, kwargs)
     }
 
-    /// A range of one dimension, without a copy.
+    /// `length` elements of a dimension from `start`.
     #[pyo3(signature = (*args, **kwargs))]
     fn narrow<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -175,7 +176,7 @@ impl PyTensor {
         NARROW.method(slf, args, kwargs)
     }
 
-    /// Every step-th element of a range of one dimension, without a copy.
+    /// `x[start:end:step]` in one dimension, clamped as in Python.
     #[pyo3(signature = (*args, **kwargs))]
     fn slice<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -185,7 +186,7 @@ impl PyTensor {
         SLICE.method(slf, args, kwargs)
     }
 
-    /// One index of a dimension, which goes away, without a copy.
+    /// One index of a dimension, which goes away.
     #[pyo3(signature = (*args, **kwargs))]
     fn select<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -195,7 +196,7 @@ impl PyTensor {
         SELECT.method(slf, args, kwargs)
     }
 
-    /// Dimensions of size 1 stretched, without a copy.
+    /// Dimensions of size 1 stretched by a stride of 0; -1 keeps a size.
     #[pyo3(signature = (*args, **kwargs))]
     fn expand<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -205,7 +206,7 @@ impl PyTensor {
         EXPAND.method(slf, args, kwargs)
     }
 
-    /// Dimensions of size 1 removed, without a copy.
+    /// Dimensions of size 1 removed.
     #[pyo3(signature = (*args, **kwargs))]
     fn squeeze<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -215,7 +216,7 @@ impl PyTensor {
         SQUEEZE.method(slf, args, kwargs)
     }
 
-    /// A dimension of size 1 inserted, without a copy.
+    /// A dimension of size 1 inserted at `dim`.
     #[pyo3(signature = (*args, **kwargs))]
     fn unsqueeze<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -225,7 +226,7 @@ impl PyTensor {
         UNSQUEEZE.method(slf, args, kwargs)
     }
 
-    /// Any sizes and strides over the storage, without a copy.
+    /// Any sizes and strides over the storage, from `offset`.
     #[pyo3(signature = (*args, **kwargs))]
     fn as_strided<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -236,7 +237,8 @@ impl PyTensor {
     }
 }
 
-/// The same elements under other sizes, without a copy.
+/// The same elements under other sizes, of which one may be -1; or the same bytes as another
+/// dtype.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn view<'py>(
@@ -246,7 +248,7 @@ fn view<'py>(
     VIEW.function(args, kwargs)
 }
 
-/// Two dimensions swapped, without a copy.
+/// Two dimensions swapped.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn transpose<'py>(
@@ -256,7 +258,7 @@ fn transpose<'py>(
     TRANSPOSE.function(args, kwargs)
 }
 
-/// Dimensions in another order, without a copy.
+/// Dimensions in another order.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn permute<'py>(
@@ -266,7 +268,7 @@ fn permute<'py>(
     PERMUTE.function(args, kwargs)
 }
 
-/// A range of one dimension, without a copy.
+/// `length` elements of a dimension from `start`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn narrow<'py>(
@@ -276,7 +278,7 @@ fn narrow<'py>(
     NARROW.function(args, kwargs)
 }
 
-/// Every step-th element of a range of one dimension, without a copy.
+/// `x[start:end:step]` in one dimension, clamped as in Python.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn slice<'py>(
@@ -286,7 +288,7 @@ fn slice<'py>(
     SLICE.function(args, kwargs)
 }
 
-/// One index of a dimension, which goes away, without a copy.
+/// One index of a dimension, which goes away.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn select<'py>(
@@ -296,7 +298,7 @@ fn select<'py>(
     SELECT.function(args, kwargs)
 }
 
-/// Dimensions of size 1 stretched, without a copy.
+/// Dimensions of size 1 stretched by a stride of 0; -1 keeps a size.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn expand<'py>(
@@ -306,7 +308,7 @@ fn expand<'py>(
     EXPAND.function(args, kwargs)
 }
 
-/// Dimensions of size 1 removed, without a copy.
+/// Dimensions of size 1 removed.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn squeeze<'py>(
@@ -316,7 +318,7 @@ fn squeeze<'py>(
     SQUEEZE.function(args, kwargs)
 }
 
-/// A dimension of size 1 inserted, without a copy.
+/// A dimension of size 1 inserted at `dim`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn unsqueeze<'py>(
@@ -326,7 +328,7 @@ fn unsqueeze<'py>(
     UNSQUEEZE.function(args, kwargs)
 }
 
-/// Any sizes and strides over the storage, without a copy.
+/// Any sizes and strides over the storage, from `offset`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn as_strided<'py>(

@@ -6,8 +6,9 @@ use plimsoll_memory::Site;
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::binary::{self, Binary, BinaryRow, Second, check_power};
+use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
 
 options! {

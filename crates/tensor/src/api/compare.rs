@@ -4,8 +4,9 @@ use plimsoll_core::Result;
 use plimsoll_memory::Site;
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::compare::{Compare, Comparison};
+use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
 
 /// The forms of one comparison: a new tensor of bools, in place (as 0 and 1), and into a given one.

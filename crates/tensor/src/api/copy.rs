@@ -5,9 +5,10 @@ use plimsoll_memory::{Site, enter_operation};
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::copy::{Copy, CopyInto, Format};
-use crate::transfer::{self, Manner};
+use crate::ops::transfer::{self, Manner};
+use crate::prepare::{apply, apply_one};
 use plimsoll_kernels::Meta;
 
 options! {

@@ -6,11 +6,12 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::operation::Operation;
 use crate::ops::index::along::{Gather, ScatterAdd};
 use crate::ops::index::nonzero::Nonzero;
 use crate::ops::index::{Index, IndexPut};
+use crate::prepare::{apply, apply_one};
 
 impl Tensor {
     /// For each element of `index`, the element of this tensor that stands there along `dim`; other

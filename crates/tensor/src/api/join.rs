@@ -5,8 +5,9 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::join::{Cat, is_skipped};
+use crate::prepare::{apply, apply_one};
 use crate::promotion::{Other, result_type};
 
 impl Tensor {

@@ -4,8 +4,9 @@ use plimsoll_core::Result;
 use plimsoll_memory::Site;
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::linalg::MatMul;
+use crate::prepare::{apply, apply_one};
 
 impl Tensor {
     /// The matrix product. A vector counts as a row on the left and as a column on the right, and

@@ -6,10 +6,11 @@ use smallvec::SmallVec;
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one, first};
+use crate::dispatch::{Dest, first};
+use crate::generator::Drawn;
 use crate::ops::layer_norm::LayerNorm;
 use crate::ops::nn::{Dropout, Softmax};
-use crate::random::Drawn;
+use crate::prepare::{apply, apply_one};
 use plimsoll_kernels::cpu::random::{self, Distribution};
 
 options! {

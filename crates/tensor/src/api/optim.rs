@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::{Dest, apply};
+use crate::dispatch::Dest;
 use crate::ops::optim::AdamW;
+use crate::prepare::apply;
 
 options! {
     /// The numbers of [`Tensor::fused_adamw_`], with PyTorch's defaults.

@@ -8,9 +8,11 @@ use smallvec::SmallVec;
 use super::options::TensorOptions;
 use crate::Tensor;
 use crate::device::{self, Entry};
-use crate::dispatch::{Dest, apply, apply_on, first};
+use crate::dispatch::{Dest, apply_on, first};
+use crate::generator::Drawn;
 use crate::ops::random::{Distribution, Random, Randomize};
-use crate::random::{self, Drawn};
+use crate::prepare::apply;
+use crate::random;
 use plimsoll_kernels::Meta;
 
 const UNIT: Distribution = Distribution::Uniform { low: 0.0, high: 1.0 };

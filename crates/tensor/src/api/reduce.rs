@@ -3,10 +3,13 @@
 use plimsoll_core::{DType, Error, Result, normalize_dims};
 use plimsoll_memory::{Site, enter_operation};
 
+use smallvec::SmallVec;
+
 use super::options::{DimList, options};
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::reduce::{Reduce, Reduction};
+use crate::prepare::{apply, apply_one};
 
 options! {
     /// Over what [`Tensor::sum_with`] and [`Tensor::mean_with`] go, and in which dtype. A dimension
@@ -59,6 +62,36 @@ impl From<i64> for ArgOptions {
     }
 }
 
+impl Tensor {
+    /// The sum over `dims`, for derivatives.
+    pub(crate) fn sum_over(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        self.sum_with(SumOptions::from(dims).keepdim(keepdim))
+    }
+
+    /// The mean over `dims`, for derivatives.
+    pub(crate) fn mean_over(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        self.mean_with(SumOptions::from(dims).keepdim(keepdim))
+    }
+
+    /// The gradient of an operand of `shape` that was broadcast to this one: the sum over the
+    /// stretched dimensions.
+    pub(crate) fn sum_to(&self, shape: &[usize]) -> Result<Tensor> {
+        if self.shape() == shape {
+            return Ok(self.clone());
+        }
+        let lead = self.rank() - shape.len();
+        let leading: SmallVec<[i64; 6]> = (0..lead as i64).collect();
+        let stretched: SmallVec<[i64; 6]> = (0..shape.len())
+            .filter(|&dim| shape[dim] == 1 && self.shape()[dim + lead] != 1)
+            .map(|dim| dim as i64)
+            .collect();
+        // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf
+        // without a copy.
+        let sum = if leading.is_empty() { self.clone() } else { self.sum_over(&leading, false)? };
+        if stretched.is_empty() { Ok(sum) } else { sum.sum_over(&stretched, true) }
+    }
+}
+
 /// The forms of one reduction: over all dimensions, with options, and with options into a given
 /// tensor.
 macro_rules! reduce {
@@ -90,7 +123,7 @@ macro_rules! reduce {
 }
 
 reduce! {
-    /// The sum of all elements.
+    /// The sum of the elements.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -112,7 +145,7 @@ reduce! {
     sum_with_out => Reduction::Sum, SumOptions
 }
 reduce! {
-    /// The mean of all elements.
+    /// The mean of the elements.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -172,7 +205,7 @@ reduce! {
     amin_with_out => Reduction::Amin, ReduceOptions
 }
 reduce! {
-    /// The index of the first largest element among all, in row-major order.
+    /// The index of the first largest element, in row-major order.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -193,7 +226,7 @@ reduce! {
     argmax_with_out => Reduction::Argmax, ArgOptions
 }
 reduce! {
-    /// The index of the first smallest element among all, in row-major order.
+    /// The index of the first smallest element, in row-major order.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

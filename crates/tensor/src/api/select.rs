@@ -4,8 +4,9 @@ use plimsoll_core::Result;
 use plimsoll_memory::{Site, enter_operation, with_site};
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply, apply_one};
+use crate::dispatch::Dest;
 use crate::ops::select::Where;
+use crate::prepare::{apply, apply_one};
 use crate::promotion::{Other, result_type};
 
 impl Tensor {

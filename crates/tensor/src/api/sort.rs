@@ -5,8 +5,9 @@ use plimsoll_memory::Site;
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::{Dest, apply};
+use crate::dispatch::Dest;
 use crate::ops::sort::Sort;
+use crate::prepare::apply;
 
 options! {
     /// How [`Tensor::sort_with`] sorts.
@@ -21,8 +22,8 @@ options! {
 }
 
 impl Tensor {
-    /// The elements in order along the last dimension, and the index that each had before. Equal
-    /// elements keep their order; NaN counts as the largest.
+    /// The elements in order along a dimension (the last), and the index that each had before.
+    /// Equal elements keep their order; NaN counts as the largest.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

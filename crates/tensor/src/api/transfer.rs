@@ -5,9 +5,10 @@ use plimsoll_core::{Device, Result};
 use plimsoll_memory::{OriginId, Site, enter_operation};
 
 use crate::Tensor;
-use crate::dispatch::{Dest, apply};
+use crate::dispatch::Dest;
 use crate::ops::copy::CopyInto;
-use crate::transfer::{self, Manner};
+use crate::ops::transfer::{self, Manner};
+use crate::prepare::apply;
 use plimsoll_kernels::Meta;
 
 impl Tensor {

@@ -7,9 +7,10 @@ use smallvec::SmallVec;
 
 use super::options::DimList;
 use crate::Tensor;
-use crate::dispatch::apply_one;
+use crate::operation::Operation;
 use crate::ops::copy::Format;
 use crate::ops::views::{View, ViewDtype};
+use crate::prepare::apply_one;
 
 /// What [`Tensor::view`] shows: the elements under other sizes, or the bytes as another dtype.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,11 @@ impl From<DType> for ViewAs {
 }
 
 impl Tensor {
+    /// The view that `op`, recorded before, makes of this tensor.
+    pub(crate) fn viewed_by(&self, op: &dyn Operation) -> Result<Tensor> {
+        apply_one(op, &[self], Site::in_force())
+    }
+
     /// The same elements under other sizes, of which one may be -1; or the same bytes as another
     /// dtype. An error if that needs a copy.
     ///
@@ -239,7 +245,7 @@ impl Tensor {
         self.expand(sizes)
     }
 
-    /// All dimensions of size 1 removed.
+    /// Dimensions of size 1 removed.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

@@ -17,7 +17,6 @@ use super::views::ViewOf;
 use super::{is_grad_enabled, mode, record, rules, views};
 use crate::Tensor;
 use crate::operation::{Grads, Needs};
-use crate::ops::elementwise::sum_to;
 use plimsoll_kernels::Meta;
 
 /// A function of tensors with a derivative of its own.
@@ -375,7 +374,7 @@ impl Custom {
                 ),
             ));
         }
-        let grad = sum_to(grad, to)?;
+        let grad = grad.sum_to(to)?;
         let grad = if moves { grad.to(self.devices[index])? } else { grad };
         if grad.dtype() == input.dtype { Ok(grad) } else { grad.to(input.dtype) }
     }

@@ -8,8 +8,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{Error, Result};
-use smallvec::SmallVec;
+use plimsoll_core::Result;
 
 use super::hooks::Hooks;
 use super::node::{Derivative, Edge, Node};
@@ -174,7 +173,7 @@ pub(super) fn make_stale(view: &Tensor) {
 
 /// The base's gradient with its view's part opened: a copy of `grad`, and the view of that copy.
 pub(super) fn open_slice(
-    name: &'static str,
+    _name: &'static str,
     grad: &Tensor,
     base: &Meta,
     chain: &[Arc<dyn Operation>],
@@ -182,15 +181,7 @@ pub(super) fn open_slice(
     let copy = grad.clone_as(base)?;
     let mut slice = copy.clone();
     for op in chain {
-        let site = plimsoll_memory::Site::in_force();
-        let mut outputs: SmallVec<[Tensor; 2]> =
-            crate::dispatch::apply(op.as_ref(), &[&slice], crate::dispatch::Dest::New, site)?;
-        slice = outputs.pop().ok_or_else(|| {
-            Error::autograd(
-                name,
-                "a view in the chain gave no tensor; this is a defect, please report it",
-            )
-        })?;
+        slice = slice.viewed_by(op.as_ref())?;
     }
     Ok((copy, slice))
 }

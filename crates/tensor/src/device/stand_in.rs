@@ -223,8 +223,8 @@ mod tests {
     use super::*;
     use crate::device::stream_pool::STREAMS;
     use crate::device::{Stream, synchronize};
-    use crate::dispatch::apply_one;
     use crate::operation::{Inferred, Needs, OpInfo, Operation};
+    use crate::prepare::apply_one;
     use crate::{DType, Tensor};
     use plimsoll_kernels::{CpuLaunch, Meta};
     use plimsoll_memory::Site;

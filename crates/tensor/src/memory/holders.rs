@@ -9,7 +9,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use plimsoll_core::Result;
@@ -18,7 +17,8 @@ use plimsoll_memory::{OriginId, Site};
 use crate::autograd::node::Node;
 use crate::lock::Mutex;
 use crate::storage::Storage;
-use crate::{HookHandle, Tensor, WeakTensor};
+use crate::tensor::registry;
+use crate::{HookHandle, Tensor};
 
 /// How somebody keeps a storage alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,39 +69,13 @@ impl fmt::Display for Holder {
     }
 }
 
-static ON: AtomicBool = AtomicBool::new(false);
-static REGISTRY: Mutex<Registry> =
-    Mutex::new(Registry { tensors: Vec::new(), hooks: Vec::new(), sweep_at: 64 });
-
-struct Registry {
-    tensors: Vec<WeakTensor>,
-    hooks: Vec<HookHold>,
-    /// Dead ones are swept out when the list is this long.
-    sweep_at: usize,
-}
+/// Tensors that were given to hooks while the registry was on.
+static HOOKS: Mutex<Vec<HookHold>> = Mutex::new(Vec::new());
 
 /// The tensors that were given to a hook.
 struct HookHold {
     held: Weak<[Tensor]>,
     origin: OriginId,
-}
-
-/// Whether new tensors are registered.
-#[inline]
-pub(crate) fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
-/// Registers a new tensor.
-#[cold]
-pub(crate) fn add(tensor: &Tensor) {
-    let mut registry = REGISTRY.lock();
-    if registry.tensors.len() >= registry.sweep_at {
-        registry.tensors.retain(WeakTensor::is_alive);
-        registry.hooks.retain(|hook| hook.held.strong_count() > 0);
-        registry.sweep_at = (2 * registry.tensors.len()).max(64);
-    }
-    registry.tensors.push(tensor.downgrade());
 }
 
 /// Registers every tensor that is made from now on, or stops; returns whether it did before.
@@ -120,7 +94,7 @@ pub(crate) fn add(tensor: &Tensor) {
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn track_holders(on: bool) -> bool {
-    ON.swap(on, Ordering::Relaxed)
+    registry::switch(on)
 }
 
 /// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or
@@ -147,8 +121,7 @@ pub fn holders(tensor: &Tensor) -> Vec<Holder> {
 
 /// Every registered tensor that lives, and the hooks that hold `storage`.
 fn living(storage: &Arc<Storage>) -> (Vec<Tensor>, Vec<Holder>) {
-    let registry = REGISTRY.lock();
-    let tensors = registry.tensors.iter().filter_map(WeakTensor::upgrade).collect();
+    let tensors = registry::living();
     let holds = |hook: &&HookHold| {
         let held = hook.held.upgrade();
         held.is_some_and(|held| held.iter().any(|tensor| Arc::ptr_eq(tensor.storage(), storage)))
@@ -158,7 +131,7 @@ fn living(storage: &Arc<Storage>) -> (Vec<Tensor>, Vec<Holder>) {
         operation: "register_hook",
         origin: hook.origin,
     };
-    (tensors, registry.hooks.iter().filter(holds).map(hook).collect())
+    (tensors, HOOKS.lock().iter().filter(holds).map(hook).collect())
 }
 
 /// How `tensor` holds `storage`: by lying in it, or by having it as its gradient.
@@ -224,7 +197,9 @@ impl Tensor {
             origin: OriginId::intern("register_hook", Site::caller()),
         };
         let handle = self.register_hook(move |grad| hook(&held, grad))?;
-        REGISTRY.lock().hooks.push(hold);
+        let mut hooks = HOOKS.lock();
+        hooks.retain(|hook| hook.held.strong_count() > 0);
+        hooks.push(hold);
         Ok(handle)
     }
 }

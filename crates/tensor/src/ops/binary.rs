@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 
-use super::elementwise::{self, sum_to};
+use super::elementwise;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion,
-    Saves,
+    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
+    Promotion, Saves,
 };
 use crate::promotion::Other;
+use plimsoll_cuda::source_files;
 pub(crate) use plimsoll_kernels::Second;
 use plimsoll_kernels::cpu::divide::{Rounding, divide};
 use plimsoll_kernels::cpu::{binary as cpu, pow};
@@ -109,9 +110,6 @@ impl Operation for Binary {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        if !self.row.info.cuda {
-            return Err(cuda::no_kernel(launch.operation));
-        }
         cuda::binary(launch, self.row.info.name, self.second, self.alpha)
     }
 
@@ -127,7 +125,7 @@ impl Operation for Binary {
             .map(|index| {
                 backward.for_input(index, || {
                     let gradient = self.row.derivatives[self.side(index)](&sides)?;
-                    sum_to(&gradient, backward.inputs[index].shape())
+                    gradient.sum_to(backward.inputs[index].shape())
                 })
             })
             .collect()
@@ -202,21 +200,16 @@ fn scaled(grad: &Tensor, alpha: Scalar, negative: bool) -> Result<Tensor> {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "binary",
         signatures,
-        summary,
         differentiable: true,
         in_place: true,
         out: Out::Cast,
         elementwise: true,
-        cuda: true,
+        cuda: OnCuda::Kernels(&source_files::BINARY),
         dtypes: DTypes::ALL,
         inputs: &[Input::Operand],
         promotion: Promotion::Common,
@@ -225,11 +218,7 @@ const fn info(
 }
 
 pub(crate) static ADD: BinaryRow = BinaryRow {
-    info: info(
-        "add",
-        &["add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"],
-        "The sum of both operands, the second scaled by alpha",
-    ),
+    info: info("add", &["add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"]),
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, alpha| match second {
         Second::Tensor => cpu::add(launch, alpha),
@@ -241,11 +230,7 @@ pub(crate) static ADD: BinaryRow = BinaryRow {
 pub(crate) static SUB: BinaryRow = BinaryRow {
     info: OpInfo {
         dtypes: DTypes::NUMBERS,
-        ..info(
-            "sub",
-            &["sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"],
-            "The difference of both operands, the second scaled by alpha",
-        )
+        ..info("sub", &["sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"])
     },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, alpha| match second {
@@ -257,11 +242,7 @@ pub(crate) static SUB: BinaryRow = BinaryRow {
 };
 
 pub(crate) static MUL: BinaryRow = BinaryRow {
-    info: info(
-        "mul",
-        &["mul(Tensor self, Tensor|Scalar other) -> Tensor"],
-        "The product of both operands, element by element",
-    ),
+    info: info("mul", &["mul(Tensor self, Tensor|Scalar other) -> Tensor"]),
     reads: [B, A],
     cpu: |launch, second, _| match second {
         Second::Tensor => cpu::mul(launch),
@@ -277,7 +258,6 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
         ..info(
             "div",
             &["div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor"],
-            "The quotient of both operands; of integers a float, unless it is rounded",
         )
     },
     reads: [B, BOTH],
@@ -301,7 +281,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
 
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
 pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
-    info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
+    info: OpInfo { cuda: OnCuda::Nothing, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -309,7 +289,7 @@ pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
 
 /// [`DIV`] rounded down.
 pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
-    info: OpInfo { cuda: false, dtypes: DTypes::NUMBERS, ..info("div", &[], "") },
+    info: OpInfo { cuda: OnCuda::Nothing, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -318,11 +298,7 @@ pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
 pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info(
-            "maximum",
-            &["maximum(Tensor self, Tensor|Scalar other) -> Tensor"],
-            "The larger of both operands; NaN wins",
-        )
+        ..info("maximum", &["maximum(Tensor self, Tensor|Scalar other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {
@@ -344,11 +320,7 @@ pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
 pub(crate) static MINIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info(
-            "minimum",
-            &["minimum(Tensor self, Tensor|Scalar other) -> Tensor"],
-            "The smaller of both operands; NaN wins",
-        )
+        ..info("minimum", &["minimum(Tensor self, Tensor|Scalar other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {
@@ -369,7 +341,7 @@ pub(crate) static MINIMUM: BinaryRow = BinaryRow {
 
 pub(crate) static POW: BinaryRow = BinaryRow {
     info: OpInfo {
-        cuda: false,
+        cuda: OnCuda::Nothing,
         dtypes: DTypes::NUMBERS,
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info(
@@ -378,7 +350,6 @@ pub(crate) static POW: BinaryRow = BinaryRow {
                 "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
                 "pow(Scalar self, Tensor exponent) -> Tensor",
             ],
-            "Each element to a power",
         )
     },
     reads: [BOTH, Reads { a: true, b: true, out: true }],

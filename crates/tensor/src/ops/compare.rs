@@ -51,16 +51,11 @@ impl Operation for Compare {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "compare",
         signatures,
-        summary,
         in_place: true,
         out: Out::Cast,
         elementwise: true,
@@ -70,32 +65,11 @@ const fn info(
     }
 }
 
-static EQ: OpInfo = info(
-    "eq",
-    &["eq(Tensor self, Tensor|Scalar other) -> Tensor"],
-    "Where both operands are equal",
-);
-static NE: OpInfo =
-    info("ne", &["ne(Tensor self, Tensor|Scalar other) -> Tensor"], "Where both operands differ");
-static LT: OpInfo = info(
-    "lt",
-    &["lt(Tensor self, Tensor|Scalar other) -> Tensor"],
-    "Where the first operand is smaller",
-);
-static LE: OpInfo = info(
-    "le",
-    &["le(Tensor self, Tensor|Scalar other) -> Tensor"],
-    "Where the first operand is smaller or equal",
-);
-static GT: OpInfo = info(
-    "gt",
-    &["gt(Tensor self, Tensor|Scalar other) -> Tensor"],
-    "Where the first operand is larger",
-);
-static GE: OpInfo = info(
-    "ge",
-    &["ge(Tensor self, Tensor|Scalar other) -> Tensor"],
-    "Where the first operand is larger or equal",
-);
+static EQ: OpInfo = info("eq", &["eq(Tensor self, Tensor|Scalar other) -> Tensor"]);
+static NE: OpInfo = info("ne", &["ne(Tensor self, Tensor|Scalar other) -> Tensor"]);
+static LT: OpInfo = info("lt", &["lt(Tensor self, Tensor|Scalar other) -> Tensor"]);
+static LE: OpInfo = info("le", &["le(Tensor self, Tensor|Scalar other) -> Tensor"]);
+static GT: OpInfo = info("gt", &["gt(Tensor self, Tensor|Scalar other) -> Tensor"]);
+static GE: OpInfo = info("ge", &["ge(Tensor self, Tensor|Scalar other) -> Tensor"]);
 
 pub(crate) static OPS: &[&OpInfo] = &[&EQ, &NE, &LT, &LE, &GT, &GE];

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Layout, Result, broadcast_shapes};
 
-use super::elementwise::{output_layout, sum_to};
+use super::elementwise::output_layout;
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::copy as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -87,7 +88,7 @@ impl Operation for CopyInto {
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let source = &backward.inputs[1];
         let grad =
-            backward.for_input(1, || sum_to(backward.grad()?, source.shape())?.to(source.dtype))?;
+            backward.for_input(1, || backward.grad()?.sum_to(source.shape())?.to(source.dtype))?;
         // Nothing of the target's old value is left.
         let old = backward.for_input(0, || backward.grad()?.zeros_like())?;
         Ok(smallvec::smallvec![old, grad])
@@ -98,34 +99,22 @@ impl Operation for CopyInto {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "copy",
         signatures,
-        summary,
+        cuda: OnCuda::Kernels(&source_files::COPY),
         differentiable: true,
         in_place: false,
         out: Out::None,
-        cuda: true,
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }
 }
 
-static CLONE: OpInfo =
-    info("clone", &["clone(Tensor self) -> Tensor"], "A copy of the elements in memory of its own");
-static COPY_: OpInfo = OpInfo {
-    elementwise: true,
-    ..info(
-        "copy_",
-        &["copy_(Tensor self, Tensor src) -> Tensor"],
-        "Overwrites the elements with those of another tensor, broadcast and converted",
-    )
-};
+static CLONE: OpInfo = info("clone", &["clone(Tensor self) -> Tensor"]);
+static COPY_: OpInfo =
+    OpInfo { elementwise: true, ..info("copy_", &["copy_(Tensor self, Tensor src) -> Tensor"]) };
 
-pub(crate) static OPS: &[&OpInfo] = &[&CLONE, &COPY_, &crate::transfer::TO];
+pub(crate) static OPS: &[&OpInfo] = &[&CLONE, &COPY_, &crate::ops::transfer::TO];

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use plimsoll_core::{Result, Scalar};
 
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::fill as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -88,20 +89,15 @@ impl Operation for Fill {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "create",
         signatures,
-        summary,
+        cuda: OnCuda::Kernels(&source_files::FILL),
         differentiable: false,
         in_place: false,
         out: Out::None,
-        cuda: true,
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }
@@ -110,7 +106,6 @@ const fn info(
 static FULL: OpInfo = info(
     "full",
     &["full(int[] size, Scalar fill_value, *, DType? dtype=None, Device? device=None) -> Tensor"],
-    "A tensor of one value",
 );
 static ARANGE: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,
@@ -119,21 +114,13 @@ static ARANGE: OpInfo = OpInfo {
         &[
             "arange(Scalar start, Scalar end, Scalar step=1, *, DType? dtype=None, Device? device=None) -> Tensor",
         ],
-        "Numbers from start to before end",
     )
 };
-static EYE: OpInfo = info(
-    "eye",
-    &["eye(int n, *, DType? dtype=None, Device? device=None) -> Tensor"],
-    "The identity matrix",
-);
+static EYE: OpInfo =
+    info("eye", &["eye(int n, *, DType? dtype=None, Device? device=None) -> Tensor"]);
 static FILL_: OpInfo = OpInfo {
     differentiable: true,
-    ..info(
-        "fill_",
-        &["fill_(Tensor self, Scalar value) -> Tensor"],
-        "Overwrites every element with one value",
-    )
+    ..info("fill_", &["fill_(Tensor self, Scalar value) -> Tensor"])
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&FULL, &ARANGE, &EYE, &FILL_];

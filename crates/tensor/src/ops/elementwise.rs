@@ -5,7 +5,6 @@ use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
 use smallvec::SmallVec;
 
 use crate::operation::Inferred;
-use crate::{DimList, SumOptions, Tensor};
 use plimsoll_kernels::Meta;
 
 /// One result of `dtype` in the operands' common shape.
@@ -104,22 +103,4 @@ fn dimension_order(shape: &[usize], strides: &[Dims]) -> Dims {
         }
     }
     order
-}
-
-/// The gradient of an operand that was broadcast: `grad` summed over the stretched dimensions.
-pub(crate) fn sum_to(grad: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    if grad.shape() == shape {
-        return Ok(grad.clone());
-    }
-    let lead = grad.rank() - shape.len();
-    let leading: SmallVec<[i64; 6]> = (0..lead as i64).collect();
-    let stretched: SmallVec<[i64; 6]> = (0..shape.len())
-        .filter(|&dim| shape[dim] == 1 && grad.shape()[dim + lead] != 1)
-        .map(|dim| dim as i64)
-        .collect();
-    // No view at the end: a gradient that is nobody else's memory can be taken over by a leaf
-    // without a copy.
-    let over = |dims: &[i64]| SumOptions::new().dim(DimList::from(dims));
-    let grad = if leading.is_empty() { grad.clone() } else { grad.sum_with(over(&leading))? };
-    if stretched.is_empty() { Ok(grad) } else { grad.sum_with(over(&stretched).keepdim(true)) }
 }

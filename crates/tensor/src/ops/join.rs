@@ -86,7 +86,6 @@ static CAT: OpInfo = OpInfo {
     name: "cat",
     family: "join",
     signatures: &["cat(Tensor[] tensors, int dim=0) -> Tensor"],
-    summary: "Tensors one after another along a dimension",
     differentiable: true,
     in_place: false,
     out: Out::Cast,
@@ -94,11 +93,7 @@ static CAT: OpInfo = OpInfo {
     ..OpInfo::BARE
 };
 /// Made of `unsqueeze` and `cat`.
-static STACK: OpInfo = OpInfo {
-    name: "stack",
-    signatures: &["stack(Tensor[] tensors, int dim=0) -> Tensor"],
-    summary: "Tensors of one shape side by side along a new dimension",
-    ..CAT
-};
+static STACK: OpInfo =
+    OpInfo { name: "stack", signatures: &["stack(Tensor[] tensors, int dim=0) -> Tensor"], ..CAT };
 
 pub(crate) static OPS: &[&OpInfo] = &[&CAT, &STACK];

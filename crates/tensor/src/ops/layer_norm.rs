@@ -8,13 +8,15 @@ use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use super::nn::{check_float, info, sum_leading};
+use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
-use crate::dispatch::{Dest, apply};
+use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+    Autocast, Backward, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
-use crate::{SumOptions, Tensor};
+use crate::prepare::apply;
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -188,7 +190,7 @@ impl LayerNorm {
         grads: &mut Grads,
     ) -> Result<()> {
         let dims: SmallVec<[i64; 5]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
-        let mean = |x: &Tensor| x.mean_with(SumOptions::from(&dims[..]).keepdim(true));
+        let mean = |x: &Tensor| x.mean_over(&dims, true);
         let centered = x.sub(&mean(x)?)?;
         let rstd = mean(&centered.mul(&centered)?)?.add(self.eps)?.rsqrt()?;
         let normal = centered.mul(&rstd)?;
@@ -269,16 +271,15 @@ impl Operation for LayerNormBackward {
 }
 
 pub(super) static LAYER_NORM: OpInfo = OpInfo {
-    cuda: true,
+    cuda: OnCuda::Kernels(&source_files::LAYER_NORM),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "layer_norm",
         &[
             "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
         ],
-        "Mean 0 and variance 1 over the last dimensions, scaled and shifted",
     )
 };
 /// Internal: reached only through the derivative.
 static LAYER_NORM_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("layer_norm_backward", &[], "") };
+    OpInfo { differentiable: false, ..info("layer_norm_backward", &[]) };

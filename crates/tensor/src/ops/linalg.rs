@@ -7,11 +7,10 @@ use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes};
 use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
-use super::elementwise::sum_to;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_kernels::cpu::matmul as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -100,7 +99,7 @@ impl Operation for MatMul {
 
 /// The product, summed over the leading dimensions in which an operand of `shape` was broadcast.
 fn reduced(a: &Tensor, b: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    sum_to(&a.matmul(b)?, shape)?.contiguous()
+    a.matmul(b)?.sum_to(shape)?.contiguous()
 }
 
 /// The shape of an operand as a matrix.
@@ -156,14 +155,13 @@ fn check_dtypes(a: DType, b: DType) -> Result<()> {
 }
 
 static MATMUL: OpInfo = OpInfo {
+    cuda: OnCuda::Library,
     name: "matmul",
     family: "linalg",
     signatures: &["matmul(Tensor self, Tensor other) -> Tensor"],
-    summary: "The matrix product; leading dimensions broadcast",
     differentiable: true,
     in_place: false,
     out: Out::Exact,
-    cuda: true,
     dtypes: DTypes::NUMBERS,
     autocast: Autocast::LOWER,
     ..OpInfo::BARE

@@ -17,6 +17,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod sort;
+pub(crate) mod transfer;
 pub(crate) mod unary;
 pub(crate) mod views;
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use plimsoll_core::{Error, Result};
 
 use super::elementwise;
+use crate::Tensor;
 use crate::autograd::is_grad_enabled;
-use crate::dispatch::apply_one;
+use crate::generator::Draws;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
 };
-use crate::random::Draws;
-use crate::{SumOptions, Tensor};
+use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::{random, softmax as cpu};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -44,14 +44,14 @@ impl Operation for Softmax {
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, out) = (backward.grad()?, backward.output(0)?);
-        let along = SumOptions::from(self.dim as i64).keepdim(true);
+        let along = [self.dim as i64];
         let result = if !is_grad_enabled() {
             apply_one(&SoftmaxBackward(*self), &[grad, out], Site::in_force())?
         } else if self.log {
-            grad.sub(&out.exp()?.mul(&grad.sum_with(along)?)?)?
+            grad.sub(&out.exp()?.mul(&grad.sum_over(&along, true)?)?)?
         } else {
             let product = grad.mul(out)?;
-            product.sub(&out.mul(&product.sum_with(along)?)?)?
+            product.sub(&out.mul(&product.sum_over(&along, true)?)?)?
         };
         Ok(smallvec::smallvec![Some(result)])
     }
@@ -153,20 +153,14 @@ pub(super) fn sum_leading(x: &Tensor, rank: usize) -> Result<Tensor> {
     if lead.is_empty() { Ok(x.clone()) } else { x.sum_with(&lead[..]) }
 }
 
-pub(super) const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+pub(super) const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "nn",
         signatures,
-        summary,
         differentiable: true,
         in_place: false,
         out: Out::None,
-        cuda: false,
         dtypes: DTypes::FLOATS,
         ..OpInfo::BARE
     }
@@ -175,33 +169,20 @@ pub(super) const fn info(
 static SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
     autocast: Autocast::FLOAT32_ON_CUDA,
-    ..info(
-        "softmax",
-        &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"],
-        "exp(x) over its sum along a dimension",
-    )
+    ..info("softmax", &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static LOG_SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
     autocast: Autocast::FLOAT32_ON_CUDA,
-    ..info(
-        "log_softmax",
-        &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"],
-        "The logarithm of the softmax along a dimension",
-    )
+    ..info("log_softmax", &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 /// Internal: reached only through the derivatives.
-static SOFTMAX_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("softmax_backward", &[], "") };
+static SOFTMAX_BACKWARD: OpInfo = OpInfo { differentiable: false, ..info("softmax_backward", &[]) };
 static LOG_SOFTMAX_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("log_softmax_backward", &[], "") };
+    OpInfo { differentiable: false, ..info("log_softmax_backward", &[]) };
 static DROPOUT: OpInfo = OpInfo {
     in_place: true,
-    ..info(
-        "dropout",
-        &["dropout(Tensor self, float p=0.5, bool training=True) -> Tensor"],
-        "Zeros elements at random and scales the others up",
-    )
+    ..info("dropout", &["dropout(Tensor self, float p=0.5, bool training=True) -> Tensor"])
 };
 
 pub(crate) static OPS: &[&OpInfo] =

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use plimsoll_core::Result;
 
+use crate::generator::Draws;
 use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
-use crate::random::Draws;
 use plimsoll_kernels::cpu::random as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -112,35 +112,23 @@ impl Operation for Randomize {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "random",
         signatures,
-        summary,
         differentiable: false,
         in_place: false,
         out: Out::None,
-        cuda: false,
         dtypes: DTypes::FLOATS,
         ..OpInfo::BARE
     }
 }
 
-static RAND: OpInfo = info(
-    "rand",
-    &["rand(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"],
-    "Uniform random numbers from 0 to before 1",
-);
-static RANDN: OpInfo = info(
-    "randn",
-    &["randn(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"],
-    "Normal random numbers of mean 0 and deviation 1",
-);
+static RAND: OpInfo =
+    info("rand", &["rand(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"]);
+static RANDN: OpInfo =
+    info("randn", &["randn(int[] size, *, DType? dtype=None, Device? device=None) -> Tensor"]);
 static RANDINT: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,
     ..info(
@@ -148,24 +136,15 @@ static RANDINT: OpInfo = OpInfo {
         &[
             "randint(int low, int high, int[] size, *, DType? dtype=None, Device? device=None) -> Tensor",
         ],
-        "Uniform random whole numbers from low to before high",
     )
 };
 static UNIFORM_: OpInfo = OpInfo {
     differentiable: true,
-    ..info(
-        "uniform_",
-        &["uniform_(Tensor self, float from=0, float to=1) -> Tensor"],
-        "Overwrites every element with a uniform random number",
-    )
+    ..info("uniform_", &["uniform_(Tensor self, float from=0, float to=1) -> Tensor"])
 };
 static NORMAL_: OpInfo = OpInfo {
     differentiable: true,
-    ..info(
-        "normal_",
-        &["normal_(Tensor self, float mean=0, float std=1) -> Tensor"],
-        "Overwrites every element with a normal random number",
-    )
+    ..info("normal_", &["normal_(Tensor self, float mean=0, float std=1) -> Tensor"])
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&RAND, &RANDN, &RANDINT, &UNIFORM_, &NORMAL_];

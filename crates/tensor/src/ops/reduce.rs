@@ -7,11 +7,12 @@ use plimsoll_core::{DType, Dims, Error, Result};
 use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
+use crate::Tensor;
 use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
-use crate::{DimList, SumOptions, Tensor};
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::reduce as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -127,11 +128,8 @@ impl Operation for Reduce {
                 let extreme = self.stretch(backward.output(0)?, input)?;
                 let mask = backward.input(0)?.eq(&extreme)?.to(input.dtype)?;
                 let dims: SmallVec<[i64; 6]> = self.dims.iter().map(|&dim| dim as i64).collect();
-                let count = if dims.is_empty() {
-                    mask.clone()
-                } else {
-                    mask.sum_with(SumOptions::new().dim(DimList::from(&dims[..])).keepdim(true))?
-                };
+                let count =
+                    if dims.is_empty() { mask.clone() } else { mask.sum_over(&dims, true)? };
                 grad.mul(&mask)?.div(&count)?
             }
         };
@@ -181,20 +179,15 @@ impl Reduce {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "reduce",
         signatures,
-        summary,
         differentiable: true,
         in_place: false,
         out: Out::Cast,
-        cuda: true,
+        cuda: OnCuda::Kernels(&source_files::REDUCE),
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }
@@ -205,7 +198,6 @@ static SUM: OpInfo = OpInfo {
     ..info(
         "sum",
         &["sum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
-        "The sum over some or all dimensions; integers add up in int64",
     )
 };
 static MEAN: OpInfo = OpInfo {
@@ -213,60 +205,37 @@ static MEAN: OpInfo = OpInfo {
     ..info(
         "mean",
         &["mean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
-        "The mean over some or all dimensions",
     )
 };
-static AMAX: OpInfo = info(
-    "amax",
-    &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"],
-    "The largest element over some or all dimensions; NaN wins",
-);
-static AMIN: OpInfo = info(
-    "amin",
-    &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"],
-    "The smallest element over some or all dimensions; NaN wins",
-);
+static AMAX: OpInfo =
+    info("amax", &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"]);
+static AMIN: OpInfo =
+    info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"]);
 static ARGMAX: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
-    cuda: false,
-    ..info(
-        "argmax",
-        &["argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"],
-        "The index of the first largest element",
-    )
+    ..info("argmax", &["argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ARGMIN: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
-    cuda: false,
-    ..info(
-        "argmin",
-        &["argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"],
-        "The index of the first smallest element",
-    )
+    ..info("argmin", &["argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ANY: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
     differentiable: false,
     out: Out::Exact,
-    cuda: false,
-    ..info(
-        "any",
-        &["any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"],
-        "Whether any element is not zero",
-    )
+    ..info("any", &["any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ALL: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
     differentiable: false,
     out: Out::Exact,
-    cuda: false,
-    ..info(
-        "all",
-        &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"],
-        "Whether all elements are not zero",
-    )
+    ..info("all", &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN, &ARGMAX, &ARGMIN, &ANY, &ALL];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_core::Result;
 
-use super::elementwise::{self, sum_to};
+use super::elementwise;
 use crate::Tensor;
 use crate::operation::{
     Backward, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion, Saves,
@@ -36,10 +36,10 @@ impl Operation for Where {
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, condition) = (backward.grad()?, backward.input(0)?);
         let chosen = backward.for_input(1, || {
-            sum_to(&Tensor::where_(condition, grad, 0.0)?, backward.inputs[1].shape())
+            Tensor::where_(condition, grad, 0.0)?.sum_to(backward.inputs[1].shape())
         })?;
         let other = backward.for_input(2, || {
-            sum_to(&Tensor::where_(condition, 0.0, grad)?, backward.inputs[2].shape())
+            Tensor::where_(condition, 0.0, grad)?.sum_to(backward.inputs[2].shape())
         })?;
         Ok(smallvec::smallvec![None, chosen, other])
     }
@@ -53,7 +53,6 @@ static WHERE: OpInfo = OpInfo {
     name: "where",
     family: "select",
     signatures: &["where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor"],
-    summary: "Elements of one operand where the condition holds, of the other elsewhere",
     differentiable: true,
     out: Out::Cast,
     elementwise: true,

@@ -59,11 +59,9 @@ static SORT: OpInfo = OpInfo {
     signatures: &[
         "sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> (Tensor values, Tensor indices)",
     ],
-    summary: "The elements in order along a dimension, and where each came from",
     differentiable: true,
     in_place: false,
     out: Out::Exact,
-    cuda: false,
     dtypes: DTypes::ALL,
     ..OpInfo::BARE
 };

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Error, Layout, Result, normalize_dim};
 use smallvec::SmallVec;
 
-use super::elementwise::sum_to;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
-use crate::dispatch::apply_one;
-use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
+use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::unview as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -108,7 +107,7 @@ impl Operation for View {
                 }
                 grad.permute(&inverse)?
             }
-            View::Expand(_) => sum_to(grad, input.shape())?,
+            View::Expand(_) => grad.sum_to(input.shape())?,
             View::Narrow { .. } | View::Slice { .. } | View::Select { .. } => {
                 unview(self.clone(), input.shape(), grad)?
             }
@@ -235,20 +234,15 @@ impl Operation for Unview {
     }
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "views",
         signatures,
-        summary,
+        cuda: OnCuda::Library,
         differentiable: true,
         in_place: false,
         out: Out::None,
-        cuda: true,
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }
@@ -257,57 +251,29 @@ const fn info(
 static VIEW: OpInfo = info(
     "view",
     &["view(Tensor self, int[] size) -> Tensor", "view(Tensor self, DType dtype) -> Tensor"],
-    "The same elements under other sizes, without a copy",
 );
-static TRANSPOSE: OpInfo = info(
-    "transpose",
-    &["transpose(Tensor self, int dim0, int dim1) -> Tensor"],
-    "Two dimensions swapped, without a copy",
-);
-static PERMUTE: OpInfo = info(
-    "permute",
-    &["permute(Tensor self, int[] dims) -> Tensor"],
-    "Dimensions in another order, without a copy",
-);
-static NARROW: OpInfo = info(
-    "narrow",
-    &["narrow(Tensor self, int dim, int start, int length) -> Tensor"],
-    "A range of one dimension, without a copy",
-);
-static SLICE: OpInfo = info(
-    "slice",
-    &["slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor"],
-    "Every step-th element of a range of one dimension, without a copy",
-);
-static SELECT: OpInfo = info(
-    "select",
-    &["select(Tensor self, int dim, int index) -> Tensor"],
-    "One index of a dimension, which goes away, without a copy",
-);
-static EXPAND: OpInfo = info(
-    "expand",
-    &["expand(Tensor self, int[] size) -> Tensor"],
-    "Dimensions of size 1 stretched, without a copy",
-);
+static TRANSPOSE: OpInfo =
+    info("transpose", &["transpose(Tensor self, int dim0, int dim1) -> Tensor"]);
+static PERMUTE: OpInfo = info("permute", &["permute(Tensor self, int[] dims) -> Tensor"]);
+static NARROW: OpInfo =
+    info("narrow", &["narrow(Tensor self, int dim, int start, int length) -> Tensor"]);
+static SLICE: OpInfo =
+    info("slice", &["slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor"]);
+static SELECT: OpInfo = info("select", &["select(Tensor self, int dim, int index) -> Tensor"]);
+static EXPAND: OpInfo = info("expand", &["expand(Tensor self, int[] size) -> Tensor"]);
 static SQUEEZE: OpInfo = info(
     "squeeze",
     &["squeeze(Tensor self) -> Tensor", "squeeze(Tensor self, int[] dim) -> Tensor"],
-    "Dimensions of size 1 removed, without a copy",
 );
-static UNSQUEEZE: OpInfo = info(
-    "unsqueeze",
-    &["unsqueeze(Tensor self, int dim) -> Tensor"],
-    "A dimension of size 1 inserted, without a copy",
-);
+static UNSQUEEZE: OpInfo = info("unsqueeze", &["unsqueeze(Tensor self, int dim) -> Tensor"]);
 static AS_STRIDED: OpInfo = info(
     "as_strided",
     &["as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor"],
-    "Any sizes and strides over the storage, without a copy",
 );
 /// Internal: `view` with a dtype. It has no derivative, as in PyTorch.
-static VIEW_DTYPE: OpInfo = OpInfo { differentiable: false, ..info("view", &[], "") };
+static VIEW_DTYPE: OpInfo = OpInfo { differentiable: false, ..info("view", &[]) };
 /// Internal: reached only through the derivatives of views.
-static UNVIEW: OpInfo = OpInfo { cuda: false, ..info("unview", &[], "") };
+static UNVIEW: OpInfo = OpInfo { cuda: OnCuda::Nothing, ..info("unview", &[]) };
 
 pub(crate) static OPS: &[&OpInfo] = &[
     &VIEW,

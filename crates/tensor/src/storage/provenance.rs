@@ -164,8 +164,8 @@ fn parent(input: &Tensor, cut: bool) -> Parent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::apply_one;
     use crate::operation::{Inferred, Needs, OpInfo};
+    use crate::prepare::apply_one;
     use crate::{DType, Result};
     use plimsoll_kernels::CpuLaunch;
     use plimsoll_memory::{Configuration, Site};

@@ -16,11 +16,29 @@ type New = fn(&Tensor) -> Result<Tensor>;
 type InPlace = fn(&Tensor) -> Result<&Tensor>;
 type Out = fn(&Tensor, &Tensor) -> Result<()>;
 
+/// What an operation should give.
+#[derive(Clone, Copy)]
+enum Oracle {
+    /// A function of floats; integers become float32.
+    Float(fn(f64) -> f64),
+    /// A function that keeps the dtype.
+    Array(fn(&Array) -> Array),
+}
+
+impl Oracle {
+    fn of(self, x: &Array) -> Array {
+        match self {
+            Oracle::Float(function) => unary::float(x, function),
+            Oracle::Array(function) => function(x),
+        }
+    }
+}
+
 /// A unary operation: its three forms in Plimsoll, and the oracle.
 struct Unary {
     op: &'static str,
     forms: (New, InPlace, Out),
-    oracle: fn(&Array) -> Array,
+    oracle: Oracle,
     /// In PyTorch, with `{}` for the input: plain, in-place, `out=b`.
     torch: [String; 3],
     dtypes: &'static [DType],
@@ -31,106 +49,85 @@ struct Unary {
     floor: f64,
 }
 
-/// A function that PyTorch has in all three forms under one name.
-fn plain(op: &'static str, forms: (New, InPlace, Out), oracle: fn(&Array) -> Array) -> Unary {
-    let torch = [format!("torch.{op}(a)"), format!("a.{op}_()"), format!("torch.{op}(a, out=b)")];
-    Unary { op, forms, oracle, torch, dtypes: &DType::ALL, domain: any, edges: special, floor: 0.0 }
+impl Unary {
+    /// A function that PyTorch has in all three forms under one name.
+    fn new(op: &'static str, forms: (New, InPlace, Out), oracle: Oracle) -> Unary {
+        let torch =
+            [format!("torch.{op}(a)"), format!("a.{op}_()"), format!("torch.{op}(a, out=b)")];
+        let dtypes = &DType::ALL;
+        Unary { op, forms, oracle, torch, dtypes, domain: any, edges: special, floor: 0.0 }
+    }
+
+    /// Smooth and defined on the values of `domain` alone.
+    fn on(self, domain: fn(&[usize]) -> super::Input) -> Unary {
+        Unary { domain, ..self }
+    }
 }
 
-/// As [`plain`], for functions that PyTorch keeps under `torch.nn`.
+/// A function of floats.
+fn float(op: &'static str, forms: (New, InPlace, Out), function: fn(f64) -> f64) -> Unary {
+    Unary::new(op, forms, Oracle::Float(function))
+}
+
+/// A function that keeps the dtype, and which dtypes it takes.
+fn number(
+    op: &'static str,
+    forms: (New, InPlace, Out),
+    dtypes: &'static [DType],
+    function: fn(&Array) -> Array,
+) -> Unary {
+    Unary { dtypes, ..Unary::new(op, forms, Oracle::Array(function)) }
+}
+
+/// A function of floats that PyTorch keeps under `torch.nn`, with more arguments in `rest`.
 fn native(
     op: &'static str,
-    call: &str,
     rest: &str,
     forms: (New, InPlace, Out),
-    oracle: fn(&Array) -> Array,
+    function: fn(f64) -> f64,
 ) -> Unary {
-    let call = format!("torch._C._nn.{call}");
+    let call = format!("torch._C._nn.{op}");
     let torch = [
         format!("{call}(a{rest})"),
         format!("{call}_(a{rest})"),
         format!("{call}(a{rest}, out=b)"),
     ];
     // PyTorch's vectorised gelu gives NaN at infinity where its scalar one gives infinity.
-    Unary { torch, dtypes: &FLOATS, edges, floor: 1.0, ..plain(op, forms, oracle) }
+    Unary { torch, dtypes: &FLOATS, edges, floor: 1.0, ..float(op, forms, function) }
 }
 
 /// Every unary operation.
 fn operations() -> Vec<Unary> {
+    let tanh_gelu: (New, InPlace, Out) =
+        (|x| x.gelu_with(tanh()), |x| x.gelu_with_(tanh()), |x, out| x.gelu_with_out(tanh(), out));
     vec![
-        plain("exp", (Tensor::exp, Tensor::exp_, Tensor::exp_out), |x| unary::float(x, f64::exp)),
-        Unary {
-            domain: positive,
-            ..plain("log", (Tensor::log, Tensor::log_, Tensor::log_out), |x| {
-                unary::float(x, f64::ln)
-            })
-        },
-        Unary {
-            domain: positive,
-            ..plain("log1p", (Tensor::log1p, Tensor::log1p_, Tensor::log1p_out), |x| {
-                unary::float(x, f64::ln_1p)
-            })
-        },
-        plain("tanh", (Tensor::tanh, Tensor::tanh_, Tensor::tanh_out), |x| {
-            unary::float(x, f64::tanh)
-        }),
+        number("abs", (Tensor::abs, Tensor::abs_, Tensor::abs_out), &NUMBERS, unary::abs)
+            .on(nonzero),
+        float("erf", (Tensor::erf, Tensor::erf_, Tensor::erf_out), unary::erf),
+        float("exp", (Tensor::exp, Tensor::exp_, Tensor::exp_out), f64::exp),
+        native("gelu", "", (Tensor::gelu, Tensor::gelu_, Tensor::gelu_out), unary::gelu),
+        native("gelu", ", approximate='tanh'", tanh_gelu, unary::gelu_tanh),
+        float("log", (Tensor::log, Tensor::log_, Tensor::log_out), f64::ln).on(positive),
+        float("log1p", (Tensor::log1p, Tensor::log1p_, Tensor::log1p_out), f64::ln_1p).on(positive),
+        number("neg", (Tensor::neg, Tensor::neg_, Tensor::neg_out), &NUMBERS, unary::neg),
+        float(
+            "reciprocal",
+            (Tensor::reciprocal, Tensor::reciprocal_, Tensor::reciprocal_out),
+            f64::recip,
+        )
+        .on(nonzero),
         Unary {
             torch: ["torch.relu(a)", "a.relu_()", "torch.clamp_min(a, 0, out=b)"].map(String::from),
-            dtypes: &NUMBERS,
-            domain: nonzero,
-            ..plain("relu", (Tensor::relu, Tensor::relu_, Tensor::relu_out), unary::relu)
-        },
-        native("gelu", "gelu", "", (Tensor::gelu, Tensor::gelu_, Tensor::gelu_out), |x| {
-            unary::float(x, unary::gelu)
-        }),
-        native(
-            "gelu",
-            "gelu",
-            ", approximate='tanh'",
-            (
-                |x| x.gelu_with(tanh()),
-                |x| x.gelu_with_(tanh()),
-                |x, out| x.gelu_with_out(tanh(), out),
-            ),
-            |x| unary::float(x, unary::gelu_tanh),
-        ),
-        plain("erf", (Tensor::erf, Tensor::erf_, Tensor::erf_out), |x| unary::float(x, unary::erf)),
-        Unary {
-            domain: positive,
-            ..plain("sqrt", (Tensor::sqrt, Tensor::sqrt_, Tensor::sqrt_out), |x| {
-                unary::float(x, f64::sqrt)
-            })
-        },
-        Unary {
-            domain: positive,
-            ..plain("rsqrt", (Tensor::rsqrt, Tensor::rsqrt_, Tensor::rsqrt_out), |x| {
-                unary::float(x, |v| 1.0 / v.sqrt())
-            })
-        },
-        Unary {
-            domain: nonzero,
-            ..plain(
-                "reciprocal",
-                (Tensor::reciprocal, Tensor::reciprocal_, Tensor::reciprocal_out),
-                |x| unary::float(x, f64::recip),
-            )
-        },
-        Unary {
-            dtypes: &NUMBERS,
-            ..plain("neg", (Tensor::neg, Tensor::neg_, Tensor::neg_out), unary::neg)
-        },
-        Unary {
-            dtypes: &NUMBERS,
-            domain: nonzero,
-            ..plain("abs", (Tensor::abs, Tensor::abs_, Tensor::abs_out), unary::abs)
-        },
-        Unary {
-            domain: nonzero,
-            ..plain("sign", (Tensor::sign, Tensor::sign_, Tensor::sign_out), unary::sign)
-        },
-        plain("sigmoid", (Tensor::sigmoid, Tensor::sigmoid_, Tensor::sigmoid_out), |x| {
-            unary::float(x, unary::sigmoid)
-        }),
+            ..number("relu", (Tensor::relu, Tensor::relu_, Tensor::relu_out), &NUMBERS, unary::relu)
+        }
+        .on(nonzero),
+        float("rsqrt", (Tensor::rsqrt, Tensor::rsqrt_, Tensor::rsqrt_out), |v| 1.0 / v.sqrt())
+            .on(positive),
+        float("sigmoid", (Tensor::sigmoid, Tensor::sigmoid_, Tensor::sigmoid_out), unary::sigmoid),
+        number("sign", (Tensor::sign, Tensor::sign_, Tensor::sign_out), &DType::ALL, unary::sign)
+            .on(nonzero),
+        float("sqrt", (Tensor::sqrt, Tensor::sqrt_, Tensor::sqrt_out), f64::sqrt).on(positive),
+        float("tanh", (Tensor::tanh, Tensor::tanh_, Tensor::tanh_out), f64::tanh),
     ]
 }
 
@@ -144,7 +141,7 @@ fn rows(unary: &Unary) -> Vec<Case> {
     let row = |input| {
         Case::new(op, &torch[0], [input])
             .run(move |t| new(&t[0]))
-            .oracle(move |x| oracle(&x[0]))
+            .oracle(move |x| oracle.of(&x[0]))
             .dtypes(dtypes)
             .tolerance(4.0, floor)
     };
@@ -164,13 +161,13 @@ fn rows(unary: &Unary) -> Vec<Case> {
     rows.push(
         written(Case::new(op, &torch[1], [domain(&[2, 3, 4])]))
             .writes(0, move |t| in_place(&t[0]).map(|_| ()))
-            .oracle(move |x| oracle(&x[0]))
+            .oracle(move |x| oracle.of(&x[0]))
             .gradient(&[0]),
     );
     rows.push(
         written(Case::new(op, &torch[2], [domain(&[3, 4]), any(&[3, 4])]))
             .writes(1, move |t| out(&t[0], &t[1]))
-            .oracle(move |x| oracle(&x[0]))
+            .oracle(move |x| oracle.of(&x[0]))
             .only(&[Contiguous, Transposed, Stepped]),
     );
     rows

@@ -126,11 +126,7 @@ fn check_index(op: &'static str, x: &Meta, index: &Meta, dim: usize) -> Result<(
 pub(super) static GATHER: OpInfo = OpInfo {
     out: Out::Exact,
     inputs: &[Input::Given, Input::Index],
-    ..info(
-        "gather",
-        &["gather(Tensor self, int dim, Tensor index) -> Tensor"],
-        "Elements at an index along a dimension, one for each element of the index",
-    )
+    ..info("gather", &["gather(Tensor self, int dim, Tensor index) -> Tensor"])
 };
 pub(super) static SCATTER_ADD: OpInfo = OpInfo {
     in_place: true,
@@ -139,6 +135,5 @@ pub(super) static SCATTER_ADD: OpInfo = OpInfo {
     ..info(
         "scatter_add",
         &["scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"],
-        "A copy with elements of another tensor added at an index along a dimension",
     )
 };

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use plimsoll_core::{Dims, Error, Result, broadcast_shapes};
 use smallvec::SmallVec;
 
-use super::elementwise::{output_layout, sum_to};
+use super::elementwise::output_layout;
 use crate::Tensor;
-use crate::dispatch::apply_one;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Saves,
 };
+use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::index as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -132,7 +132,7 @@ impl Operation for IndexPut {
         })?;
         grads[1] = backward.for_input(1, || {
             let read = with_indices(&Index { dims: self.dims.clone() }, &[grad], backward, 2)?;
-            sum_to(&read, backward.inputs[1].shape())
+            read.sum_to(backward.inputs[1].shape())
         })?;
         Ok(grads)
     }
@@ -180,20 +180,14 @@ fn indexed_shape(
     Ok(result)
 }
 
-const fn info(
-    name: &'static str,
-    signatures: &'static [&'static str],
-    summary: &'static str,
-) -> OpInfo {
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
         family: "index",
         signatures,
-        summary,
         differentiable: true,
         in_place: false,
         out: Out::None,
-        cuda: false,
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }
@@ -201,11 +195,7 @@ const fn info(
 
 static INDEX: OpInfo = OpInfo {
     inputs: &[Input::Given, Input::Index],
-    ..info(
-        "index",
-        &["index(Tensor self, Tensor?[] indices) -> Tensor"],
-        "Elements at the positions that index tensors or a mask name",
-    )
+    ..info("index", &["index(Tensor self, Tensor?[] indices) -> Tensor"])
 };
 static INDEX_PUT: OpInfo = OpInfo {
     in_place: true,
@@ -216,15 +206,11 @@ static INDEX_PUT: OpInfo = OpInfo {
         &[
             "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         ],
-        "A copy with values written, or added, at the positions that index tensors or a mask name",
     )
 };
 /// Made of `nonzero` and `index`.
-static MASKED_SELECT: OpInfo = info(
-    "masked_select",
-    &["masked_select(Tensor self, Tensor mask) -> Tensor"],
-    "The elements where a mask holds, in row-major order",
-);
+static MASKED_SELECT: OpInfo =
+    info("masked_select", &["masked_select(Tensor self, Tensor mask) -> Tensor"]);
 
 pub(crate) static OPS: &[&OpInfo] =
     &[&along::GATHER, &along::SCATTER_ADD, &INDEX, &INDEX_PUT, &nonzero::NONZERO, &MASKED_SELECT];

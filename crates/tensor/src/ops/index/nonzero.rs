@@ -42,9 +42,5 @@ fn rows(count: usize, rank: usize) -> Result<Metas> {
 
 pub(super) static NONZERO: OpInfo = OpInfo {
     differentiable: false,
-    ..info(
-        "nonzero",
-        &["nonzero(Tensor self, *, bool as_tuple=False) -> Tensor"],
-        "The positions of the elements that are not zero, one row each",
-    )
+    ..info("nonzero", &["nonzero(Tensor self, *, bool as_tuple=False) -> Tensor"])
 };

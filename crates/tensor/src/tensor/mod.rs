@@ -2,6 +2,8 @@
 //! clone, shared between threads, and freed the moment the last handle drops. What can be done with
 //! it is in `api/`.
 
+pub(crate) mod registry;
+
 use std::sync::{Arc, Weak};
 
 use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
@@ -10,7 +12,6 @@ use crate::autograd::slot::Slot;
 use crate::autograd::views::ViewOf;
 use crate::companion::Companion;
 use crate::device::Entry;
-use crate::memory::holders;
 use crate::storage::Storage;
 use plimsoll_kernels::Meta;
 
@@ -37,7 +38,7 @@ pub(crate) struct Inner {
     meta: Meta,
     /// Made in inference mode: no version is kept for autograd, and it may never enter a graph.
     inference: bool,
-    /// In the registry of live tensors (`holders.rs`), which then has a weak hold on it.
+    /// In the registry of live tensors (`registry.rs`), which then has a weak hold on it.
     registered: bool,
     /// What this is a view of, if it is one.
     view: Option<Arc<ViewOf>>,
@@ -55,7 +56,7 @@ impl Tensor {
             "a tensor lies within its storage: {meta:?} in {storage:?}"
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
-        let registered = holders::is_on();
+        let registered = registry::is_on();
         let (slot, companion) = (Slot::new(), Companion::new());
         let inner =
             Arc::new(Inner { storage, meta, inference, registered, view: None, slot, companion });
@@ -73,7 +74,7 @@ impl Tensor {
                 storage: self.inner.storage.clone(),
                 meta,
                 inference: self.inner.inference,
-                registered: holders::is_on(),
+                registered: registry::is_on(),
                 view,
                 slot: Slot::new(),
                 companion: Companion::new(),
@@ -86,7 +87,7 @@ impl Tensor {
     #[inline]
     fn listed(self) -> Tensor {
         if self.inner.registered {
-            holders::add(&self);
+            registry::add(&self);
         }
         self
     }
@@ -98,7 +99,7 @@ impl Tensor {
                 storage: data.inner.storage.clone(),
                 meta: data.inner.meta.clone(),
                 inference: data.inner.inference,
-                registered: holders::is_on(),
+                registered: registry::is_on(),
                 view: None,
                 slot: Slot::new(),
                 companion: self.inner.companion.share(),

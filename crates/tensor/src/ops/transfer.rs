@@ -20,7 +20,9 @@ use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
 use crate::observe;
-use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves};
+use crate::operation::{
+    Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+};
 use crate::ops::copy::Format;
 use crate::storage::Storage;
 use crate::storage::claim::Claim;
@@ -57,16 +59,15 @@ impl Operation for Transfer {
 }
 
 pub(crate) static TO: OpInfo = OpInfo {
+    cuda: OnCuda::Library,
     name: "to",
     family: "copy",
     signatures: &[
         "to(Tensor self, Device? device=None, DType? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor",
     ],
-    summary: "The same elements in another dtype or on another device",
     differentiable: true,
     in_place: false,
     out: Out::None,
-    cuda: true,
     dtypes: DTypes::ALL,
     ..OpInfo::BARE
 };
