@@ -15,6 +15,8 @@ macro_rules! source {
     };
 }
 
+/// Batch normalisation.
+pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Copies and conversions.
@@ -29,4 +31,5 @@ pub static REDUCE: KernelSource = source!("reduce");
 pub static UNARY: KernelSource = source!("unary");
 
 /// Every source, for those who compile them all.
-pub static ALL: &[&KernelSource] = &[&BINARY, &COPY, &FILL, &LAYER_NORM, &REDUCE, &UNARY];
+pub static ALL: &[&KernelSource] =
+    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &REDUCE, &UNARY];

@@ -29,6 +29,7 @@ mod storage;
 mod tensor;
 mod transfer;
 
+pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};

@@ -9,6 +9,7 @@ use plimsoll_core::{DType, Error, Result};
 
 use crate::operand::CpuLaunch;
 
+pub mod batch_norm;
 pub mod binary;
 mod chunked;
 pub mod compare;

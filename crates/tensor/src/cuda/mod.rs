@@ -2,6 +2,7 @@
 //! `cuda` crate. Everything goes through [`CudaLaunch::run`], which queues one kernel on the
 //! launch's stream.
 
+mod batch_norm;
 mod binary;
 mod copy;
 mod fill;
@@ -13,6 +14,7 @@ mod strided;
 mod unary;
 mod unview;
 
+pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::binary;
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};

@@ -235,7 +235,7 @@ impl<const N: usize> Slots<N> {
 ///
 /// # Safety
 /// The index must be inside `operand`, and not be written by another thread.
-pub(super) unsafe fn store_real(operand: &Operand<'_>, index: usize, value: f64) {
+pub(in crate::cpu) unsafe fn store_real(operand: &Operand<'_>, index: usize, value: f64) {
     let position = Walk::new(operand.layout(), index).position();
     match_dtype!(operand.dtype(), T => {
         // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
@@ -247,7 +247,7 @@ pub(super) unsafe fn store_real(operand: &Operand<'_>, index: usize, value: f64)
 ///
 /// # Safety
 /// The index must be inside `operand`.
-pub(super) unsafe fn load_real(operand: &Operand<'_>, index: usize) -> f64 {
+pub(in crate::cpu) unsafe fn load_real(operand: &Operand<'_>, index: usize) -> f64 {
     let position = Walk::new(operand.layout(), index).position();
     match_dtype!(operand.dtype(), T => {
         // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
