@@ -9,16 +9,23 @@ struct Numbers {
 // What every element uses.
 template <typename C> struct Factors {
   C kept, new1, beta2, new2, root, eps, size, sign;
-  // The step is a number, or where `from` points.
+  // Powers are slow: thread 0 takes them for its block. The step is a number, or where `from`
+  // points.
   __device__ Factors(const Numbers &n, const f32 *from) {
-    f64 step = from ? (f64)*from : n.step;
+    __shared__ f64 corrections[2];
+    if (threadIdx.x == 0) {
+      f64 step = from ? (f64)*from : n.step;
+      corrections[0] = 1 - pow(n.beta1, step);
+      corrections[1] = 1 - pow(n.beta2, step);
+    }
+    __syncthreads();
     kept = (C)(1 - n.learning_rate * n.weight_decay);
     new1 = (C)(1 - n.beta1);
     beta2 = (C)n.beta2;
     new2 = (C)(1 - n.beta2);
-    root = (C)sqrt(1 - pow(n.beta2, step));
+    root = (C)sqrt(corrections[1]);
     eps = (C)n.eps;
-    size = (C)(n.learning_rate / (1 - pow(n.beta1, step)));
+    size = (C)(n.learning_rate / corrections[0]);
     sign = (C)n.sign;
   }
 };

@@ -181,6 +181,16 @@ fn large_inputs_agree_with_plain_operations() -> Outcome {
         };
         let (found, expected) = (of(&y)?, of(&plain)?);
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-11));
+        // In evaluation nothing is added up.
+        let channels = [shape[1]];
+        let (center, spread) =
+            (Tensor::full(&channels, 3.0, DType::F64)?, Tensor::full(&channels, 4.0, DType::F64)?);
+        let y = x.batch_norm_with(&center, &spread, BatchNormOptions::new().eps(0.0))?;
+        let plain = x.sub(3.0)?.mul(0.5)?;
+        let (found, expected) = (y.to_vec::<f64>()?, plain.to_vec::<f64>()?);
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
+        let (found, expected) = (of(&y)?, of(&plain)?);
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ impl Split {
             || (self.jobs >= self.threads && self.jobs.is_multiple_of(self.threads))
     }
 
-    /// Bytes of workspace for sums of type `A`.
+    /// Bytes of workspace for sums of type `A`, where something is measured.
     pub(super) fn workspace_bytes<A>(&self) -> usize {
         if self.is_whole() { 0 } else { self.jobs * self.parts * size_of::<A>() }
     }
@@ -70,7 +70,7 @@ impl Split {
             });
             return Ok(());
         }
-        let needed = self.workspace_bytes::<A>();
+        let needed = if measure.is_some() { self.workspace_bytes::<A>() } else { 0 };
         if launch.workspace.bytes < needed {
             return Err(Error::invalid_argument(format!(
                 "the kernel needs {needed} bytes of workspace, but was launched with {}",
