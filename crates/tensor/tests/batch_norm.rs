@@ -161,6 +161,28 @@ fn channels_last_stays_channels_last() -> Outcome {
     Ok(())
 }
 
+/// PyTorch's strides of the result for shapes and strides of the input.
+#[test]
+fn results_lie_as_pytorchs_do() -> Outcome {
+    let cases: [([i64; 4], [i64; 4], [usize; 4]); 6] = [
+        ([1, 4, 1, 5], [1, 1, 1, 4], [20, 1, 20, 4]),
+        ([2, 3, 4, 5], [60, 1, 15, 3], [60, 1, 15, 3]),
+        ([2, 3, 4, 5], [1, 8, 2, 24], [60, 20, 5, 1]),
+        ([2, 3, 4, 5], [20, 40, 5, 1], [60, 20, 5, 1]),
+        ([2, 3, 4, 5], [120, 1, 30, 6], [60, 1, 15, 3]),
+        ([2, 1, 4, 5], [20, 20, 5, 1], [20, 20, 5, 1]),
+    ];
+    for (shape, strides, expected) in cases {
+        let x = Tensor::randn(&[400], DType::F32)?.as_strided(&shape, &strides, 0)?;
+        let one = Tensor::ones(&[shape[1]], DType::F32)?;
+        let y = x.batch_norm(&one, &one)?;
+        for dim in (0..4).filter(|&dim| shape[dim] > 1) {
+            assert_eq!(y.strides()[dim], expected[dim], "{shape:?} {strides:?}");
+        }
+    }
+    Ok(())
+}
+
 /// Above the sizes at which work is divided: the same as by plain operations.
 #[test]
 fn large_inputs_agree_with_plain_operations() -> Outcome {

@@ -120,22 +120,27 @@ fn like_input(x: &Meta) -> Result<Meta> {
     Ok(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype: x.dtype })
 }
 
-/// Whether strides grow in this order, as PyTorch tells channels-last tensors, with gaps or
-/// without.
+/// Whether this is what PyTorch takes for channels last: dense in this order, whatever the strides
+/// of dimensions of one element, or with strides that all grow in this order, gaps or none.
 fn is_channels_last(layout: &Layout, order: &[usize]) -> bool {
     let (shape, strides) = (layout.shape(), layout.strides());
-    if layout.is_contiguous() || strides[1] == 0 || layout.numel() == 0 {
+    if layout.is_contiguous() || layout.numel() == 0 {
         return false;
     }
+    let mut dense = 1;
+    let is_dense = order.iter().all(|&dim| {
+        let next = shape[dim] == 1 || strides[dim] == dense;
+        dense *= shape[dim];
+        next
+    });
     let mut reach = 0;
-    for &dim in order {
+    let grows = order.iter().all(|&dim| {
         // A batch of one image with one channel is row-major as well.
-        if strides[dim] < reach || (dim == 0 && reach == strides[1]) {
-            return false;
-        }
+        let next = strides[dim] >= reach && (dim != 0 || reach != strides[1]);
         reach = strides[dim] * shape[dim];
-    }
-    true
+        next
+    });
+    is_dense || (grows && strides[1] != 0)
 }
 
 impl Operation for BatchNorm {
