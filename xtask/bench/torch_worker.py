@@ -41,6 +41,20 @@ def cat():
     return lambda: torch.cat([x, y], 0)
 
 
+def batch_norm(x):
+    x.requires_grad_()
+    channels = x.shape[1]
+    weight, bias = torch.ones(channels, requires_grad=True), torch.zeros(channels, requires_grad=True)
+    mean, var = torch.zeros(channels), torch.ones(channels)
+    given = x.detach().clone()
+
+    def step():
+        y = F.batch_norm(x, mean, var, weight, bias, True)
+        return torch.autograd.grad(y, [x, weight, bias], given)
+
+    return step
+
+
 def add_of_4():
     x = normal(4)
     return lambda: x + x
@@ -55,6 +69,9 @@ WORK = {
     "gelu_64mb": lambda: one(square(), F.gelu),
     "softmax_64mb": lambda: one(square(), lambda x: x.softmax(-1)),
     "layer_norm_64mb": lambda: one(square(), lambda x: F.layer_norm(x, (4096,))),
+    "batch_norm_64mb": lambda: batch_norm(normal(64, 64, 64, 64)),
+    "batch_norm_channels_last_64mb": lambda: batch_norm(normal(64, 64, 64, 64).permute(0, 3, 1, 2)),
+    "batch_norm_features_64mb": lambda: batch_norm(normal(65_536, 256)),
     "add_in_place_400mb": lambda: one(normal(100_000_000), lambda x: x.add_(1)),
     "sum_64mb": lambda: one(square(), torch.sum),
     "add_4mb": lambda: one(normal(1024, 1024), lambda x: x + 1),

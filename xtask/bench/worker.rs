@@ -17,7 +17,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site};
-use plimsoll_tensor::{DType, Device, Error, Result, Tensor, device, memory, no_grad, parallel};
+use plimsoll_tensor::{
+    BatchNormOptions, DType, Device, Error, GradOptions, Result, Tensor, device, grad, memory,
+    no_grad, parallel,
+};
 
 type Work = Box<dyn FnMut() -> Result<()>>;
 
@@ -73,6 +76,11 @@ fn work(name: &str) -> Result<Option<Work>> {
         "gelu_64mb" => one(square()?, Tensor::gelu),
         "softmax_64mb" => one(square()?, |x| x.softmax(-1)),
         "layer_norm_64mb" => one(square()?, |x| x.layer_norm(&[4096])),
+        "batch_norm_64mb" => batch_norm(normal(&[64, 64, 64, 64])?)?,
+        "batch_norm_channels_last_64mb" => {
+            batch_norm(normal(&[64, 64, 64, 64])?.permute(&[0, 3, 1, 2])?)?
+        }
+        "batch_norm_features_64mb" => batch_norm(normal(&[65_536, 256])?)?,
         "add_in_place_400mb" => {
             let x = normal(&[100_000_000])?;
             Box::new(move || x.add_(1.0).map(drop))
@@ -120,6 +128,24 @@ fn product(a: &[i64], b: &[i64], dtype: DType) -> Result<Work> {
     let a = Tensor::randn(a, DType::F32)?.to(dtype)?;
     let b = Tensor::randn(b, DType::F32)?.to(dtype)?;
     Ok(one(a, move |a| a.matmul(&b)))
+}
+
+/// A step of training: forward and backward.
+fn batch_norm(x: Tensor) -> Result<Work> {
+    let channels = [x.shape()[1] as i64];
+    let leaf = |x: Tensor| x.requires_grad_(true);
+    let x = leaf(x)?;
+    let (weight, bias) =
+        (leaf(Tensor::ones(&channels, DType::F32)?)?, leaf(Tensor::zeros(&channels, DType::F32)?)?);
+    let (mean, var) = (Tensor::zeros(&channels, DType::F32)?, Tensor::ones(&channels, DType::F32)?);
+    let given = x.detach().clone_tensor()?;
+    Ok(Box::new(move || {
+        let options = BatchNormOptions::new().weight(&weight).bias(&bias).training(true);
+        let y = x.batch_norm_with(&mean, &var, options)?;
+        let options =
+            GradOptions { grad_outputs: vec![Some(given.clone())], ..GradOptions::default() };
+        grad(&[&y], &[&x, &weight, &bias], options).map(|grads| drop(black_box(grads)))
+    }))
 }
 
 /// A cached allocation of 1 KiB and its free, in an arena of its own.

@@ -15,6 +15,8 @@ macro_rules! source {
     };
 }
 
+/// Batch normalisation.
+pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Copies and conversions.
@@ -23,10 +25,13 @@ pub static COPY: KernelSource = source!("copy");
 pub static FILL: KernelSource = source!("fill");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
+/// Steps of optimizers.
+pub static OPTIM: KernelSource = source!("optim");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
 
 /// Every source, for those who compile them all.
-pub static ALL: &[&KernelSource] = &[&BINARY, &COPY, &FILL, &LAYER_NORM, &REDUCE, &UNARY];
+pub static ALL: &[&KernelSource] =
+    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REDUCE, &UNARY];

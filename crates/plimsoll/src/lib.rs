@@ -99,11 +99,12 @@ struct Readme;
 
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
-    AdamWOptions, AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion, DType,
-    Device, DeviceKind, DimList, DivOptions, Draws, Element, Error, ErrorKind, EyeSize,
-    GeluOptions, LayerNormOptions, Lent, Other, ReduceOptions, Result, RoundingMode, Scalar,
-    SoftmaxOptions, SortOptions, SumOptions, Tensor, TensorOptions, To, Truth, ViewAs, WeakTensor,
-    autocast, autocast_with, manual_seed, manual_seed_on, ops, result_type,
+    AdamWOptions, AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion,
+    BatchNormOptions, DType, Device, DeviceKind, DimList, DivOptions, Draws, Element, Error,
+    ErrorKind, EyeSize, GeluOptions, LayerNormOptions, Lent, Other, ReduceOptions, Result,
+    RoundingMode, Scalar, SoftmaxOptions, SortOptions, SumOptions, Tensor, TensorOptions, To,
+    Truth, ViewAs, WeakTensor, autocast, autocast_with, manual_seed, manual_seed_on, ops,
+    result_type,
 };
 
 pub use plimsoll_tensor::device;

@@ -29,6 +29,7 @@ mod memory;
 mod numpy;
 mod object;
 mod operators;
+mod optim;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -46,5 +47,6 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::register(module)?;
     generated::register(module)?;
     autograd::register(module)?;
+    optim::register(module)?;
     memory::register(module)
 }

@@ -43,6 +43,24 @@ class device:
 def private_cpu(configuration: str = "") -> device: ...
 def dry(of: device | str) -> device: ...
 def synchronize(device: device | str | None = None) -> None: ...
+def _fused_adamw_(
+    self: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    exp_avgs: Sequence[Tensor],
+    exp_avg_sqs: Sequence[Tensor],
+    max_exp_avg_sqs: Sequence[Tensor],
+    state_steps: Sequence[Tensor],
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    weight_decay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> None: ...
 
 @final
 class _Hook:

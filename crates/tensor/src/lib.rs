@@ -30,6 +30,7 @@ mod storage;
 mod summaries;
 mod tensor;
 
+pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};

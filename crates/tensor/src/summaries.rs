@@ -13,6 +13,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("argmax", "The index of the first largest element, in row-major order"),
     ("argmin", "The index of the first smallest element, in row-major order"),
     ("as_strided", "Any sizes and strides over the storage, from `offset`"),
+    ("batch_norm", "Mean 0 and variance 1 of each channel (dimension 1), by running statistics"),
     ("cat", "Tensors one after another along `dim`; all other sizes must be equal"),
     ("clone", "A copy of the elements in memory of its own: PyTorch's `clone`"),
     (

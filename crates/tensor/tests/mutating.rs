@@ -42,6 +42,160 @@ fn three_steps_are_pytorchs() -> Outcome {
     Ok(())
 }
 
+/// Four steps of `torch.optim.AdamW(fused=True)` over two parameters: dtype, AMSGrad, upward, and
+/// what becomes of them.
+type Four = (DType, bool, bool, [f64; 4], [f64; 2]);
+const FOUR_STEPS: [Four; 12] = [
+    (
+        DType::F32,
+        false,
+        false,
+        [0.5942603945732117, -1.5744115114212036, 0.10418513417243958, 2.554558515548706],
+        [0.015795495361089706, -0.505871057510376],
+    ),
+    (
+        DType::F32,
+        false,
+        true,
+        [1.3660385608673096, -2.346186637878418, 0.875964343547821, 3.326338768005371],
+        [0.4742792546749115, -0.9643533229827881],
+    ),
+    (
+        DType::F32,
+        true,
+        false,
+        [0.7214105129241943, -1.7015608549118042, 0.23133553564548492, 2.6817092895507812],
+        [0.06907141208648682, -0.5591465830802917],
+    ),
+    (
+        DType::F32,
+        true,
+        true,
+        [1.2388885021209717, -2.2190375328063965, 0.7488138675689697, 3.199187994003296],
+        [0.42100340127944946, -0.9110777974128723],
+    ),
+    (
+        DType::BF16,
+        false,
+        false,
+        [0.59375, -1.578125, 0.10400390625, 2.5625],
+        [0.0152587890625, -0.50390625],
+    ),
+    (
+        DType::BF16,
+        false,
+        true,
+        [1.3671875, -2.34375, 0.87890625, 3.3125],
+        [0.474609375, -0.96484375],
+    ),
+    (
+        DType::BF16,
+        true,
+        false,
+        [0.72265625, -1.703125, 0.2314453125, 2.6875],
+        [0.06884765625, -0.5546875],
+    ),
+    (DType::BF16, true, true, [1.234375, -2.234375, 0.75, 3.1875], [0.421875, -0.9140625]),
+    (
+        DType::F64,
+        false,
+        false,
+        [0.5942604188443011, -1.574411580885788, 0.10418511472250375, 2.5545585893796416],
+        [0.015795496412798492, -0.5058710489596875],
+    ),
+    (
+        DType::F64,
+        false,
+        true,
+        [1.366038582405699, -2.3461864216142128, 0.8759643859024961, 3.326338414370358],
+        [0.4742792538997015, -0.9643532019778124],
+    ),
+    (
+        DType::F64,
+        true,
+        false,
+        [0.7214105199326982, -1.7015606311675453, 0.23133556608293188, 2.681709215876676],
+        [0.06907140567119659, -0.5591465499005741],
+    ),
+    (
+        DType::F64,
+        true,
+        true,
+        [1.2388884813173018, -2.2190373713324556, 0.7488139345420681, 3.1991877878733237],
+        [0.4210033446413034, -0.9110777010369259],
+    ),
+];
+
+#[test]
+fn steps_from_tensors_are_pytorchs_in_every_form() -> Outcome {
+    for device in devices()? {
+        for (dtype, amsgrad, maximize, first, second) in FOUR_STEPS {
+            let of = |values: &[f64]| on(device, values)?.to(dtype);
+            let params = [of(&[1.0, -2.0, 0.5, 3.0])?, of(&[0.25, -0.75])?.view(&[2, 1])?];
+            let zeros =
+                || -> Result<Vec<Tensor>> { params.iter().map(Tensor::zeros_like).collect() };
+            let (means, squares, largest) = (zeros()?, zeros()?, zeros()?);
+            let steps = [(); 2].map(|()| Tensor::zeros(&[], (DType::F32, device)));
+            let steps: Vec<Tensor> = steps.into_iter().collect::<Result<_>>()?;
+            for step in 1..=4 {
+                steps.iter().try_for_each(|step| step.add_(1.0).map(drop))?;
+                let near = 1.0 / f64::from(step * step);
+                let scale = if step < 2 { 1.0 } else { -0.125 };
+                let grads = [
+                    of(&[0.5, -0.25, 0.75, 1.0])?.mul(near)?,
+                    of(&[0.5, -0.25])?.mul(scale)?.view(&[2, 1])?,
+                ];
+                fn all(list: &[Tensor]) -> Vec<&Tensor> {
+                    list.iter().collect()
+                }
+                let kept = if amsgrad { all(&largest) } else { vec![] };
+                let options = AdamWOptions::new().lr(0.1).beta1(0.8).beta2(0.5).eps(1e-6);
+                Tensor::fused_adamw_from_(
+                    &all(&params),
+                    &all(&grads),
+                    &all(&means),
+                    &all(&squares),
+                    &kept,
+                    &all(&steps),
+                    options.weight_decay(0.05).maximize(maximize),
+                )?;
+            }
+            let near = match dtype {
+                DType::F64 => 1e-14,
+                DType::F32 => 2e-6,
+                _ => 1.6e-2,
+            };
+            for (param, expected) in params.iter().zip([&first[..], &second[..]]) {
+                let found = param.to(DType::F64)?.to_vec::<f64>()?;
+                for (found, expected) in found.iter().zip(expected) {
+                    let apart = (found - expected).abs();
+                    assert!(apart <= near * expected.abs(), "{dtype}: {found} for {expected}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn steps_that_do_not_fit_are_refused() -> Outcome {
+    let x = Tensor::ones(&[8], DType::F32)?;
+    let [mean, square, largest] = [x.zeros_like()?, x.zeros_like()?, x.zeros_like()?];
+    let grad = x.ones_like()?;
+    let step = |largest: &[&Tensor], steps: &[&Tensor]| {
+        let options = AdamWOptions::new();
+        Tensor::fused_adamw_from_(&[&x], &[&grad], &[&mean], &[&square], largest, steps, options)
+    };
+    let one = Tensor::ones(&[], DType::F32)?;
+    assert!(step(&[], &[]).is_err(), "no step");
+    assert!(step(&[], &[&x]).unwrap_err().is_shape(), "a step of eight numbers");
+    assert!(step(&[], &[&one.to(DType::F64)?]).is_err(), "a step in float64");
+    assert!(step(&[&largest, &largest], &[&one]).is_err(), "two states for one parameter");
+    assert!(step(&[&square], &[&one]).unwrap_err().is_shape(), "one state for two");
+    assert_eq!(x.to_vec::<f32>()?, [1.0; 8]);
+    step(&[&largest], &[&one])
+}
+
 /// 148 parameters of odd sizes, some of them views of one storage.
 fn many(device: Device) -> Result<Vec<Tensor>> {
     let flat = Tensor::ones(&[4096], (DType::F32, device))?;

@@ -3,7 +3,7 @@
 //! its absence a failure). The programs are in `checks/devices/`.
 
 use plimsoll_tensor::{Device, Result, device};
-use plimsoll_testkit::checks::devices::{agreement, gpu, memory, taking_back, targets};
+use plimsoll_testkit::checks::devices::{agreement, gpu, memory, taking_back, targets, training};
 
 fn gpu_device() -> Option<Device> {
     match device::cuda(0) {
@@ -52,6 +52,16 @@ fn products_and_norms_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn gradients_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(agreement::gradients_agree_with_the_cpu)
+}
+
+#[test]
+fn batch_norms_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(training::batch_norms_agree_with_the_cpu)
+}
+
+#[test]
+fn steps_of_adamw_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(training::steps_of_adamw_agree_with_the_cpu)
 }
 
 #[test]

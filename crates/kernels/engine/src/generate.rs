@@ -141,3 +141,27 @@ impl Iterator for Walk<'_> {
         Some(here)
     }
 }
+
+/// Writes `value` to logical index `index` of a tensor of any dtype.
+///
+/// # Safety
+/// The index must be inside `operand`, and not be written by another thread.
+pub unsafe fn store_real(operand: &Operand<'_>, index: usize, value: f64) {
+    let position = Walk::new(operand.layout(), index).position();
+    crate::match_dtype!(operand.dtype(), T => {
+        // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
+        unsafe { *operand.first::<T>().add(position) = T::from_f64(value) }
+    });
+}
+
+/// Reads logical index `index` of a tensor of any dtype.
+///
+/// # Safety
+/// The index must be inside `operand`.
+pub unsafe fn load_real(operand: &Operand<'_>, index: usize) -> f64 {
+    let position = Walk::new(operand.layout(), index).position();
+    crate::match_dtype!(operand.dtype(), T => {
+        // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
+        unsafe { (*operand.first::<T>().add(position)).to_f64() }
+    })
+}

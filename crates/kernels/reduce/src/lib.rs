@@ -3,6 +3,7 @@
 //!
 //! They stand on `plimsoll-engine`: start with its `iterate.rs` and `map.rs`.
 
+pub mod batch_norm;
 pub mod layer_norm;
 pub mod reduce;
 pub mod softmax;

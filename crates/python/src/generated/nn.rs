@@ -68,6 +68,29 @@ static LAYER_NORM: Function = Function::new(
     }],
 );
 
+static BATCH_NORM: Function = Function::new(
+    "batch_norm",
+    &[Overload {
+        signature: "batch_norm(Tensor self, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+        new: Some(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.batch_norm_with(
+                    a.optional_tensor(1),
+                    a.optional_tensor(2),
+                    plimsoll_tensor::BatchNormOptions::new()
+                        .weight(a.optional_tensor(3))
+                        .bias(a.optional_tensor(4))
+                        .training(a.bool(5)?)
+                        .momentum(a.float(6)?)
+                        .eps(a.float(7)?)
+                )?
+            ])
+        }),
+        in_place: None,
+        out: None,
+    }],
+);
+
 static DROPOUT: Function = Function::new(
     "dropout",
     &[Overload {
@@ -108,6 +131,16 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         LAYER_NORM.method(slf, args, kwargs)
+    }
+
+    /// Mean 0 and variance 1 of each channel (dimension 1), by running statistics.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn batch_norm<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BATCH_NORM.method(slf, args, kwargs)
     }
 
     /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
@@ -163,6 +196,16 @@ fn layer_norm<'py>(
     LAYER_NORM.function(args, kwargs)
 }
 
+/// Mean 0 and variance 1 of each channel (dimension 1), by running statistics.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn batch_norm<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BATCH_NORM.function(args, kwargs)
+}
+
 /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
 /// otherwise this very tensor.
 #[pyfunction]
@@ -179,6 +222,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(softmax, module)?)?;
     module.add_function(wrap_pyfunction!(log_softmax, module)?)?;
     module.add_function(wrap_pyfunction!(layer_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! `ops/`. Each method notes its caller's line once, turns its arguments into an operation value
 //! and hands both to `dispatch`.
 
+pub(crate) mod batch_norm;
 pub(crate) mod binary;
 mod compare;
 pub(crate) mod copy;

@@ -281,5 +281,8 @@ pub(super) static LAYER_NORM: OpInfo = OpInfo {
     )
 };
 /// Internal: reached only through the derivative.
-static LAYER_NORM_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("layer_norm_backward", &[]) };
+static LAYER_NORM_BACKWARD: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: OnCuda::Kernels(&source_files::LAYER_NORM),
+    ..info("layer_norm_backward", &[])
+};

@@ -2,6 +2,7 @@
 //! tests, the coverage table and the Python methods; an operation that is not in it does not exist
 //! for users.
 
+pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod compare;
 pub(crate) mod copy;

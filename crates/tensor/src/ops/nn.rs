@@ -1,5 +1,5 @@
 //! Operations of neural networks that would be chains of simpler ones: softmax and dropout.
-//! `layer_norm.rs` has a file of its own.
+//! `layer_norm.rs` and `batch_norm.rs` are files of their own.
 
 use std::sync::Arc;
 
@@ -185,5 +185,10 @@ static DROPOUT: OpInfo = OpInfo {
     ..info("dropout", &["dropout(Tensor self, float p=0.5, bool training=True) -> Tensor"])
 };
 
-pub(crate) static OPS: &[&OpInfo] =
-    &[&SOFTMAX, &LOG_SOFTMAX, &super::layer_norm::LAYER_NORM, &DROPOUT];
+pub(crate) static OPS: &[&OpInfo] = &[
+    &SOFTMAX,
+    &LOG_SOFTMAX,
+    &super::layer_norm::LAYER_NORM,
+    &super::batch_norm::BATCH_NORM,
+    &DROPOUT,
+];

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use plimsoll_core::Result;
 
-use crate::operation::{DTypes, Inferred, Metas, Needs, OpInfo, Operation};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{DTypes, Inferred, Metas, Needs, OnCuda, OpInfo, Operation};
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::optim as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
-/// Inputs: gradients. Written beside them: parameters, running means, running means of squares.
+/// Inputs: gradients, and each parameter's step if it is not a number. Written beside them:
+/// parameters, running means, running means of squares, and the largest of those for AMSGrad.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamW(pub(crate) cpu::AdamW);
 
@@ -25,11 +28,20 @@ impl Operation for AdamW {
         cpu::adamw(launch, &self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::adamw(launch, &self.0)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
 }
 
-/// Not in the registry: it makes nothing and has no Python form of its own.
-static FUSED_ADAMW_: OpInfo =
-    OpInfo { name: "fused_adamw_", family: "optim", dtypes: DTypes::FLOATS, ..OpInfo::BARE };
+/// Not in the registry: it makes nothing, and its Python form is written by hand.
+static FUSED_ADAMW_: OpInfo = OpInfo {
+    name: "fused_adamw_",
+    family: "optim",
+    dtypes: DTypes::FLOATS,
+    cuda: OnCuda::Kernels(&source_files::OPTIM),
+    ..OpInfo::BARE
+};

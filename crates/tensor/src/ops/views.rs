@@ -10,6 +10,7 @@ use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use crate::prepare::apply_one;
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::unview as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -273,7 +274,8 @@ static AS_STRIDED: OpInfo = info(
 /// Internal: `view` with a dtype. It has no derivative, as in PyTorch.
 static VIEW_DTYPE: OpInfo = OpInfo { differentiable: false, ..info("view", &[]) };
 /// Internal: reached only through the derivatives of views.
-static UNVIEW: OpInfo = OpInfo { cuda: OnCuda::Nothing, ..info("unview", &[]) };
+static UNVIEW: OpInfo =
+    OpInfo { cuda: OnCuda::Kernels(&source_files::COPY), ..info("unview", &[]) };
 
 pub(crate) static OPS: &[&OpInfo] = &[
     &VIEW,

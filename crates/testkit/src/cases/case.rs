@@ -53,7 +53,7 @@ impl Index<usize> for Arrays {
 /// The results of a call, one or several.
 pub type Outputs<T> = Vec<T>;
 
-/// One result or two, so that rows read like calls.
+/// One result or a few, so that rows read like calls.
 pub trait IntoOutputs<T> {
     /// As a list.
     fn into_outputs(self) -> Outputs<T>;
@@ -68,6 +68,12 @@ impl IntoOutputs<Tensor> for Tensor {
 impl IntoOutputs<Array> for Array {
     fn into_outputs(self) -> Outputs<Array> {
         vec![self]
+    }
+}
+
+impl<T> IntoOutputs<T> for (T, T, T) {
+    fn into_outputs(self) -> Outputs<T> {
+        vec![self.0, self.1, self.2]
     }
 }
 
@@ -111,6 +117,8 @@ pub struct Case {
     pub arrangements: Vec<Arrangement>,
     /// The inputs that the call writes to.
     pub writes: Vec<usize>,
+    /// Whether the results are those inputs; otherwise the call writes to them besides.
+    pub returns_written: bool,
     /// Whether it draws random numbers, so that PyTorch's result has the same dtype and place but
     /// other values.
     pub random: bool,
@@ -144,6 +152,7 @@ impl Case {
             pairs: None,
             arrangements: Arrangement::ALL.to_vec(),
             writes: vec![],
+            returns_written: false,
             random: false,
             row_major: false,
             may_refuse: false,
@@ -180,11 +189,18 @@ impl Case {
         f: impl Fn(&Inputs) -> Result<()> + Send + Sync + 'static,
     ) -> Case {
         self.writes = targets.to_vec();
+        self.returns_written = true;
         let targets = targets.to_vec();
         self.run = Some(Box::new(move |t| {
             f(t)?;
             Ok(targets.iter().map(|&target| t[target].clone()).collect())
         }));
+        self
+    }
+
+    /// The call writes to these inputs besides making its results.
+    pub(crate) fn mutates(mut self, targets: &[usize]) -> Case {
+        self.writes = targets.to_vec();
         self
     }
 

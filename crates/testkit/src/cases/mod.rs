@@ -9,6 +9,7 @@
 //! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
+mod batch_norm;
 mod binary;
 mod case;
 mod compare;
@@ -32,13 +33,14 @@ pub(crate) use instance::fingerprint;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 12] = [
+    let families: [(&'static str, Vec<Case>); 13] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
         ("reduce", reduce::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),
+        ("batch_norm", batch_norm::cases()),
         ("join", join::cases()),
         ("index", index::cases()),
         ("random", random::cases()),

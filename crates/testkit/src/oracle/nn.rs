@@ -1,6 +1,6 @@
 //! What networks are made of: softmax, normalisation, dropout given its mask.
 
-use super::{Array, Number, float_dtype, views};
+use super::{Array, Number, float_dtype, indices, views};
 
 /// The elements along `dim` that `index` lies among, as doubles.
 fn row(x: &Array, dim: usize, index: &[usize]) -> Vec<f64> {
@@ -60,6 +60,66 @@ pub fn layer_norm(
             + scale(bias, 0.0)
     });
     views::reshape(&result, x.shape())
+}
+
+/// What a batch norm goes by besides its input, an element a channel each.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNorm<'a> {
+    /// Running mean and variance.
+    pub running: Option<(&'a Array, &'a Array)>,
+    /// Multiplies.
+    pub weight: Option<&'a Array>,
+    /// Is added.
+    pub bias: Option<&'a Array>,
+    /// Whether the batch's own statistics are used.
+    pub training: bool,
+    /// How much of them goes into the running ones.
+    pub momentum: f64,
+    /// Added to the variance.
+    pub eps: f64,
+}
+
+/// `(x - mean) / sqrt(var + eps) * weight + bias` for each channel, dimension 1; and the running
+/// statistics afterwards.
+pub fn batch_norm(x: &Array, by: BatchNorm<'_>) -> (Array, Option<(Array, Array)>) {
+    let channels = x.shape()[1];
+    let mut values = vec![Vec::new(); channels];
+    for index in indices(x.shape()) {
+        values[index[1]].push(x.at(&index).to_f64());
+    }
+    // Mean, variance, and the latter unbiased.
+    let moments: Vec<(f64, f64, f64)> = values
+        .iter()
+        .map(|values| {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+            (mean, squares / n, squares / (n - 1.0))
+        })
+        .collect();
+    let at = |array: &Array, channel: usize| array.values()[channel].to_f64();
+    let y = Array::build(x.dtype(), x.shape(), |i| {
+        let channel = i[1];
+        let (mean, variance) = match by.running.filter(|_| !by.training) {
+            Some((mean, variance)) => (at(mean, channel), at(variance, channel)),
+            None => (moments[channel].0, moments[channel].1),
+        };
+        (x.at(i).to_f64() - mean) / (variance + by.eps).sqrt()
+            * by.weight.map_or(1.0, |weight| at(weight, channel))
+            + by.bias.map_or(0.0, |bias| at(bias, channel))
+    });
+    let mixed = |old: &Array, new: &dyn Fn(usize) -> f64| {
+        Array::build(old.dtype(), old.shape(), |i| {
+            let stays = !by.training || values[i[0]].is_empty();
+            let momentum = if stays { 0.0 } else { by.momentum };
+            let added = if stays { 0.0 } else { momentum * new(i[0]) };
+            at(old, i[0]) * (1.0 - momentum) + added
+        })
+    };
+    let running = by.running.map(|(mean, variance)| {
+        (mixed(mean, &|c| moments[c].0), mixed(variance, &|c| moments[c].2))
+    });
+    (y, running)
 }
 
 /// Dropout with a known mask: kept elements are scaled by `1 / (1 - p)`, the others are zero.

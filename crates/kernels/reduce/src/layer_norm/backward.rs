@@ -4,8 +4,8 @@
 
 use plimsoll_core::{Error, Result};
 
+use super::moment;
 use super::rows::{RowSet, Scratch, copy_bytes};
-use super::{moment, rows};
 use plimsoll_engine::Element;
 use plimsoll_engine::along_dim::{SLICE, slices, sum, write_slice};
 use plimsoll_engine::iterate::GRAIN;
@@ -184,7 +184,7 @@ fn add_up<R: Real>(
                     total += unsafe { *sums.rows(chunk)[row].add(column) }.to_f64();
                 }
                 // SAFETY: a logical index of the output, this thread's own.
-                unsafe { rows::store_real(out, column, total) };
+                unsafe { plimsoll_engine::generate::store_real(out, column, total) };
             }
         });
     }

@@ -11,7 +11,8 @@ mod rows;
 use plimsoll_core::{Error, Result};
 
 pub use backward::{LayerNormGrads, layer_norm_backward, layer_norm_backward_workspace_bytes};
-use rows::{RowSet, Scratch, load_real, store_real};
+use plimsoll_engine::generate::{load_real, store_real};
+use rows::{RowSet, Scratch};
 
 use plimsoll_engine::Element;
 use plimsoll_engine::along_dim::{SLICE, fold, slices, write_slice};

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 
 use plimsoll_core::{Error, Layout, Result};
 
+use plimsoll_engine::Element;
 use plimsoll_engine::generate::{Walk, load};
 use plimsoll_engine::map::check;
 use plimsoll_engine::{CpuLaunch, Meta, Operand, Workspace};
-use plimsoll_engine::{Element, match_dtype};
 
 /// Buffers start at multiples of a cache line.
 const fn padded(bytes: usize) -> usize {
@@ -229,28 +229,4 @@ impl<const N: usize> Slots<N> {
             buffer
         })
     }
-}
-
-/// Writes `value` to logical index `index` of a tensor of any dtype.
-///
-/// # Safety
-/// The index must be inside `operand`, and not be written by another thread.
-pub(super) unsafe fn store_real(operand: &Operand<'_>, index: usize, value: f64) {
-    let position = Walk::new(operand.layout(), index).position();
-    match_dtype!(operand.dtype(), T => {
-        // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
-        unsafe { *operand.first::<T>().add(position) = T::from_f64(value) }
-    });
-}
-
-/// Reads logical index `index` of a tensor of any dtype.
-///
-/// # Safety
-/// The index must be inside `operand`.
-pub(super) unsafe fn load_real(operand: &Operand<'_>, index: usize) -> f64 {
-    let position = Walk::new(operand.layout(), index).position();
-    match_dtype!(operand.dtype(), T => {
-        // SAFETY: a layout's positions lie in its storage; the caller vouches for the index.
-        unsafe { (*operand.first::<T>().add(position)).to_f64() }
-    })
 }

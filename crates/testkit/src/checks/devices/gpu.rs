@@ -5,7 +5,7 @@ use plimsoll_cuda::{ForeignContext, Properties};
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{Stream, synchronize, with_stream};
 use plimsoll_tensor::{
-    DType, Device, LayerNormOptions, Result, SumOptions, Tensor, device, memory,
+    BatchNormOptions, DType, Device, LayerNormOptions, Result, SumOptions, Tensor, device, memory,
 };
 
 use super::values;
@@ -127,6 +127,12 @@ const PROGRAMS: [(&str, OnDevice); 5] = [
         let w = Tensor::ones(&[1024], (DType::F32, device))?.requires_grad_(true)?;
         x.layer_norm_with(&[1024], LayerNormOptions::new().weight(&w))?.sum()?.backward()?;
         x.t()?.layer_norm(&[700])?;
+        let (mean, var) = (w.detach().clone_tensor()?, w.detach().clone_tensor()?);
+        let options = BatchNormOptions::new().weight(&w).training(true);
+        x.batch_norm_with(&mean, &var, options)?.sum()?.backward()?;
+        let long = Tensor::ones(&[2, 3, 50_000], (DType::BF16, device))?.requires_grad_(true)?;
+        long.batch_norm_with(None, None, options.weight(None))?.sum()?.backward()?;
+        long.batch_norm(&mean.narrow(0, 0, 3)?, &var.narrow(0, 0, 3)?)?.sum()?.backward()?;
         Ok(())
     }),
     ("a training step", |device| {

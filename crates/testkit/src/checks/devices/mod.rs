@@ -6,6 +6,7 @@ pub mod gpu;
 pub mod memory;
 pub mod taking_back;
 pub mod targets;
+pub mod training;
 
 use plimsoll_tensor::{Device, Result, Tensor};
 
@@ -23,7 +24,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 17] = [
+pub static EVERYWHERE: [Program; 19] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -36,6 +37,8 @@ pub static EVERYWHERE: [Program; 17] = [
         agreement::products_and_norms_agree_with_the_cpu,
     ),
     program("gradients_agree_with_the_cpu", agreement::gradients_agree_with_the_cpu),
+    program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
+    program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),
     program("counters_say_what_is_held", memory::counters_say_what_is_held),
     program("running_out_of_memory_is_survived", memory::running_out_of_memory_is_survived),
     program("streams_order_themselves", memory::streams_order_themselves),

@@ -1,0 +1,63 @@
+//! Steps of optimizers over many parameters at once, as PyTorch's optimizers call them.
+
+use plimsoll_core::{Error, Result};
+use plimsoll_tensor::{AdamWOptions, Tensor, no_grad};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::bind::Arguments;
+use crate::function::{Function, Overload, Results};
+
+static FUSED_ADAMW_: Function = Function::new(
+    "_fused_adamw_",
+    &[Overload {
+        signature: "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        new: Some(|a| fused_adamw_(a).map(|()| Results::new())),
+        in_place: None,
+        out: None,
+    }],
+);
+
+fn fused_adamw_(a: &Arguments) -> Result<()> {
+    if a.optional_tensor(13).is_some() || a.optional_tensor(14).is_some() {
+        return Err(Error::unsupported(
+            "_fused_adamw_",
+            "grad_scale and found_inf are not taken yet; divide the gradients before the step",
+        ));
+    }
+    let (params, largest, amsgrad) = (a.tensors(0)?, a.tensors(4)?, a.bool(11)?);
+    if amsgrad && largest.len() != params.len() {
+        let why = format!(
+            "amsgrad needs max_exp_avg_sqs for each of {} parameters, not {}",
+            params.len(),
+            largest.len()
+        );
+        return Err(Error::invalid_argument(why).in_operation("_fused_adamw_"));
+    }
+    let largest = if amsgrad { largest } else { Vec::new() };
+    let options = AdamWOptions::new().lr(a.float(6)?).beta1(a.float(7)?).beta2(a.float(8)?);
+    let options = options.weight_decay(a.float(9)?).eps(a.float(10)?).maximize(a.bool(12)?);
+    // PyTorch's does not ask whether its parameters are leaves: a step is never recorded.
+    no_grad(|| {
+        Tensor::fused_adamw_from_(
+            &params,
+            &a.tensors(1)?,
+            &a.tensors(2)?,
+            &a.tensors(3)?,
+            &largest,
+            &a.tensors(5)?,
+            options,
+        )
+    })
+}
+
+/// One step of AdamW over all parameters at once, in place.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn _fused_adamw_(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    FUSED_ADAMW_.function(args, kwargs).map(drop)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_fused_adamw_, module)?)
+}

@@ -1,0 +1,117 @@
+//! What training writes besides results, on a device and on the CPU: running statistics of a batch
+//! norm, and a step of AdamW over many parameters.
+
+use plimsoll_tensor::{
+    AdamWOptions, BatchNormOptions, DType, Device, GradOptions, Result, Tensor, grad,
+};
+
+use super::{compare, values};
+
+/// Forward, running statistics and gradients, in training and evaluation; channels of one part and
+/// of many, in rows, columns and with gaps; and twice the same bits.
+pub fn batch_norms_agree_with_the_cpu(device: Device) -> Result<()> {
+    let flat = |shape: &[i64]| values(shape.iter().product()).view(shape);
+    let inputs = [
+        flat(&[3, 5, 7, 4])?,
+        flat(&[2, 3, 70_000])?,
+        flat(&[4, 6, 5, 130])?.permute(&[0, 3, 1, 2])?,
+        flat(&[600, 70])?,
+        flat(&[6, 8, 50])?.slice(0, 0, 6, 2)?.slice(2, 1, 50, 3)?,
+    ];
+    for x in inputs {
+        let channels = x.shape()[1] as i64;
+        let parameters = values(2 * channels).add(4.0)?.view(&[2, channels])?;
+        let (weight, bias) = (parameters.select(0, 0)?, parameters.select(0, 1)?);
+        let kinds = [
+            (DType::F32, DType::F32, 1e-4),
+            (DType::F64, DType::F64, 1e-9),
+            (DType::BF16, DType::F32, 3e-2),
+            (DType::F16, DType::F16, 1e-2),
+        ];
+        for (dtype, of, tolerance) in kinds {
+            // Conversions keep dense layouts, and with that the channels' place.
+            let given = [x.to(dtype)?, weight.to(of)?, bias.to(of)?];
+            let step = |t: &[Tensor]| batch_norm(t, of);
+            compare(device, "batch_norm", &given, tolerance, step)?;
+            let there = given.iter().map(|t| t.to(device)).collect::<Result<Vec<_>>>()?;
+            for (first, second) in step(&there)?.iter().zip(step(&there)?) {
+                assert_eq!(first.to_f64_vec()?, second.to_f64_vec()?, "the same bits each time");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn batch_norm(t: &[Tensor], of: DType) -> Result<Vec<Tensor>> {
+    let leaves: Vec<Tensor> =
+        t.iter().map(|t| t.detach().requires_grad_(true)).collect::<Result<_>>()?;
+    let like = t[1].shape()[0] as i64;
+    let (mean, var) =
+        (Tensor::zeros(&[like], (of, t[0].device()))?, Tensor::ones(&[like], (of, t[0].device()))?);
+    let mut all = Vec::new();
+    for training in [true, false] {
+        let options = BatchNormOptions::new().weight(&leaves[1]).bias(&leaves[2]);
+        let y = leaves[0].batch_norm_with(&mean, &var, options.training(training))?;
+        let given = t[0].mul(0.01)?;
+        let options = GradOptions { grad_outputs: vec![Some(given)], ..GradOptions::default() };
+        let found = grad(&[&y], &leaves.iter().collect::<Vec<_>>(), options)?;
+        all.push(y.detach());
+        all.extend(found.into_iter().flatten());
+    }
+    all.extend([mean, var]);
+    Ok(all)
+}
+
+/// Three steps over parameters of odd sizes, some of them views of one storage, with steps in
+/// tensors and as numbers, with AMSGrad and without.
+pub fn steps_of_adamw_agree_with_the_cpu(device: Device) -> Result<()> {
+    let flat = values(40_000);
+    let inputs = [
+        flat.narrow(0, 3, 17)?,
+        flat.narrow(0, 100, 33_000)?,
+        flat.narrow(0, 0, 600)?.view(&[20, 30])?.t()?,
+        flat.narrow(0, 0, 600)?.view(&[20, 30])?.slice(1, 0, 30, 4)?,
+        flat.narrow(0, 7, 1)?,
+        flat.narrow(0, 0, 0)?,
+    ];
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-12), (DType::BF16, 2e-2)] {
+        let given: Vec<Tensor> = inputs.iter().map(|x| x.to(dtype)).collect::<Result<_>>()?;
+        for amsgrad in [true, false] {
+            compare(device, "adamw", &given, tolerance, |t| adamw(t, amsgrad))?;
+        }
+    }
+    Ok(())
+}
+
+fn adamw(t: &[Tensor], amsgrad: bool) -> Result<Vec<Tensor>> {
+    fn all(list: &[Tensor]) -> Vec<&Tensor> {
+        list.iter().collect()
+    }
+    let params: Vec<Tensor> = t.iter().map(spread).collect::<Result<_>>()?;
+    let zeros = || -> Result<Vec<Tensor>> { params.iter().map(Tensor::zeros_like).collect() };
+    let (means, squares, largest) = (zeros()?, zeros()?, zeros()?);
+    let count = Tensor::zeros(&[], (DType::F32, t[0].device()))?;
+    let steps = vec![&count; params.len()];
+    for step in 1..=3 {
+        count.add_(1.0)?;
+        let grads: Vec<Tensor> =
+            params.iter().map(|param| param.mul(0.3 / f64::from(step))).collect::<Result<_>>()?;
+        let (p, g, m, v) = (all(&params), all(&grads), all(&means), all(&squares));
+        let options = AdamWOptions::new().lr(0.1).beta2(0.7);
+        if amsgrad {
+            Tensor::fused_adamw_from_(&p, &g, &m, &v, &all(&largest), &steps, options)?;
+        } else {
+            Tensor::fused_adamw_(&p, &g, &m, &v, f64::from(step), options.maximize(true))?;
+        }
+    }
+    Ok(params.into_iter().chain(means).chain(squares).chain(largest).collect())
+}
+
+/// A copy; of a matrix with gaps between its elements, so that not every layout is dense.
+fn spread(t: &Tensor) -> Result<Tensor> {
+    let &[rows, columns] = t.shape() else { return t.clone_tensor() };
+    let wide = Tensor::zeros(&[rows as i64, 2 * columns as i64], (t.dtype(), t.device()))?;
+    let copy = wide.slice(1, 0, 2 * columns as i64, 2)?;
+    copy.copy_(t)?;
+    Ok(copy)
+}
