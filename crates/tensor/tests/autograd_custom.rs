@@ -194,6 +194,11 @@ fn gradients_that_nobody_wants_are_not_looked_at() -> Outcome {
     let wrong = |g: &Tensor| Ok(vec![Some(Tensor::ones(&[7], DType::F64)?), Some(g.clone())]);
     sum_with(wrong).apply(&[&a, &b])?.remove(0).sum()?.backward()?;
     assert_eq!(grad_of(&b), [1.0, 1.0]);
+    // One that could be asked for is checked, asked for or not.
+    let a = leaf(&[1.0, 1.0]);
+    let y = sum_with(wrong).apply(&[&a, &b])?.remove(0).sum()?;
+    let refused = grad(&[&y], &[&b], GradOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("[7]"), "{refused}");
     // `grad` by one input: the function is told.
     let asked = pair(
         |context, inputs| {
@@ -280,6 +285,36 @@ fn inputs_are_written_in_place() -> Outcome {
         |_, grads| Ok(grads.to_vec()),
     );
     assert!(lost.apply(&[&x.mul(1.0)?]).unwrap_err().to_string().contains("dirty"));
+    // Marked, and no input: there is nothing to be dirty of.
+    let odd = pair(
+        |context, inputs| {
+            let result = inputs[0].mul(2.0)?;
+            context.mark_dirty(&[&result]);
+            Ok(vec![result])
+        },
+        |_, grads| Ok(grads.to_vec()),
+    );
+    assert!(odd.apply(&[&x])?.remove(0).requires_grad());
+    Ok(())
+}
+
+#[test]
+fn backward_runs_though_no_gradient_arrives() -> Outcome {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let looking = pair(
+        |_, inputs| Ok(vec![inputs[0].mul(2.0)?]),
+        move |_, grads| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(grads[0].as_ref().unwrap().to_vec::<f64>()?, [0.0]);
+            Ok(grads.to_vec())
+        },
+    );
+    let silent = pair(|_, inputs| Ok(vec![inputs[0].mul(2.0)?]), |_, _| Ok(vec![None]));
+    let x = leaf(&[1.0]);
+    let y = looking.apply(&[&x])?.remove(0).exp()?;
+    silent.apply(&[&y])?.remove(0).backward()?;
+    assert_eq!((runs.load(Ordering::Relaxed), grad_of(&x)), (1, vec![0.0]));
     Ok(())
 }
 

@@ -293,8 +293,15 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
     node.hooks.run_pre(grads)?;
     // Even if nothing is wanted of it: a node that ran twice or whose values were overwritten is an
     // error, as in PyTorch.
-    let saved = saved::unpack(node)?;
-    let mut results = if grads.iter().all(Option::is_none) || !wanted.any() {
+    let function = node.function();
+    let saved = match function {
+        Some(function) if function.unpacks_when_asked() => Unpacked::default(),
+        _ => saved::unpack(node)?,
+    };
+    // The user's own backward runs whatever there is to do, as in PyTorch: it gets zeros.
+    let always = function.is_some() && node.chain.is_none();
+    let nothing = grads.iter().all(Option::is_none) || !wanted.any();
+    let mut results = if nothing && !always {
         Grads::new()
     } else {
         match &node.chain {

@@ -152,6 +152,7 @@ impl SavedTensors {
 }
 
 /// Saved values ready for use.
+#[derive(Default)]
 pub(super) struct Unpacked {
     pub(super) inputs: SmallVec<[Option<Tensor>; 2]>,
     pub(super) outputs: SmallVec<[Option<Tensor>; 2]>,

@@ -156,14 +156,16 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
 }
 
 /// Gives the base of a view the node of an in-place operation on the view.
-pub(super) fn rebase(view: &ViewOf, mut node: Node) {
+pub(super) fn rebase(view: &ViewOf, mut node: Node) -> Arc<Node> {
     let base = view.base();
     node.chain = Some(view.chain.clone());
     // Input 0 is the base now; the other inputs stay as they are.
     node.edges[0] = base.edge();
     node.needs = if node.edges[0].is_some() { node.needs.with(0) } else { node.needs };
     node.outputs = smallvec::smallvec![base.meta().clone()];
-    base.set_node(Arc::new(node), 0);
+    let node = Arc::new(node);
+    base.set_node(node.clone(), 0);
+    node
 }
 
 /// Has the place of a view in the graph found anew, after its base got another.
