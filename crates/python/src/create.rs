@@ -2,7 +2,7 @@
 //! `requires_grad` like PyTorch's.
 
 use plimsoll_core::{DType, Device, Scalar};
-use plimsoll_tensor::{Tensor, TensorOptions, fits, manual_seed as seed_all};
+use plimsoll_tensor::{Tensor, TensorOptions, fits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -14,6 +14,7 @@ use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
+use crate::random::{self, PyGenerator};
 use crate::tensor::PyTensor;
 
 fn options(
@@ -50,7 +51,33 @@ macro_rules! sized {
 sized!(
     empty: "Memory that nothing was written to yet.",
     zeros: "Zeros.",
-    ones: "Ones.",
+    ones: "Ones."
+);
+
+/// Random tensors of given sizes.
+macro_rules! drawn {
+    ($($name:ident: $doc:literal),*) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (*size, generator = None, dtype = None, device = None, requires_grad = false))]
+        fn $name<'py>(
+            py: Python<'py>,
+            size: &Bound<'py, PyTuple>,
+            generator: Option<&Bound<'py, PyGenerator>>,
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<Bound<'py, PyTensor>> {
+            let size = sizes(size)?;
+            let options = options(dtype, device, requires_grad);
+            let place = options.device.unwrap_or(Device::cpu());
+            let generator = random::for_device(generator, place)?;
+            fresh(py, || random::with(generator, || Tensor::$name(size.as_slice(), options)))
+        }
+    )*};
+}
+
+drawn!(
     rand: "Random numbers, evenly spread from 0 to 1.",
     randn: "Random numbers from the normal distribution."
 );
@@ -77,7 +104,33 @@ macro_rules! like {
 like!(
     empty_like, empty_like_with: "Memory like another tensor's that nothing was written to yet.",
     zeros_like, zeros_like_with: "Zeros like another tensor.",
-    ones_like, ones_like_with: "Ones like another tensor.",
+    ones_like, ones_like_with: "Ones like another tensor."
+);
+
+/// Random tensors in the shape, dtype and place of another.
+macro_rules! drawn_like {
+    ($($name:ident, $with:ident: $doc:literal),*) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (input, *, generator = None, dtype = None, device = None, requires_grad = false))]
+        fn $name<'py>(
+            py: Python<'py>,
+            input: &Bound<'py, PyTensor>,
+            generator: Option<&Bound<'py, PyGenerator>>,
+            dtype: Option<DTypeArg>,
+            device: Option<DeviceArg>,
+            requires_grad: bool,
+        ) -> PyResult<Bound<'py, PyTensor>> {
+            let input = &input.get().tensor();
+            let options = options(dtype, device, requires_grad);
+            let place = options.device.unwrap_or(input.device());
+            let generator = random::for_device(generator, place)?;
+            fresh(py, || random::with(generator, || input.$with(options)))
+        }
+    )*};
+}
+
+drawn_like!(
     rand_like, rand_like_with: "Random numbers from 0 to 1 like another tensor.",
     randn_like, randn_like_with: "Random numbers from the normal distribution like another tensor."
 );
@@ -149,7 +202,7 @@ fn eye<'py>(
 /// Random whole numbers from `low` (0 if it is left out) up to but not including `high`:
 /// `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
-#[pyo3(signature = (*bounds, low = None, high = None, size = None, dtype = None, device = None, requires_grad = false))]
+#[pyo3(signature = (*bounds, low = None, high = None, size = None, generator = None, dtype = None, device = None, requires_grad = false))]
 #[expect(clippy::too_many_arguments, reason = "PyTorch's")]
 fn randint<'py>(
     py: Python<'py>,
@@ -157,6 +210,7 @@ fn randint<'py>(
     low: Option<i64>,
     high: Option<i64>,
     size: Option<Vec<i64>>,
+    generator: Option<&Bound<'py, PyGenerator>>,
     dtype: Option<DTypeArg>,
     device: Option<DeviceArg>,
     requires_grad: bool,
@@ -174,7 +228,9 @@ fn randint<'py>(
         (&[], low, Some(high)) => (low.unwrap_or(0), high),
         _ => return Err(wrong()),
     };
-    fresh(py, || Tensor::randint(low, high, &size, options(dtype, device, requires_grad)))
+    let options = options(dtype, device, requires_grad);
+    let generator = random::for_device(generator, options.device.unwrap_or(Device::cpu()))?;
+    fresh(py, || random::with(generator, || Tensor::randint(low, high, &size, options)))
 }
 
 /// Elements of `input` where `condition` holds, of `other` elsewhere.
@@ -316,12 +372,6 @@ fn nonzero<'py>(input: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<
     input.call_method("nonzero", (), Some(&named))
 }
 
-/// Starts the random numbers of every device again.
-#[pyfunction]
-fn manual_seed(seed: u64) {
-    seed_all(seed);
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(empty, module)?)?;
     module.add_function(wrap_pyfunction!(zeros, module)?)?;
@@ -341,6 +391,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
-    module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
-    module.add_function(wrap_pyfunction!(manual_seed, module)?)
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
 }

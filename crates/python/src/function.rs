@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::bind::{Arguments, bind};
 use crate::call::call;
 use crate::companion::wrap;
+use crate::random::{self, PyGenerator};
 use crate::tensor::PyTensor;
 
 /// What an operation gives.
@@ -42,6 +43,12 @@ pub(crate) struct Overload {
     pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
     pub(crate) out: Option<Into>,
 }
+
+/// Operations that take `generator=`.
+const DRAWING: &[&str] = &["uniform_", "normal_"];
+
+/// A generator, and the arguments by keyword without it.
+type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
 
 /// Which form was called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +111,8 @@ impl Function {
     ) -> PyResult<Bound<'py, PyAny>> {
         let signatures = self.signatures()?;
         let mut reasons = Vec::new();
+        let (generator, kwargs) = self.generator(kwargs)?;
+        let kwargs = kwargs.as_ref();
         for (overload, signature) in self.overloads.iter().zip(signatures) {
             // As in PyTorch, only functions take `out=`.
             let takes_out = slf.is_none() && overload.out.is_some();
@@ -116,7 +125,12 @@ impl Function {
             };
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
-                    call(py, || run(&arguments))?;
+                    let generator = generator.as_ref().zip(slf);
+                    let generator = generator.map(|(generator, slf)| {
+                        random::for_device(Some(generator), slf.get().tensor().device())
+                    });
+                    let generator = generator.transpose()?.flatten();
+                    call(py, || random::with(generator, || run(&arguments)))?;
                     self.itself(slf)
                 }
                 (Form::New, Some(out), Overload { out: Some(run), .. }) => {
@@ -140,6 +154,20 @@ impl Function {
         }
         too_large(args, kwargs)?;
         Err(self.no_match(signatures, &reasons))
+    }
+
+    /// The generator that is given to an operation that draws, and the other arguments by keyword.
+    fn generator<'py>(&self, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Drawing<'py>> {
+        let given = match kwargs {
+            Some(kwargs) if DRAWING.contains(&self.name) => kwargs.get_item("generator")?,
+            _ => None,
+        };
+        let (Some(given), Some(kwargs)) = (given, kwargs) else {
+            return Ok((None, kwargs.cloned()));
+        };
+        let others = kwargs.copy()?;
+        others.del_item("generator")?;
+        Ok((given.extract()?, Some(others)))
     }
 
     fn itself<'py>(&self, slf: Option<&Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyAny>> {

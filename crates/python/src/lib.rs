@@ -15,6 +15,7 @@ mod companion;
 mod construct;
 mod copy;
 mod create;
+mod custom;
 mod data;
 mod device;
 mod dlpack;
@@ -24,11 +25,16 @@ mod exchange;
 mod frames;
 mod function;
 mod generated;
+mod hooks;
 mod index;
 mod memory;
+mod node;
 mod numpy;
 mod object;
 mod operators;
+mod pool;
+mod random;
+mod saved_hooks;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -46,5 +52,11 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::register(module)?;
     generated::register(module)?;
     autograd::register(module)?;
+    custom::register(module)?;
+    hooks::register(module)?;
+    node::register(module)?;
+    pool::register(module)?;
+    random::register(module)?;
+    saved_hooks::register(module)?;
     memory::register(module)
 }

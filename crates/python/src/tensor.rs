@@ -263,6 +263,16 @@ impl PyTensor {
         fresh(py, || self.tensor().cpu())
     }
 
+    /// A copy in memory that GPUs read and write by themselves; this tensor if it is there already.
+    fn pin_memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh(py, || self.tensor().pin_memory())
+    }
+
+    /// Whether its memory is such that GPUs read and write it by themselves.
+    fn is_pinned(&self) -> bool {
+        self.tensor().is_pinned()
+    }
+
     /// As float32.
     fn float<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
         fresh(py, || self.tensor().float())
