@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_tensor::{self as rust, GradFn, Hook, Tensor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -80,6 +80,16 @@ impl Hook for PythonHook {
                 Ok(tensor) => Ok(Some(tensor.get().tensor())),
                 Err(_) => Err(wrong("a tensor, or None to change nothing", &answer)),
             }
+        })
+    }
+
+    fn pass(&self) -> rust::Result<()> {
+        attached(|py| {
+            let answer = self.0.bind(py).call1((py.None(),))?;
+            if answer.is_none() {
+                return Ok(());
+            }
+            Err(PyRuntimeError::new_err("a hook cannot put a gradient where there is none"))
         })
     }
 

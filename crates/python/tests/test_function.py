@@ -284,6 +284,16 @@ def test_arguments_written_in_place():
     assert y.requires_grad and y.item() == 2.0
 
 
+def test_a_returned_argument_that_is_written_later_is_refused():
+    function = answering(lambda grad: grad * 5, lambda x: x)
+    base = leaf(1.0) * 1
+    y = function.apply(base)
+    base.mul_(2)
+    for use in (lambda: y.exp(), lambda: y.retain_grad(), lambda: y.register_hook(print), lambda: y.backward()):
+        with pytest.raises(RuntimeError, match="written since"):
+            use()
+
+
 @pytest.mark.parametrize("forward", [lambda x: x, lambda x: x.view(-1), lambda x: x[0:2]])
 def test_an_argument_or_a_view_of_it_as_the_result(forward):
     function = answering(lambda grad: grad * 5, forward)

@@ -106,6 +106,29 @@ def test_a_handle_is_a_context_manager():
     assert len(seen) == 1
 
 
+def test_hooks_where_there_is_no_gradient():
+    class Two(pm.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return None
+
+    x, seen = leaf(1.0), []
+    x.register_hook(lambda grad: seen.append(("leaf", grad)))
+    first, second = Two.apply(x)
+    second.register_hook(lambda grad: seen.append(("second", grad)))
+    first.grad_fn.register_prehook(lambda grads: seen.append(("node", grads[1])))
+    first.backward()
+    assert seen == [("second", None), ("node", None), ("leaf", None)] and x.grad is None
+    first, second = Two.apply(x)
+    second.register_hook(lambda grad: pm.ones(1))
+    with pytest.raises(RuntimeError, match="where there is none"):
+        first.backward()
+
+
 def test_exceptions_of_hooks():
     def refuse(*_):
         raise LookupError("no")

@@ -276,6 +276,13 @@ fn inputs_are_written_in_place() -> Outcome {
     double_in_place().apply(&[&v])?;
     h.sum()?.add(&v.sum()?)?.backward()?;
     assert_eq!(grad_of(&x), [4.0, 1.0]);
+    // A gradient that the value before had goes with it.
+    let y = x.mul(1.0)?;
+    y.retain_grad()?;
+    y.sum()?.backward()?;
+    assert!(y.grad().is_some());
+    double_in_place().apply(&[&y])?;
+    assert!(y.grad().is_none());
     // Marked but not returned.
     let lost = pair(
         |context, inputs| {
@@ -335,6 +342,13 @@ fn an_input_returned_as_it_is_becomes_a_view() -> Outcome {
     assert_eq!(grad_of(&x), [7.0]);
     let y = no_grad(|| identity().apply(&[&h]))?.remove(0);
     assert!(y.shares_storage_with(&h));
+    // Once the input was written, the derivative of the function is lost, and so is the result.
+    let y = identity().apply(&[&h])?.remove(0);
+    h.mul_(2.0)?;
+    let refused = [y.exp().err(), y.retain_grad().err(), y.backward().err()];
+    for error in refused {
+        assert!(error.is_some_and(|error| error.to_string().contains("written since")));
+    }
     Ok(())
 }
 

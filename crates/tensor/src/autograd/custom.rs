@@ -227,6 +227,10 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     let has_derivative = |result: &&Tensor| {
         result.dtype().is_float() && !non_differentiable.iter().any(|other| other.is(result))
     };
+    // As in PyTorch, the gradient of the value before goes with it.
+    for written in dirty.iter().filter(|&tensor| inputs.iter().any(|input| input.is(tensor))) {
+        written.set_grad(None)?;
+    }
     if let ([target], [_]) = (&dirty[..], &results[..])
         && let Some(view) = target.view_of()
     {

@@ -221,6 +221,10 @@ impl Run {
     /// hooks have run on them unless the node itself runs too, and with it its hooks.
     fn capture(&mut self, edge: &Edge, task: &mut Task) -> Result<()> {
         if !task.runs {
+            if let Edge::Node(node, _) = edge {
+                // Hooks hear of outputs without a gradient too.
+                task.grads.resize(node.outputs.len(), None);
+            }
             mode::with_grad(self.create_graph, || edge.hooks().run_on_tensors(&mut task.grads))?;
         }
         let Goal::Capture(places) = &self.goal else { return Ok(()) };
@@ -295,13 +299,18 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
     // error, as in PyTorch.
     let function = node.function();
     let saved = match function {
-        Some(function) if function.unpacks_when_asked() => Unpacked::default(),
+        Some(function) if function.unpacks_when_asked() => {
+            if node.chain.is_some() {
+                node.saved.lock().check_released(node)?;
+            }
+            Unpacked::default()
+        }
         _ => saved::unpack(node)?,
     };
     // The user's own backward runs whatever there is to do, as in PyTorch: it gets zeros.
-    let always = function.is_some() && node.chain.is_none();
-    let nothing = grads.iter().all(Option::is_none) || !wanted.any();
-    let mut results = if nothing && !always {
+    let silent = grads.iter().all(Option::is_none);
+    let always = function.is_some() && !(silent && node.chain.is_some());
+    let mut results = if !always && (silent || !wanted.any()) {
         Grads::new()
     } else {
         match &node.chain {

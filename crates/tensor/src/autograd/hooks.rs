@@ -22,6 +22,11 @@ pub trait Hook: Send + Sync {
     /// Sees a gradient; what it returns takes the gradient's place.
     fn run(&self, grad: &Tensor) -> Result<Option<Tensor>>;
 
+    /// Hears that backward passed by without a gradient: it is zero everywhere, and was not made.
+    fn pass(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What the hook owns in another language, for that language's garbage collector; see
     /// [`Tensor::each_foreign_hook`].
     fn foreign(&self) -> Option<&dyn Any> {
@@ -145,7 +150,7 @@ impl Hooks {
     }
 
     /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be
-    /// missing; its hooks have nothing to see.
+    /// missing.
     pub(super) fn run_on_tensors(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
         let found: Vec<(u32, List<dyn Hook>, Option<WeakTensor>)> = self.copy(|lists| {
             let outputs = lists.outputs.iter();
@@ -154,7 +159,10 @@ impl Hooks {
         for (output, hooks, _) in &found {
             let Some(slot) = grads.get_mut(*output as usize) else { continue };
             for (_, hook) in hooks {
-                let Some(grad) = slot.as_ref() else { break };
+                let Some(grad) = slot.as_ref() else {
+                    hook.pass()?;
+                    continue;
+                };
                 if let Some(replacement) = hook.run(grad)? {
                     check("a hook of a tensor", grad, &replacement)?;
                     *slot = Some(replacement);
@@ -321,9 +329,11 @@ impl Tensor {
     /// [`Tensor::each_foreign_hook`].
     #[track_caller]
     pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
+        const OP: &str = "register_hook";
+        super::rules::check_up_to_date(OP, self)?;
         let edge = self.edge().ok_or_else(|| {
             Error::autograd(
-                "register_hook",
+                OP,
                 "this tensor does not require gradients, so its hook would never run",
             )
         })?;

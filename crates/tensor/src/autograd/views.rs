@@ -89,12 +89,13 @@ impl ViewOf {
     /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it
     /// was made or recorded.
     pub(super) fn is_out_of_date(&self, tensor: &Tensor) -> bool {
-        if self.made_in != MadeIn::NoGrad || !self.base.slot().is_tracked() {
+        if !matches!(self.made_in, MadeIn::NoGrad | MadeIn::Function) {
             return false;
         }
         let recorded = |state: &State| state.node.is_some().then_some(state.node_version);
         let own = tensor.slot().read(recorded).flatten();
-        own.unwrap_or(self.version) != tensor.version()
+        let in_graph = own.is_some() || self.base.slot().is_tracked();
+        in_graph && own.unwrap_or(self.version) != tensor.version()
     }
 }
 
