@@ -5,6 +5,7 @@
 use plimsoll_core::{DType, Device, Error, Result, Scalar};
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 use plimsoll_tensor::{Other, Tensor};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -372,6 +373,20 @@ fn ints(object: &Bound<'_, PyAny>) -> Option<SmallVec<[i64; 6]>> {
     let list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     let items = object.try_iter().ok().filter(|_| list)?;
     items.map(|item| whole(&item.ok()?)).collect()
+}
+
+/// Sizes given one by one (`zeros(2, 3)`) or as one sequence (`zeros([2, 3])`).
+pub(crate) fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[i64; 6]>> {
+    let list = match arguments.get_item(0) {
+        Ok(only) if arguments.len() == 1 => only,
+        _ => arguments.clone().into_any(),
+    };
+    if let Some(sizes) = ints(&list) {
+        return Ok(sizes);
+    }
+    // What Python says of a number past 64 bits, or that these are no whole numbers.
+    list.extract::<i64>().map(drop).or_else(|_| list.extract::<Vec<i64>>().map(drop))?;
+    Err(PyTypeError::new_err("sizes must be whole numbers, one by one or in one list"))
 }
 
 /// A default as the signature writes it.

@@ -7,7 +7,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::arguments::{Number, Operand, sizes};
+use crate::arguments::{Number, Operand};
+use crate::bind::sizes;
 use crate::call::{call, fresh};
 use crate::companion::wrap;
 use crate::device::DeviceArg;
@@ -43,7 +44,7 @@ macro_rules! sized {
             requires_grad: bool,
         ) -> PyResult<Bound<'py, PyTensor>> {
             let size = sizes(size)?;
-            fresh(py, || Tensor::$name(size.as_slice(), options(dtype, device, requires_grad)))
+            fresh(py, || Tensor::$name(&size, options(dtype, device, requires_grad)))
         }
     )*};
 }
@@ -72,7 +73,7 @@ macro_rules! drawn {
             let options = options(dtype, device, requires_grad);
             let place = options.device.unwrap_or(Device::cpu());
             let generator = random::for_device(generator, place)?;
-            fresh(py, || random::with(generator, || Tensor::$name(size.as_slice(), options)))
+            fresh(py, || random::with(generator, || Tensor::$name(&size, options)))
         }
     )*};
 }

@@ -12,7 +12,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::arguments::{Operand, sizes};
+use crate::arguments::Operand;
+use crate::bind::sizes;
 use crate::call::{call, fresh};
 use crate::companion;
 use crate::device::{DeviceArg, PyDevice};
@@ -193,7 +194,7 @@ impl PyTensor {
         shape: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let shape = sizes(shape)?;
-        fresh(py, || self.tensor().reshape(shape.as_slice()))
+        fresh(py, || self.tensor().reshape(&shape))
     }
 
     /// The dimensions from `start_dim` to `end_dim` as one.

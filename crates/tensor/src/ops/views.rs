@@ -276,7 +276,7 @@ static NARROW: OpInfo = info(
 );
 static SLICE: OpInfo = info(
     "slice",
-    &["slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor"],
+    &["slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor"],
     "Every step-th element of a range of one dimension, without a copy",
 );
 static SELECT: OpInfo = info(
