@@ -75,3 +75,18 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
         }
     }
 }
+
+/// A second operand, and the object that it was given as.
+#[derive(Debug)]
+pub(crate) struct Given<'py> {
+    pub(crate) operand: Operand,
+    pub(crate) object: Bound<'py, PyAny>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Given<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Given<'py>> {
+        Ok(Given { operand: object.extract()?, object: object.to_owned() })
+    }
+}

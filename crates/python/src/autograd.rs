@@ -10,6 +10,7 @@ use crate::call::call;
 use crate::companion::{register as registered, wrap};
 use crate::error::to_python;
 use crate::node::{self, PyNode};
+use crate::subclass;
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -69,8 +70,9 @@ impl PyTensor {
     }
 
     /// This tensor outside the graph; the memory is shared.
-    fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        wrap(py, self.tensor().detach())
+    fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        let class = subclass::of_two(slf, None)?;
+        subclass::wrap(slf.py(), slf.get().tensor().detach(), &class)
     }
 
     /// Computes the gradients of everything that led to this tensor and adds them to the leaves.

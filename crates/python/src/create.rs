@@ -7,15 +7,16 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::arguments::{Number, Operand};
+use crate::arguments::{Given, Number};
 use crate::bind::sizes;
-use crate::call::{call, fresh};
+use crate::call::{call, fresh, fresh_as, fresh_of};
 use crate::companion::wrap;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
 use crate::random::{self, PyGenerator};
+use crate::subclass;
 use crate::tensor::PyTensor;
 
 fn options(
@@ -90,14 +91,12 @@ macro_rules! like {
         #[pyfunction]
         #[pyo3(signature = (input, *, dtype = None, device = None, requires_grad = false))]
         fn $name<'py>(
-            py: Python<'py>,
             input: &Bound<'py, PyTensor>,
             dtype: Option<DTypeArg>,
             device: Option<DeviceArg>,
             requires_grad: bool,
         ) -> PyResult<Bound<'py, PyTensor>> {
-            let input = &input.get().tensor();
-            fresh(py, || input.$with(options(dtype, device, requires_grad)))
+            fresh_of(input, |input| input.$with(options(dtype, device, requires_grad)))
         }
     )*};
 }
@@ -115,18 +114,16 @@ macro_rules! drawn_like {
         #[pyfunction]
         #[pyo3(signature = (input, *, generator = None, dtype = None, device = None, requires_grad = false))]
         fn $name<'py>(
-            py: Python<'py>,
             input: &Bound<'py, PyTensor>,
             generator: Option<&Bound<'py, PyGenerator>>,
             dtype: Option<DTypeArg>,
             device: Option<DeviceArg>,
             requires_grad: bool,
         ) -> PyResult<Bound<'py, PyTensor>> {
-            let input = &input.get().tensor();
             let options = options(dtype, device, requires_grad);
-            let place = options.device.unwrap_or(input.device());
+            let place = options.device.unwrap_or(input.get().tensor().device());
             let generator = random::for_device(generator, place)?;
-            fresh(py, || random::with(generator, || input.$with(options)))
+            fresh_of(input, |input| random::with(generator, || input.$with(options)))
         }
     )*};
 }
@@ -237,13 +234,15 @@ fn randint<'py>(
 /// Elements of `input` where `condition` holds, of `other` elsewhere.
 #[pyfunction]
 fn r#where<'py>(
-    py: Python<'py>,
     condition: &Bound<'py, PyTensor>,
-    input: Operand,
-    other: Operand,
+    input: Given<'py>,
+    other: Given<'py>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let condition = &condition.get().tensor();
-    fresh(py, || Tensor::where_(condition, input.other(), other.other()))
+    let objects = [condition.as_any(), &input.object, &other.object];
+    let class = subclass::of_all(objects.into_iter().cloned())?;
+    let (py, condition) = (condition.py(), condition.get().tensor());
+    let (input, other) = (&input.operand, &other.operand);
+    fresh_as(py, &class, || Tensor::where_(&condition, input.other(), other.other()))
 }
 
 /// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor;

@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 
 use crate::bind::{Arguments, bind};
 use crate::call::call;
-use crate::companion::wrap;
 use crate::random::{self, PyGenerator};
+use crate::subclass::{self, Class};
 use crate::tensor::PyTensor;
 
 /// What an operation gives.
@@ -123,6 +123,7 @@ impl Function {
                     continue;
                 }
             };
+            let class = classes(slf, args, kwargs)?;
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
                     let generator = generator.as_ref().zip(slf);
@@ -131,7 +132,7 @@ impl Function {
                     });
                     let generator = generator.transpose()?.flatten();
                     call(py, || random::with(generator, || run(&arguments)))?;
-                    self.itself(slf)
+                    subclass::convert(self.itself(slf)?, &class)
                 }
                 (Form::New, Some(out), Overload { out: Some(run), .. }) => {
                     if out.tensors.len() != signature.results.len() {
@@ -143,11 +144,11 @@ impl Function {
                         )));
                     }
                     call(py, || run(&arguments, &out.tensors))?;
-                    Ok(out.object)
+                    subclass::convert(out.object, &class)
                 }
                 (Form::New, None, Overload { new: Some(run), .. }) => {
                     let results = call(py, || run(&arguments))?;
-                    self.give(py, results, &signature.results)
+                    self.give(py, results, &signature.results, &class)
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
@@ -182,8 +183,9 @@ impl Function {
         py: Python<'py>,
         results: Results,
         names: &[String],
+        class: &Class<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut objects = results.into_iter().map(|tensor| wrap(py, tensor));
+        let mut objects = results.into_iter().map(|tensor| subclass::wrap(py, tensor, class));
         if names.len() == 1
             && let Some(only) = objects.next()
         {
@@ -212,6 +214,17 @@ impl Function {
         }
         PyTypeError::new_err(text)
     }
+}
+
+/// The class of the results.
+fn classes<'py>(
+    slf: Option<&Bound<'py, PyTensor>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Class<'py>> {
+    let slf = slf.map(|slf| slf.clone().into_any());
+    let named = kwargs.into_iter().flat_map(|kwargs| kwargs.values());
+    subclass::of_all(slf.into_iter().chain(args.iter()).chain(named))
 }
 
 /// Refuses a whole number past 64 bits in Python's own words: it fits no signature.

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyList, PySequence, PySlice, PyString, PyTuple};
 
 use crate::arguments::Operand;
-use crate::call::{call, fresh};
+use crate::call::{call, fresh_of};
 use crate::companion::wrap;
 use crate::tensor::PyTensor;
-use crate::{create, numpy};
+use crate::{create, numpy, subclass};
 
 /// What one part of an index does to one dimension.
 enum Part {
@@ -32,25 +32,24 @@ impl PyTensor {
     /// The positions of the elements that are not zero: one row each, or one tensor for each
     /// dimension.
     #[pyo3(signature = (*, as_tuple = false))]
-    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
-        let tensor = self.tensor();
+    fn nonzero<'py>(slf: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
         if !as_tuple {
-            return Ok(fresh(py, || tensor.nonzero())?.into_any());
+            return Ok(fresh_of(slf, |this| this.nonzero())?.into_any());
         }
-        let places = call(py, || tensor.nonzero_tuple())?;
-        let places =
-            places.into_iter().map(|place| wrap(py, place)).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(py, places)?.into_any())
+        let (py, tensor) = (slf.py(), slf.get().tensor());
+        let class = subclass::of_two(slf, None)?;
+        let places = call(py, || tensor.nonzero_tuple())?.into_iter();
+        let places = places.map(|place| subclass::wrap(py, place, &class));
+        Ok(PyTuple::new(py, places.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
     fn __getitem__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, PyTensor>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let parts = parts(&self.tensor(), index)?;
-        fresh(py, || {
-            let (view, gathers) = view(&self.tensor(), &parts)?;
+        let parts = parts(&slf.get().tensor(), index)?;
+        fresh_of(slf, |this| {
+            let (view, gathers) = view(this, &parts)?;
             match gathers {
                 Some(gathers) => view.index(&gathers),
                 None => Ok(view),

@@ -35,6 +35,7 @@ mod operators;
 mod pool;
 mod random;
 mod saved_hooks;
+mod subclass;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -58,5 +59,6 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pool::register(module)?;
     random::register(module)?;
     saved_hooks::register(module)?;
+    subclass::register(module)?;
     memory::register(module)
 }
