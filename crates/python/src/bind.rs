@@ -93,7 +93,19 @@ impl Arguments {
         self.number(index).ok()
     }
 
-    #[expect(dead_code, reason = "no signature has one yet")]
+    /// The device that it draws for, if it draws: the one that is named, else its tensor's.
+    pub(crate) fn place(&self) -> Device {
+        let named = self.0.iter().find_map(|value| match value {
+            Value::Device(device) => Some(*device),
+            _ => None,
+        });
+        let tensors = self.0.iter().find_map(|value| match value {
+            Value::Tensor(tensor) => Some(tensor.device()),
+            _ => None,
+        });
+        named.or(tensors).unwrap_or(Device::cpu())
+    }
+
     pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
         match self.0[index] {
             Value::Device(device) => Some(device),
@@ -326,6 +338,10 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         }
         Kind::Number | Kind::OptionalNumber => number(object).map(Value::Number),
         Kind::Int | Kind::OptionalInt => whole(object).map(|int| Value::Number(Scalar::Int(int))),
+        // Sizes are a list; `bind` made one of those that are given one by one.
+        Kind::Ints | Kind::OptionalInts if parameter.name == "size" && whole(object).is_some() => {
+            None
+        }
         Kind::Ints | Kind::OptionalInts => ints(object).map(Value::Ints),
         Kind::Float | Kind::OptionalFloat => number(object).map(Value::Number),
         Kind::Bool => object.cast::<PyBool>().ok().map(|value| Value::Bool(value.is_true())),

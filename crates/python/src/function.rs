@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::bind::{Arguments, bind};
 use crate::call::call;
+use crate::device::DeviceArg;
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
 use crate::tensor::PyTensor;
@@ -45,7 +46,8 @@ pub(crate) struct Overload {
 }
 
 /// Operations that take `generator=`.
-const DRAWING: &[&str] = &["uniform_", "normal_"];
+const DRAWING: &[&str] =
+    &["uniform_", "normal_", "rand", "randn", "randint", "rand_like", "randn_like"];
 
 /// A generator, and the arguments by keyword without it.
 type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
@@ -126,11 +128,7 @@ impl Function {
             let class = classes(slf, args, kwargs)?;
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
-                    let generator = generator.as_ref().zip(slf);
-                    let generator = generator.map(|(generator, slf)| {
-                        random::for_device(Some(generator), slf.get().tensor().device())
-                    });
-                    let generator = generator.transpose()?.flatten();
+                    let generator = random::for_device(generator.as_ref(), arguments.place())?;
                     call(py, || random::with(generator, || run(&arguments)))?;
                     subclass::convert(self.itself(slf)?, &class)
                 }
@@ -147,13 +145,18 @@ impl Function {
                     subclass::convert(out.object, &class)
                 }
                 (Form::New, None, Overload { new: Some(run), .. }) => {
-                    let results = call(py, || run(&arguments))?;
+                    let generator = random::for_device(generator.as_ref(), arguments.place())?;
+                    let results = call(py, || random::with(generator, || run(&arguments)))?;
                     self.give(py, results, &signature.results, &class)
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
         }
         too_large(args, kwargs)?;
+        if let Some(device) = kwargs.and_then(|kwargs| kwargs.get_item("device").ok().flatten()) {
+            // A name that is no device's is told in its own words.
+            device.extract::<Option<DeviceArg>>()?;
+        }
         Err(self.no_match(signatures, &reasons))
     }
 

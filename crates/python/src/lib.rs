@@ -13,6 +13,7 @@ mod call;
 mod command;
 mod companion;
 mod construct;
+mod constructors;
 mod copy;
 mod create;
 mod custom;
@@ -50,6 +51,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     command::register(module)?;
     copy::register(module)?;
+    constructors::register(module)?;
     create::register(module)?;
     generated::register(module)?;
     autograd::register(module)?;
