@@ -19,5 +19,8 @@ pub mod take_a_snapshot {}
 #[doc = include_str!("../guide/share-memory.md")]
 pub mod share_memory {}
 
+#[doc = include_str!("../guide/write-your-own-gradients.md")]
+pub mod write_your_own_gradients {}
+
 #[doc = include_str!("../guide/what-pytorch-really-does.md")]
 pub mod what_pytorch_really_does {}

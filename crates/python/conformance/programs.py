@@ -1,7 +1,7 @@
 """Writes random programs over tensors, the same text for PyTorch and for Plimsoll: views, in-place
-writes, hooks, retained gradients, backward and grad over parts of graphs, retained and recorded
-graphs, modes. A program is a list of lines; `worker.py` runs them. Shapes are tracked here, so that
-most lines are valid; the others must be refused by both."""
+writes, hooks, custom functions (`functions.py`), retained gradients, backward and grad over parts of
+graphs, retained and recorded graphs, modes. A program is a list of lines; `worker.py` runs them.
+Shapes are tracked here, so that most lines are valid; the others must be refused by both."""
 
 import random
 
@@ -192,6 +192,34 @@ class Writer:
 
     # Changing tensors.
 
+    def custom(self):
+        x = self.any()
+        kind = self.random.choices(*zip(*CUSTOM))[0]
+        if kind in ("two", "partly"):
+            more = f", {self.random.random() < 0.5}" if kind == "two" else ""
+            names = [f"v{self.count + 1}", f"v{self.count + 2}"]
+            self.count += 2
+            self.lines.append(f"{', '.join(names)} = f.{kind}({x.name}{more})")
+            for name, wants in zip(names, (x.wants and kind == "two", x.wants)):
+                self.variables.append(Variable(name, x.shape, wants))
+        elif kind == "in_place":
+            x = self.any(lambda v: not v.fixed or self.random.random() < 0.02)
+            y = x and self.any(lambda y: y is not x and broadcast(x.shape, y.shape) == x.shape)
+            if y:
+                self.lines.append(f"{x.name} = f.in_place({x.name}, {y.name}.detach().clone())")
+                x.leaf = x.leaf and not x.wants
+        elif kind in ("product", "keeps_attribute", "silent", "wrong"):
+            y = self.any(lambda y: y.shape == x.shape)
+            self.new(f"$ = f.{kind}({x.name}, {y.name})", x.shape, x.wants or y.wants)
+        elif kind in ("same", "view"):
+            y = self.any(lambda y: y.shape == x.shape)
+            more = f", {y.name}" if kind == "same" else ""
+            result = self.new(f"$ = f.{kind}({x.name}{more})", x.shape, x.wants or (bool(more) and y.wants))
+            x.viewed = result.viewed = result.fixed = True
+        else:
+            more = f", {round(self.random.uniform(-2, 2), 2)}" if kind == "saves_input" else ""
+            self.new(f"$ = f.{kind}({x.name}{more})", x.shape, x.wants)
+
     def write_in_place(self):
         x = self.any(lambda v: not v.fixed or self.random.random() < 0.02)
         if not x:
@@ -321,6 +349,7 @@ KINDS = [
     ("binary", 16),
     ("matmul", 3),
     ("choose", 3),
+    ("custom", 12),
     ("join", 2),
     ("reduce", 5),
     ("view", 14),
@@ -333,6 +362,26 @@ KINDS = [
     ("read_grad", 3),
     ("backward", 6),
     ("grad", 6),
+]
+
+# Custom functions, of `functions.py`. Those that are always refused are few.
+CUSTOM = [
+    ("saves_input", 4),
+    ("saves_result", 4),
+    ("saves_between", 3),
+    ("keeps_attribute", 3),
+    ("product", 4),
+    ("two", 6),
+    ("partly", 4),
+    ("in_place", 5),
+    ("once", 2),
+    ("same", 4),
+    ("view", 3),
+    ("silent", 3),
+    ("wide", 2),
+    ("wrong", 0.7),
+    ("raises", 0.5),
+    ("nested", 2),
 ]
 
 

@@ -7,6 +7,8 @@ import json
 import sys
 import warnings
 
+from functions import functions
+
 
 def load(name):
     """The module of that name, and its `grad`."""
@@ -54,10 +56,10 @@ def run(module, grad, lines):
 
     def hook(tensor, name, factor):
         def run_hook(grad):
-            log.append([name, numbers(grad)])
+            log.append([name, None if grad is None else numbers(grad)])
             # PyTorch saves a number that it multiplies by, and refuses a second backward for its
             # sake; a tensor both save.
-            return None if factor is None else grad * module.tensor(factor, dtype=module.float64)
+            return None if factor is None or grad is None else grad * module.tensor(factor, dtype=module.float64)
 
         return tensor.register_hook(run_hook)
 
@@ -70,7 +72,11 @@ def run(module, grad, lines):
         found = grad(outputs, inputs, **options)
         return [module.zeros_like(x).detach() if g is None else g.clone() for g, x in zip(found, inputs)]
 
+    def note(name, grads):
+        log.append([name, [numbers(grad) if hasattr(grad, "requires_grad") else grad for grad in grads]])
+
     names = {"t": module, "make": make, "hook": hook, "grad": grad_as_variables, "grad_or_zeros": grad_or_zeros}
+    names["f"] = functions(module, note)
     fixed = set(names)
     refused, why = None, ""
     for number, line in enumerate(lines):

@@ -1,11 +1,11 @@
-//! Arguments that Python gives in more than one form: a tensor or a number, one dimension or
-//! several, sizes one by one or as a list.
+//! Arguments that Python gives in more than one form: numbers of any kind, and a tensor or a
+//! number. Lists are in `bind.rs`.
 
 use plimsoll_core::Scalar;
 use plimsoll_tensor::{Other, Tensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::tensor::PyTensor;
 
@@ -76,33 +76,17 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
     }
 }
 
-/// One dimension or several.
-#[derive(Clone, Debug)]
-pub(crate) struct Dims(Vec<i64>);
-
-impl Dims {
-    pub(crate) fn as_slice(&self) -> &[i64] {
-        &self.0
-    }
+/// A second operand, and the object that it was given as.
+#[derive(Debug)]
+pub(crate) struct Given<'py> {
+    pub(crate) operand: Operand,
+    pub(crate) object: Bound<'py, PyAny>,
 }
 
-impl<'py> FromPyObject<'_, 'py> for Dims {
+impl<'py> FromPyObject<'_, 'py> for Given<'py> {
     type Error = PyErr;
 
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Dims> {
-        if let Ok(dim) = object.extract::<i64>() {
-            return Ok(Dims(vec![dim]));
-        }
-        object.extract::<Vec<i64>>().map(Dims)
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Given<'py>> {
+        Ok(Given { operand: object.extract()?, object: object.to_owned() })
     }
-}
-
-/// Sizes given one by one (`view(2, 3)`) or as one sequence (`view([2, 3])`).
-pub(crate) fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<Dims> {
-    if let Ok(only) = arguments.get_item(0)
-        && arguments.len() == 1
-    {
-        return only.extract();
-    }
-    arguments.extract::<Vec<i64>>().map(Dims)
 }

@@ -1,15 +1,16 @@
-//! Gradients: a tensor's own, those of chosen tensors, hooks, and recording on and off. The modes
-//! are guards of the calling thread; the package's context managers hold them.
+//! Gradients: a tensor's own, those of chosen tensors, and recording on and off. The modes are
+//! guards of the calling thread; the package's context managers hold them. Hooks are in `hooks.rs`,
+//! custom functions in `custom.rs`, nodes in `node.rs`.
 
-use std::any::Any;
-
-use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Hook};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::call::call;
 use crate::companion::{register as registered, wrap};
 use crate::error::to_python;
+use crate::node::{self, PyNode};
+use crate::subclass;
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -42,10 +43,10 @@ impl PyTensor {
         self.tensor().is_leaf()
     }
 
-    /// The name of the operation that made it, if one was recorded.
+    /// The recorded operation that made it, a node of the graph.
     #[getter]
-    fn grad_fn(&self) -> Option<&'static str> {
-        self.tensor().grad_fn_name()
+    fn grad_fn<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyNode>>> {
+        self.tensor().grad_fn().map(|grad_fn| node::object(py, grad_fn)).transpose()
     }
 
     /// The gradient that backward left here.
@@ -69,8 +70,9 @@ impl PyTensor {
     }
 
     /// This tensor outside the graph; the memory is shared.
-    fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        wrap(py, self.tensor().detach())
+    fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        let class = subclass::of_two(slf, None)?;
+        subclass::wrap(slf.py(), slf.get().tensor().detach(), &class)
     }
 
     /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
@@ -90,12 +92,6 @@ impl PyTensor {
             inputs: inputs.iter().map(|input| input.get().tensor()).collect(),
         };
         call(py, || self.tensor().backward_with(options))
-    }
-
-    /// Calls `hook` with this tensor's gradient whenever backward computes it; a returned tensor
-    /// replaces it.
-    fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
-        register_hook(py, &self.tensor(), hook)
     }
 }
 
@@ -172,58 +168,8 @@ fn grad<'py>(
     grads.into_iter().map(|grad| grad.map(|grad| wrap(py, grad)).transpose()).collect()
 }
 
-/// What `register_hook` gives back.
-#[pyclass(name = "_Hook", module = "plimsoll")]
-pub(crate) struct PyHook(Option<rust::HookHandle>);
-
-#[pymethods]
-impl PyHook {
-    /// The hook is not called any more. Once is enough; twice does no harm.
-    fn remove(&mut self) {
-        if let Some(handle) = self.0.take() {
-            handle.remove();
-        }
-    }
-}
-
-/// A Python function as a hook; the collector sees the function through it.
-struct PythonHook(Py<PyAny>);
-
-impl Hook for PythonHook {
-    fn run(&self, grad: &rust::Tensor) -> rust::Result<Option<rust::Tensor>> {
-        Python::attach(|py| {
-            let answer = wrap(py, grad.clone()).and_then(|grad| self.0.call1(py, (grad,)));
-            answer.and_then(|answer| replacement(py, &answer)).map_err(|error| {
-                let why = "the hook raised an exception";
-                rust::Error::autograd("hook", why).because(error)
-            })
-        })
-    }
-
-    fn foreign(&self) -> Option<&dyn Any> {
-        Some(&self.0)
-    }
-}
-
-fn register_hook(py: Python<'_>, tensor: &rust::Tensor, hook: Py<PyAny>) -> PyResult<PyHook> {
-    let hook = std::sync::Arc::new(PythonHook(hook));
-    let handle = tensor.register_hook_object(hook).map_err(|error| to_python(py, error))?;
-    Ok(PyHook(Some(handle)))
-}
-
-fn replacement(py: Python<'_>, answer: &Py<PyAny>) -> PyResult<Option<rust::Tensor>> {
-    if answer.is_none(py) {
-        return Ok(None);
-    }
-    match answer.bind(py).cast::<PyTensor>() {
-        Ok(tensor) => Ok(Some(tensor.get().tensor())),
-        Err(_) => Err(PyTypeError::new_err("a hook returns a tensor, or None to change nothing")),
-    }
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Mode>()?;
-    module.add_class::<PyHook>()?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(is_inference_mode_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)

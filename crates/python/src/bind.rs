@@ -5,6 +5,7 @@
 use plimsoll_core::{DType, Device, Error, Result, Scalar};
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 use plimsoll_tensor::{Other, Tensor};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -92,7 +93,19 @@ impl Arguments {
         self.number(index).ok()
     }
 
-    #[expect(dead_code, reason = "no signature has one yet")]
+    /// The device that it draws for, if it draws: the one that is named, else its tensor's.
+    pub(crate) fn place(&self) -> Device {
+        let named = self.0.iter().find_map(|value| match value {
+            Value::Device(device) => Some(*device),
+            _ => None,
+        });
+        let tensors = self.0.iter().find_map(|value| match value {
+            Value::Tensor(tensor) => Some(tensor.device()),
+            _ => None,
+        });
+        named.or(tensors).unwrap_or(Device::cpu())
+    }
+
     pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
         match self.0[index] {
             Value::Device(device) => Some(device),
@@ -325,6 +338,10 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         }
         Kind::Number | Kind::OptionalNumber => number(object).map(Value::Number),
         Kind::Int | Kind::OptionalInt => whole(object).map(|int| Value::Number(Scalar::Int(int))),
+        // Sizes are a list; `bind` made one of those that are given one by one.
+        Kind::Ints | Kind::OptionalInts if parameter.name == "size" && whole(object).is_some() => {
+            None
+        }
         Kind::Ints | Kind::OptionalInts => ints(object).map(Value::Ints),
         Kind::Float | Kind::OptionalFloat => number(object).map(Value::Number),
         Kind::Bool => object.cast::<PyBool>().ok().map(|value| Value::Bool(value.is_true())),
@@ -372,6 +389,20 @@ fn ints(object: &Bound<'_, PyAny>) -> Option<SmallVec<[i64; 6]>> {
     let list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     let items = object.try_iter().ok().filter(|_| list)?;
     items.map(|item| whole(&item.ok()?)).collect()
+}
+
+/// Sizes given one by one (`zeros(2, 3)`) or as one sequence (`zeros([2, 3])`).
+pub(crate) fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[i64; 6]>> {
+    let list = match arguments.get_item(0) {
+        Ok(only) if arguments.len() == 1 => only,
+        _ => arguments.clone().into_any(),
+    };
+    if let Some(sizes) = ints(&list) {
+        return Ok(sizes);
+    }
+    // What Python says of a number past 64 bits, or that these are no whole numbers.
+    list.extract::<i64>().map(drop).or_else(|_| list.extract::<Vec<i64>>().map(drop))?;
+    Err(PyTypeError::new_err("sizes must be whole numbers, one by one or in one list"))
 }
 
 /// A default as the signature writes it.

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 pub(crate) use crate::companion::wrap;
 use crate::error::to_python;
 use crate::frames;
+use crate::subclass::{self, Class};
 use crate::tensor::PyTensor;
 
 /// How many calls run with the interpreter released. It changes only while attached, so a
@@ -54,6 +55,24 @@ pub(crate) fn fresh<'py>(
     work: impl FnOnce() -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
     wrap(py, call(py, work)?)
+}
+
+/// A new tensor as an object of a class.
+pub(crate) fn fresh_as<'py>(
+    py: Python<'py>,
+    class: &Class<'py>,
+    work: impl FnOnce() -> Result<Tensor> + Send,
+) -> PyResult<Bound<'py, PyTensor>> {
+    subclass::wrap(py, call(py, work)?, class)
+}
+
+/// A new tensor from one, of its class.
+pub(crate) fn fresh_of<'py>(
+    slf: &Bound<'py, PyTensor>,
+    work: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let this = slf.get().tensor();
+    fresh_as(slf.py(), &subclass::of_two(slf, None)?, || work(&this))
 }
 
 /// Writes into the tensor itself, and gives the same object back.

@@ -74,6 +74,15 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTenso
     }
 }
 
+/// As [`wrap`], but a tensor that never had an object gets one of `class`.
+pub(crate) fn wrap_new<'py>(
+    py: Python<'py>,
+    tensor: Tensor,
+    class: &Bound<'py, PyType>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    if tensor.companion().is_some() { wrap(py, tensor) } else { instance(class, tensor) }
+}
+
 /// A tensor on its way to become an object of a class: what `Tensor.__new__` gets from
 /// [`instance`]. Python cannot make one.
 #[pyclass(name = "_Handle", frozen)]

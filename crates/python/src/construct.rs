@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::arguments::sizes;
+use crate::bind::sizes;
 use crate::call::call;
 use crate::companion::{Handle, instance, register};
 use crate::create::from_lists;
@@ -40,7 +40,7 @@ impl PyTensor {
             }
             Some(_) => {
                 let sizes = sizes(data)?;
-                call(py, || Tensor::empty(sizes.as_slice(), options))?
+                call(py, || Tensor::empty(&sizes, options))?
             }
         };
         Ok(PyTensor::new(made))

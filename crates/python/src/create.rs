@@ -1,192 +1,34 @@
-//! New tensors: from values, from NumPy, filled or random. These take `dtype`, `device` and
-//! `requires_grad` like PyTorch's.
+//! Tensors of given values: from lists, from NumPy, from DLPack; and choosing between two. What is
+//! made from sizes is in `constructors.rs`.
 
 use plimsoll_core::{DType, Device, Scalar};
-use plimsoll_tensor::{Tensor, TensorOptions, fits, manual_seed as seed_all};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use plimsoll_tensor::{Tensor, fits};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::arguments::{Number, Operand, sizes};
-use crate::call::{call, fresh};
+use crate::arguments::{Given, Number};
+use crate::call::{call, fresh, fresh_as};
 use crate::companion::wrap;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
+use crate::subclass;
 use crate::tensor::PyTensor;
-
-fn options(
-    dtype: Option<DTypeArg>,
-    device: Option<DeviceArg>,
-    requires_grad: bool,
-) -> TensorOptions {
-    TensorOptions {
-        dtype: dtype.map(|dtype| dtype.0),
-        device: device.map(|device| device.0),
-        requires_grad,
-    }
-}
-
-/// Constructors that take sizes and nothing else.
-macro_rules! sized {
-    ($($name:ident: $doc:literal),*) => {$(
-        #[doc = $doc]
-        #[pyfunction]
-        #[pyo3(signature = (*size, dtype = None, device = None, requires_grad = false))]
-        fn $name<'py>(
-            py: Python<'py>,
-            size: &Bound<'py, PyTuple>,
-            dtype: Option<DTypeArg>,
-            device: Option<DeviceArg>,
-            requires_grad: bool,
-        ) -> PyResult<Bound<'py, PyTensor>> {
-            let size = sizes(size)?;
-            fresh(py, || Tensor::$name(size.as_slice(), options(dtype, device, requires_grad)))
-        }
-    )*};
-}
-
-sized!(
-    empty: "Memory that nothing was written to yet.",
-    zeros: "Zeros.",
-    ones: "Ones.",
-    rand: "Random numbers, evenly spread from 0 to 1.",
-    randn: "Random numbers from the normal distribution."
-);
-
-/// Constructors in the shape, dtype and place of another tensor.
-macro_rules! like {
-    ($($name:ident, $with:ident: $doc:literal),*) => {$(
-        #[doc = $doc]
-        #[pyfunction]
-        #[pyo3(signature = (input, *, dtype = None, device = None, requires_grad = false))]
-        fn $name<'py>(
-            py: Python<'py>,
-            input: &Bound<'py, PyTensor>,
-            dtype: Option<DTypeArg>,
-            device: Option<DeviceArg>,
-            requires_grad: bool,
-        ) -> PyResult<Bound<'py, PyTensor>> {
-            let input = &input.get().tensor();
-            fresh(py, || input.$with(options(dtype, device, requires_grad)))
-        }
-    )*};
-}
-
-like!(
-    empty_like, empty_like_with: "Memory like another tensor's that nothing was written to yet.",
-    zeros_like, zeros_like_with: "Zeros like another tensor.",
-    ones_like, ones_like_with: "Ones like another tensor.",
-    rand_like, rand_like_with: "Random numbers from 0 to 1 like another tensor.",
-    randn_like, randn_like_with: "Random numbers from the normal distribution like another tensor."
-);
-
-/// One number everywhere.
-#[pyfunction]
-#[pyo3(signature = (size, fill_value, *, dtype = None, device = None, requires_grad = false))]
-fn full<'py>(
-    py: Python<'py>,
-    size: Vec<i64>,
-    fill_value: Number,
-    dtype: Option<DTypeArg>,
-    device: Option<DeviceArg>,
-    requires_grad: bool,
-) -> PyResult<Bound<'py, PyTensor>> {
-    let options = options(dtype, device, requires_grad);
-    fresh(py, || Tensor::full(&size, fill_value.scalar(), options))
-}
-
-/// Numbers from `start` up to but not including `end`.
-#[pyfunction]
-#[pyo3(signature = (*bounds, start = None, end = None, step = None, dtype = None, device = None, requires_grad = false))]
-#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
-fn arange<'py>(
-    py: Python<'py>,
-    bounds: Vec<Number>,
-    start: Option<Number>,
-    end: Option<Number>,
-    step: Option<Number>,
-    dtype: Option<DTypeArg>,
-    device: Option<DeviceArg>,
-    requires_grad: bool,
-) -> PyResult<Bound<'py, PyTensor>> {
-    // By place or by name; the one bound that is given alone by place is the end.
-    let (start, end, step) = match (bounds.as_slice(), start, end, step) {
-        (&[end], start, None, step) => (start, end, step),
-        (&[start], None, Some(end), step) | (&[start, end], None, None, step) => {
-            (Some(start), end, step)
-        }
-        (&[start, end, step], None, None, None) => (Some(start), end, Some(step)),
-        (&[], start, Some(end), step) => (start, end, step),
-        _ => return Err(PyTypeError::new_err("arange takes an end, or start, end and step")),
-    };
-    let number = |given: Option<Number>, otherwise: i64| {
-        given.map_or(Scalar::Int(otherwise), Number::scalar)
-    };
-    let (start, end, step) = (number(start, 0), end.scalar(), number(step, 1));
-    let mut options = options(dtype, device, requires_grad);
-    // As in PyTorch: whole numbers give int64, and one fraction among them float32.
-    let fraction = [start, end, step].iter().any(|bound| matches!(bound, Scalar::Float(_)));
-    options.dtype = options.dtype.or(Some(if fraction { DType::F32 } else { DType::I64 }));
-    fresh(py, || Tensor::arange(start, end, step, options))
-}
-
-/// The identity matrix.
-#[pyfunction]
-#[pyo3(signature = (n, m = None, *, dtype = None, device = None, requires_grad = false))]
-fn eye<'py>(
-    py: Python<'py>,
-    n: i64,
-    m: Option<i64>,
-    dtype: Option<DTypeArg>,
-    device: Option<DeviceArg>,
-    requires_grad: bool,
-) -> PyResult<Bound<'py, PyTensor>> {
-    fresh(py, || Tensor::eye([n, m.unwrap_or(n)], options(dtype, device, requires_grad)))
-}
-
-/// Random whole numbers from `low` (0 if it is left out) up to but not including `high`:
-/// `randint(high, size)` or `randint(low, high, size)`.
-#[pyfunction]
-#[pyo3(signature = (*bounds, low = None, high = None, size = None, dtype = None, device = None, requires_grad = false))]
-#[expect(clippy::too_many_arguments, reason = "PyTorch's")]
-fn randint<'py>(
-    py: Python<'py>,
-    bounds: &Bound<'py, PyTuple>,
-    low: Option<i64>,
-    high: Option<i64>,
-    size: Option<Vec<i64>>,
-    dtype: Option<DTypeArg>,
-    device: Option<DeviceArg>,
-    requires_grad: bool,
-) -> PyResult<Bound<'py, PyTensor>> {
-    let wrong = || PyTypeError::new_err("randint takes a high and a size, or low, high and size");
-    let mut given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
-    let size = match size {
-        Some(size) => size,
-        None => given.pop().ok_or_else(wrong)?.extract()?,
-    };
-    let numbers: Vec<i64> = given.iter().map(|number| number.extract()).collect::<PyResult<_>>()?;
-    let (low, high) = match (numbers.as_slice(), low, high) {
-        (&[high], low, None) => (low.unwrap_or(0), high),
-        (&[low], None, Some(high)) | (&[low, high], None, None) => (low, high),
-        (&[], low, Some(high)) => (low.unwrap_or(0), high),
-        _ => return Err(wrong()),
-    };
-    fresh(py, || Tensor::randint(low, high, &size, options(dtype, device, requires_grad)))
-}
 
 /// Elements of `input` where `condition` holds, of `other` elsewhere.
 #[pyfunction]
 fn r#where<'py>(
-    py: Python<'py>,
     condition: &Bound<'py, PyTensor>,
-    input: Operand,
-    other: Operand,
+    input: Given<'py>,
+    other: Given<'py>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let condition = &condition.get().tensor();
-    fresh(py, || Tensor::where_(condition, input.other(), other.other()))
+    let objects = [condition.as_any(), &input.object, &other.object];
+    let class = subclass::of_all(objects.into_iter().cloned())?;
+    let (py, condition) = (condition.py(), condition.get().tensor());
+    let (input, other) = (&input.operand, &other.operand);
+    fresh_as(py, &class, || Tensor::where_(&condition, input.other(), other.other()))
 }
 
 /// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor;
@@ -316,31 +158,10 @@ fn nonzero<'py>(input: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<
     input.call_method("nonzero", (), Some(&named))
 }
 
-/// Starts the random numbers of every device again.
-#[pyfunction]
-fn manual_seed(seed: u64) {
-    seed_all(seed);
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(empty, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros, module)?)?;
-    module.add_function(wrap_pyfunction!(ones, module)?)?;
-    module.add_function(wrap_pyfunction!(rand, module)?)?;
-    module.add_function(wrap_pyfunction!(randn, module)?)?;
-    module.add_function(wrap_pyfunction!(empty_like, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros_like, module)?)?;
-    module.add_function(wrap_pyfunction!(ones_like, module)?)?;
-    module.add_function(wrap_pyfunction!(rand_like, module)?)?;
-    module.add_function(wrap_pyfunction!(randn_like, module)?)?;
-    module.add_function(wrap_pyfunction!(full, module)?)?;
-    module.add_function(wrap_pyfunction!(arange, module)?)?;
-    module.add_function(wrap_pyfunction!(eye, module)?)?;
-    module.add_function(wrap_pyfunction!(randint, module)?)?;
     module.add_function(wrap_pyfunction!(nonzero, module)?)?;
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
-    module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
-    module.add_function(wrap_pyfunction!(manual_seed, module)?)
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
 }

@@ -3,8 +3,9 @@
 
 use pyo3::prelude::*;
 
-use crate::companion::{register, wrap};
+use crate::companion::register;
 use crate::error::to_python;
+use crate::subclass;
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -12,8 +13,9 @@ impl PyTensor {
     /// The same memory outside the graph. Assigning gives this tensor the memory, shape, dtype and
     /// device of another; it stays the same object, with its gradient and hooks.
     #[getter]
-    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        wrap(py, self.tensor().detach())
+    fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        let class = subclass::of_two(slf, None)?;
+        subclass::wrap(slf.py(), slf.get().tensor().detach(), &class)
     }
 
     #[setter]

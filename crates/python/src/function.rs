@@ -16,7 +16,9 @@ use smallvec::SmallVec;
 
 use crate::bind::{Arguments, bind};
 use crate::call::call;
-use crate::companion::wrap;
+use crate::device::DeviceArg;
+use crate::random::{self, PyGenerator};
+use crate::subclass::{self, Class};
 use crate::tensor::PyTensor;
 
 /// What an operation gives.
@@ -42,6 +44,13 @@ pub(crate) struct Overload {
     pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
     pub(crate) out: Option<Into>,
 }
+
+/// Operations that take `generator=`.
+const DRAWING: &[&str] =
+    &["uniform_", "normal_", "rand", "randn", "randint", "rand_like", "randn_like"];
+
+/// A generator, and the arguments by keyword without it.
+type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
 
 /// Which form was called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +113,8 @@ impl Function {
     ) -> PyResult<Bound<'py, PyAny>> {
         let signatures = self.signatures()?;
         let mut reasons = Vec::new();
+        let (generator, kwargs) = self.generator(kwargs)?;
+        let kwargs = kwargs.as_ref();
         for (overload, signature) in self.overloads.iter().zip(signatures) {
             // As in PyTorch, only functions take `out=`.
             let takes_out = slf.is_none() && overload.out.is_some();
@@ -114,10 +125,12 @@ impl Function {
                     continue;
                 }
             };
+            let class = classes(slf, args, kwargs)?;
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
-                    call(py, || run(&arguments))?;
-                    self.itself(slf)
+                    let generator = random::for_device(generator.as_ref(), arguments.place())?;
+                    call(py, || random::with(generator, || run(&arguments)))?;
+                    subclass::convert(self.itself(slf)?, &class)
                 }
                 (Form::New, Some(out), Overload { out: Some(run), .. }) => {
                     if out.tensors.len() != signature.results.len() {
@@ -129,17 +142,36 @@ impl Function {
                         )));
                     }
                     call(py, || run(&arguments, &out.tensors))?;
-                    Ok(out.object)
+                    subclass::convert(out.object, &class)
                 }
                 (Form::New, None, Overload { new: Some(run), .. }) => {
-                    let results = call(py, || run(&arguments))?;
-                    self.give(py, results, &signature.results)
+                    let generator = random::for_device(generator.as_ref(), arguments.place())?;
+                    let results = call(py, || random::with(generator, || run(&arguments)))?;
+                    self.give(py, results, &signature.results, &class)
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
         }
         too_large(args, kwargs)?;
+        if let Some(device) = kwargs.and_then(|kwargs| kwargs.get_item("device").ok().flatten()) {
+            // A name that is no device's is told in its own words.
+            device.extract::<Option<DeviceArg>>()?;
+        }
         Err(self.no_match(signatures, &reasons))
+    }
+
+    /// The generator that is given to an operation that draws, and the other arguments by keyword.
+    fn generator<'py>(&self, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Drawing<'py>> {
+        let given = match kwargs {
+            Some(kwargs) if DRAWING.contains(&self.name) => kwargs.get_item("generator")?,
+            _ => None,
+        };
+        let (Some(given), Some(kwargs)) = (given, kwargs) else {
+            return Ok((None, kwargs.cloned()));
+        };
+        let others = kwargs.copy()?;
+        others.del_item("generator")?;
+        Ok((given.extract()?, Some(others)))
     }
 
     fn itself<'py>(&self, slf: Option<&Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyAny>> {
@@ -154,8 +186,9 @@ impl Function {
         py: Python<'py>,
         results: Results,
         names: &[String],
+        class: &Class<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut objects = results.into_iter().map(|tensor| wrap(py, tensor));
+        let mut objects = results.into_iter().map(|tensor| subclass::wrap(py, tensor, class));
         if names.len() == 1
             && let Some(only) = objects.next()
         {
@@ -184,6 +217,17 @@ impl Function {
         }
         PyTypeError::new_err(text)
     }
+}
+
+/// The class of the results.
+fn classes<'py>(
+    slf: Option<&Bound<'py, PyTensor>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Class<'py>> {
+    let slf = slf.map(|slf| slf.clone().into_any());
+    let named = kwargs.into_iter().flat_map(|kwargs| kwargs.values());
+    subclass::of_all(slf.into_iter().chain(args.iter()).chain(named))
 }
 
 /// Refuses a whole number past 64 bits in Python's own words: it fits no signature.

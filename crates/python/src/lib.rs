@@ -13,8 +13,10 @@ mod call;
 mod command;
 mod companion;
 mod construct;
+mod constructors;
 mod copy;
 mod create;
+mod custom;
 mod data;
 mod device;
 mod dlpack;
@@ -24,12 +26,18 @@ mod exchange;
 mod frames;
 mod function;
 mod generated;
+mod hooks;
 mod index;
 mod memory;
+mod node;
 mod numpy;
 mod object;
 mod operators;
 mod optim;
+mod pool;
+mod random;
+mod saved_hooks;
+mod subclass;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -44,9 +52,17 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(module)?;
     command::register(module)?;
     copy::register(module)?;
+    constructors::register(module)?;
     create::register(module)?;
     generated::register(module)?;
     autograd::register(module)?;
     optim::register(module)?;
+    custom::register(module)?;
+    hooks::register(module)?;
+    node::register(module)?;
+    pool::register(module)?;
+    random::register(module)?;
+    saved_hooks::register(module)?;
+    subclass::register(module)?;
     memory::register(module)
 }

@@ -12,12 +12,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::arguments::{Operand, sizes};
-use crate::call::{call, fresh};
+use crate::arguments::Given;
+use crate::bind::sizes;
+use crate::call::{call, fresh_as, fresh_of};
 use crate::companion;
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::to_python;
+use crate::subclass;
 
 /// A tensor.
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
@@ -188,46 +190,43 @@ impl PyTensor {
     /// The same elements under other sizes, copied only if they must be.
     #[pyo3(signature = (*shape))]
     fn reshape<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, PyTensor>,
         shape: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let shape = sizes(shape)?;
-        fresh(py, || self.tensor().reshape(shape.as_slice()))
+        fresh_of(slf, |this| this.reshape(&shape))
     }
 
     /// The dimensions from `start_dim` to `end_dim` as one.
     #[pyo3(signature = (start_dim = 0, end_dim = -1))]
     fn flatten<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, PyTensor>,
         start_dim: i64,
         end_dim: i64,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().flatten(start_dim, end_dim))
+        fresh_of(slf, |this| this.flatten(start_dim, end_dim))
     }
 
     /// A matrix with its dimensions swapped.
-    fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().t())
+    fn t<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.t())
     }
 
     /// A matrix with its dimensions swapped.
     #[getter(T)]
-    fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().t())
+    fn transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.t())
     }
 
     /// This tensor if it is row-major without holes, else a copy that is.
-    fn contiguous<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().contiguous())
+    fn contiguous<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.contiguous())
     }
 
     /// Another dtype or device.
     #[pyo3(signature = (*target, dtype = None, device = None, non_blocking = false, copy = false))]
     fn to<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, PyTensor>,
         target: &Bound<'py, PyTuple>,
         dtype: Option<DTypeArg>,
         device: Option<DeviceArg>,
@@ -255,43 +254,55 @@ impl PyTensor {
                 to.device = Some(argument.extract::<DeviceArg>()?.0);
             }
         }
-        fresh(py, || self.tensor().to(to))
+        fresh_of(slf, |this| this.to(to))
     }
 
     /// On the CPU.
-    fn cpu<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().cpu())
+    fn cpu<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.cpu())
+    }
+
+    /// A copy in memory that GPUs read and write by themselves; this tensor if it is there already.
+    fn pin_memory<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.pin_memory())
+    }
+
+    /// Whether its memory is such that GPUs read and write it by themselves.
+    fn is_pinned(&self) -> bool {
+        self.tensor().is_pinned()
     }
 
     /// As float32.
-    fn float<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().float())
+    fn float<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.float())
     }
 
     /// As float64.
-    fn double<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().double())
+    fn double<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.double())
     }
 
     /// As int64.
-    fn long<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().long())
+    fn long<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.long())
     }
 
     /// As bool: whether each element is not zero.
-    fn bool<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh(py, || self.tensor().bool())
+    fn bool<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.bool())
     }
 
     /// Elements of this tensor where `condition` holds, of `other` elsewhere.
     fn r#where<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, PyTensor>,
         condition: &Bound<'py, PyTensor>,
-        other: Operand,
+        other: Given<'py>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let condition = &condition.get().tensor();
-        fresh(py, || Tensor::where_(condition, &self.tensor(), other.other()))
+        let objects = [slf.as_any(), condition.as_any(), &other.object];
+        let class = subclass::of_all(objects.into_iter().cloned())?;
+        let (this, condition) = (slf.get().tensor(), condition.get().tensor());
+        let operand = &other.operand;
+        fresh_as(slf.py(), &class, || Tensor::where_(&condition, &this, operand.other()))
     }
 
     /// Fills with zeros.

@@ -71,6 +71,32 @@ def test_constructors_take_what_pytorchs_take():
     assert x.to(pm.ones(1)).dtype == pm.float32
 
 
+def test_constructors_match_pytorchs_signatures():
+    assert pm.zeros(size=(2, 3)).shape == pm.zeros((2, 3)).shape == pm.zeros(2, pm.tensor(3)).shape == (2, 3)
+    assert pm.zeros(()).shape == () and pm.full((), 1).item() == 1
+    assert pm.arange(pm.tensor(3)).tolist() == [0, 1, 2]
+    assert pm.arange(start=1, end=5, step=2).tolist() == pm.arange(1, 5, 2).tolist() == [1, 3]
+    for wrong in (
+        lambda: pm.zeros(),
+        lambda: pm.zeros(2.0),
+        lambda: pm.zeros(True),
+        lambda: pm.zeros(2, dtype=3),
+        lambda: pm.zeros(2, requires_grad=1),
+        lambda: pm.zeros(2, generator=None),
+        lambda: pm.zeros_like([1]),
+        lambda: pm.full(2, 3),
+        lambda: pm.randint(3, 2),
+        lambda: pm.eye(2.0),
+        lambda: pm.arange(),
+        lambda: pm.arange(5, step=2),
+        lambda: pm.arange(1, 2, 3, 4),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(RuntimeError, match="tpu"):
+        pm.zeros(2, device="tpu")
+
+
 def test_positions_and_ranges():
     x = pm.tensor([[1, 0], [1, 1]])
     assert [place.tolist() for place in x.nonzero(as_tuple=True)] == [[0, 1, 1], [0, 0, 1]]

@@ -15,6 +15,8 @@ class Named(pm.Tensor):
 
 
 class Parameter(pm.Tensor):
+    __torch_function__ = pm._plimsoll._disabled_torch_function_impl
+
     def __new__(cls, data, requires_grad=True):
         return pm.Tensor._make_subclass(cls, data, requires_grad)
 

@@ -179,3 +179,19 @@ def test_wrong_settings():
         pm.record_memory_history("everything")
     with pytest.raises(ValueError):
         pm.set_per_process_memory_fraction(1.5)
+
+
+def test_pools():
+    device = pm.private_cpu()
+    pool, other = pm.MemPool(device), pm.MemPool(device)
+    assert pool.device == device and pool.id != other.id
+    with pm.use_mem_pool(pool):
+        x = pm.zeros(256, device=device)
+        with pm.use_mem_pool(other):
+            y = pm.zeros(512, device=device)
+    z = pm.zeros(256, device=device)
+    assert (pool.active_bytes, other.active_bytes) == (1024, 2048)
+    assert pool.reserved_bytes == other.reserved_bytes == 2 << 20
+    assert pm.memory_reserved(device) == 3 * (2 << 20)
+    del x, y, pool, other
+    assert pm.memory_reserved(device) == 2 << 20 and z.tolist() == [0.0] * 256

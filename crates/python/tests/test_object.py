@@ -17,6 +17,9 @@ class Named(pm.Tensor):
 
 
 class Parameter(pm.Tensor):
+    # As in PyTorch: what is computed from a parameter is none.
+    __torch_function__ = pm._plimsoll._disabled_torch_function_impl
+
     def __new__(cls, data, requires_grad=True):
         return pm.Tensor._make_subclass(cls, data, requires_grad)
 

@@ -218,3 +218,67 @@ def test_numbers_and_text():
     assert (float(x), int(x), bool(x), x.item()) == (2.5, 2, True, 2.5)
     assert repr(pm.tensor([1, 2])) == "tensor([1, 2])"
     assert len(pm.zeros(3, 2)) == 3
+
+
+def test_lists_as_indices():
+    x = pm.arange(12).reshape(3, 4)
+    rows = x.tolist()
+    assert x[[1, 2]].tolist() == x[range(1, 3)].tolist() == x[[1, 2], :].tolist() == rows[1:]
+    assert x[[True, False, True]].tolist() == [rows[0], rows[2]]
+    assert x[[0, 1], [1, 0]].tolist() == x[[[0, 1], [1, 0]]].tolist() == [1, 4]
+    assert x[:, [1, 2]].tolist() == x[..., [1, 2]].tolist() == [[1, 2], [5, 6], [9, 10]]
+    assert x[0, [True, False, True, False]].tolist() == [0, 2]
+    # A list with more than numbers in it stands for a tuple, unless it is long.
+    assert x[[slice(0, 1)]].tolist() == x[[None, 0]].tolist() == [rows[0]]
+    assert x[[pm.tensor([0, 1]), pm.tensor([1, 0])]].tolist() == [1, 4]
+    assert x[[(0, 1)]].tolist() == rows[:2] and x[[0, [1, 2]]].tolist() == [1, 2]
+    assert x[[1] * 40].shape == (40, 4) and x[[]].shape == (0, 4)
+    assert x[[1.5]].tolist() == [rows[1]] and x[[-1]].tolist() == [rows[2]]
+    for wrong in ([5], [True, False], 1.0):
+        with pytest.raises(IndexError):
+            x[wrong]
+    with pytest.raises(TypeError):
+        x["a"]
+    x[[0, 1], [1, 0]] = pm.tensor([8, 9])
+    x[[2]] = 7
+    assert x.tolist() == [[0, 8, 2, 3], [9, 5, 6, 7], [7, 7, 7, 7]]
+
+
+def test_truths_as_indices():
+    x = pm.arange(6).reshape(2, 3)
+    for true in (True, pm.tensor(True)):
+        assert x[true].tolist() == [x.tolist()] and x[true, 0].tolist() == [[0, 1, 2]]
+    assert x[False].shape == (0, 2, 3)
+    x[False] = 5
+    assert x.sum().item() == 15
+    x[True] = 1
+    assert x.sum().item() == 6
+
+
+def test_slice():
+    x = pm.arange(3)
+    for arguments, expected in (
+        ((), [0, 1, 2]),
+        ((0,), [0, 1, 2]),
+        ((0, 1), [1, 2]),
+        ((0, None, 2), [0, 1]),
+        ((0, -2), [1, 2]),
+        ((0, 0, -1), [0, 1]),
+        ((0, 5, 9), []),
+        ((0, 2, 1), []),
+        ((0, 0, 3, 2), [0, 2]),
+    ):
+        assert x.slice(*arguments).tolist() == expected
+    assert pm.arange(20).slice(dim=0, start=-10, end=-2, step=3).tolist() == [10, 13, 16]
+    for step in (0, -1):
+        with pytest.raises(RuntimeError, match="step"):
+            x.slice(0, 0, 3, step)
+
+
+def test_random_bools():
+    drawn = pm.randint(0, 2, (1000,), dtype=pm.bool)
+    assert drawn.dtype == pm.bool and 400 < drawn.sum().item() < 600
+    assert not pm.randint(0, 1, (10,), dtype=pm.bool).any().item()
+    for low, high in ((0, 3), (-1, 1)):
+        with pytest.raises((RuntimeError, ValueError), match="bool"):
+            pm.randint(low, high, (2,), dtype=pm.bool)

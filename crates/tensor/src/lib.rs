@@ -49,8 +49,8 @@ pub use autograd::{
 };
 pub use autograd::{
     BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
-    NoGrad, enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
-    walk,
+    NoGrad, WeakGradFn, enable_grad, grad, inference_mode, is_grad_enabled,
+    is_inference_mode_enabled, no_grad, walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
 pub use generator::{Draws, Generator, RngState};

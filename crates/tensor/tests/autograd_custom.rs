@@ -194,6 +194,11 @@ fn gradients_that_nobody_wants_are_not_looked_at() -> Outcome {
     let wrong = |g: &Tensor| Ok(vec![Some(Tensor::ones(&[7], DType::F64)?), Some(g.clone())]);
     sum_with(wrong).apply(&[&a, &b])?.remove(0).sum()?.backward()?;
     assert_eq!(grad_of(&b), [1.0, 1.0]);
+    // One that could be asked for is checked, asked for or not.
+    let a = leaf(&[1.0, 1.0]);
+    let y = sum_with(wrong).apply(&[&a, &b])?.remove(0).sum()?;
+    let refused = grad(&[&y], &[&b], GradOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("[7]"), "{refused}");
     // `grad` by one input: the function is told.
     let asked = pair(
         |context, inputs| {
@@ -271,6 +276,13 @@ fn inputs_are_written_in_place() -> Outcome {
     double_in_place().apply(&[&v])?;
     h.sum()?.add(&v.sum()?)?.backward()?;
     assert_eq!(grad_of(&x), [4.0, 1.0]);
+    // A gradient that the value before had goes with it.
+    let y = x.mul(1.0)?;
+    y.retain_grad()?;
+    y.sum()?.backward()?;
+    assert!(y.grad().is_some());
+    double_in_place().apply(&[&y])?;
+    assert!(y.grad().is_none());
     // Marked but not returned.
     let lost = pair(
         |context, inputs| {
@@ -280,6 +292,36 @@ fn inputs_are_written_in_place() -> Outcome {
         |_, grads| Ok(grads.to_vec()),
     );
     assert!(lost.apply(&[&x.mul(1.0)?]).unwrap_err().to_string().contains("dirty"));
+    // Marked, and no input: there is nothing to be dirty of.
+    let odd = pair(
+        |context, inputs| {
+            let result = inputs[0].mul(2.0)?;
+            context.mark_dirty(&[&result]);
+            Ok(vec![result])
+        },
+        |_, grads| Ok(grads.to_vec()),
+    );
+    assert!(odd.apply(&[&x])?.remove(0).requires_grad());
+    Ok(())
+}
+
+#[test]
+fn backward_runs_though_no_gradient_arrives() -> Outcome {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let looking = pair(
+        |_, inputs| Ok(vec![inputs[0].mul(2.0)?]),
+        move |_, grads| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(grads[0].as_ref().unwrap().to_vec::<f64>()?, [0.0]);
+            Ok(grads.to_vec())
+        },
+    );
+    let silent = pair(|_, inputs| Ok(vec![inputs[0].mul(2.0)?]), |_, _| Ok(vec![None]));
+    let x = leaf(&[1.0]);
+    let y = looking.apply(&[&x])?.remove(0).exp()?;
+    silent.apply(&[&y])?.remove(0).backward()?;
+    assert_eq!((runs.load(Ordering::Relaxed), grad_of(&x)), (1, vec![0.0]));
     Ok(())
 }
 
@@ -300,6 +342,13 @@ fn an_input_returned_as_it_is_becomes_a_view() -> Outcome {
     assert_eq!(grad_of(&x), [7.0]);
     let y = no_grad(|| identity().apply(&[&h]))?.remove(0);
     assert!(y.shares_storage_with(&h));
+    // Once the input was written, the derivative of the function is lost, and so is the result.
+    let y = identity().apply(&[&h])?.remove(0);
+    h.mul_(2.0)?;
+    let refused = [y.exp().err(), y.retain_grad().err(), y.backward().err()];
+    for error in refused {
+        assert!(error.is_some_and(|error| error.to_string().contains("written since")));
+    }
     Ok(())
 }
 

@@ -243,3 +243,57 @@ fn a_long_chain_of_hooks_that_hold_tensors_drops_without_recursion() -> Outcome 
     drop(y);
     Ok(())
 }
+
+/// Counts what it sees: gradients, and passes without one.
+#[derive(Default)]
+struct Counting(Mutex<(usize, usize)>);
+
+impl Hook for Counting {
+    fn run(&self, _: &Tensor) -> Result<Option<Tensor>> {
+        self.0.lock().unwrap().0 += 1;
+        Ok(None)
+    }
+
+    fn pass(&self) -> Result<()> {
+        self.0.lock().unwrap().1 += 1;
+        Ok(())
+    }
+}
+
+/// Twice its input, and its input.
+struct Two;
+
+impl Function for Two {
+    fn name(&self) -> &'static str {
+        "Two"
+    }
+
+    fn forward(&self, _: &mut Context, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![inputs[0].mul(2.0)?, inputs[0].mul(1.0)?])
+    }
+
+    fn backward(
+        &self,
+        _: &BackwardContext<'_>,
+        grads: &[Option<Tensor>],
+    ) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![grads[0].clone()])
+    }
+}
+
+#[test]
+fn hooks_hear_of_results_without_a_gradient() -> Outcome {
+    let x = leaf(&[1.0]);
+    let results = Two.apply(&[&x])?;
+    let hook = Arc::new(Counting::default());
+    results[1].register_hook_object(hook.clone())?;
+    let options = || GradOptions { retain_graph: true, allow_unused: true, ..Default::default() };
+    // Where the node is only looked at, and where it runs.
+    assert!(grad(&[&results[0]], &[&results[1]], options())?[0].is_none());
+    assert_eq!(*hook.0.lock().unwrap(), (0, 1));
+    results[0].backward()?;
+    assert_eq!(*hook.0.lock().unwrap(), (0, 2));
+    results[1].backward()?;
+    assert_eq!(*hook.0.lock().unwrap(), (1, 2));
+    Ok(())
+}

@@ -59,12 +59,12 @@ static NARROW: Function = Function::new(
 static SLICE: Function = Function::new(
     "slice",
     &[Overload {
-        signature: "slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor",
+        signature: "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         new: Some(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.slice(
                 a.int(1)?,
-                a.int(2)?,
-                a.int(3)?,
+                a.optional_int(2).unwrap_or(0),
+                a.optional_int(3).unwrap_or(i64::MAX),
                 a.int(4)?
             )?])
         }),

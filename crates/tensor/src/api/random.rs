@@ -63,6 +63,13 @@ impl Tensor {
         let options = options.into();
         check_range(low, high, options.dtype_or(DType::I64))?;
         let distribution = Distribution::Integer { low, high };
+        if options.dtype == Some(DType::Bool) {
+            // There is no loop that draws bools: bytes are drawn and converted.
+            let _named = enter_operation("randint");
+            let bytes = TensorOptions { dtype: Some(DType::U8), ..options };
+            let drawn = new("randint", sizes, distribution, DType::U8, bytes, Site::caller())?;
+            return drawn.to(DType::Bool);
+        }
         new("randint", sizes, distribution, DType::I64, options, Site::caller())
     }
 
@@ -243,7 +250,8 @@ fn check_range(low: i64, high: i64, dtype: DType) -> Result<()> {
         DType::BF16 => (-256, 256),
         DType::F32 => (-(1 << 24), 1 << 24),
         DType::F64 => (-(1 << 53), 1 << 53),
-        DType::I64 | DType::Bool => return Ok(()),
+        DType::Bool => (0, 1),
+        DType::I64 => return Ok(()),
     };
     if low < least || high - 1 > most {
         return refuse(format!("{dtype} holds every whole number only from {least} to {most}"));

@@ -5,8 +5,8 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Phase, Site, enter_phase, with_site};
 
 use super::engine::{self, Goal, GraphPoint};
-use super::mode;
 use super::node::Edge;
+use super::{mode, rules};
 use crate::Tensor;
 
 /// How [`Tensor::backward_with`] runs.
@@ -152,6 +152,7 @@ fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
         .iter()
         .enumerate()
         .map(|(index, input)| {
+            rules::check_up_to_date(op, input)?;
             input.edge().as_ref().map(GraphPoint::of).ok_or_else(|| {
                 Error::autograd(op, format!("input {index} does not require gradients"))
             })
@@ -161,6 +162,7 @@ fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
 
 /// The starting edge and gradient of one output.
 fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<(Edge, Tensor)> {
+    rules::check_up_to_date(op, output)?;
     let edge = output.edge().ok_or_else(|| {
         Error::autograd(
             op,

@@ -10,6 +10,7 @@ use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{OriginId, Site, current_module};
 use smallvec::SmallVec;
 
+use super::GradFn;
 use super::hooks::Hooks;
 use super::node::{Derivative, Edges, Node};
 use super::saved::{SavedFrom, SavedTensors};
@@ -67,6 +68,21 @@ pub trait Function: Send + Sync + 'static {
     /// asking for gradients of its gradients is an error.
     fn once_differentiable(&self) -> bool {
         false
+    }
+
+    /// Hears of the node that stands for this call in the graph. The node holds the function, so
+    /// the function can keep no more than a [`GradFn::downgrade`] of it.
+    fn recorded(&self, _node: &GradFn) {}
+
+    /// Whether `backward` asks [`GradFn::saved_tensors`] for what was saved when it needs it; its
+    /// context then has none. Unpack hooks run, and overwritten values are refused, only then.
+    fn unpacks_when_asked(&self) -> bool {
+        false
+    }
+
+    /// What it owns in another language; as [`Hook::foreign`](super::Hook::foreign).
+    fn foreign(&self) -> Option<&dyn Any> {
+        None
     }
 
     /// Runs it.
@@ -189,7 +205,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     let Context { dirty, non_differentiable, materialize, value, .. } = context;
     let node = Node {
         derivative: Derivative::Custom(Custom {
-            function,
+            function: function.clone(),
             devices: inputs.iter().map(|input| input.device()).collect(),
             materialize,
             value,
@@ -210,14 +226,20 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     let has_derivative = |result: &&Tensor| {
         result.dtype().is_float() && !non_differentiable.iter().any(|other| other.is(result))
     };
+    // As in PyTorch, the gradient of the value before goes with it.
+    for written in dirty.iter().filter(|&tensor| inputs.iter().any(|input| input.is(tensor))) {
+        written.set_grad(None)?;
+    }
     if let ([target], [_]) = (&dirty[..], &results[..])
         && let Some(view) = target.view_of()
     {
-        views::rebase(view, node);
+        let node = views::rebase(view, node);
         views::make_stale(target);
+        function.recorded(&GradFn::of(&node));
         return Ok(results);
     }
     let node = Arc::new(node);
+    function.recorded(&GradFn::of(&node));
     for (index, result) in results.iter().enumerate().filter(|(_, r)| has_derivative(r)) {
         result.set_node(node.clone(), index as u32);
     }
@@ -255,12 +277,15 @@ fn check_results(
     results: &[Tensor],
 ) -> Result<()> {
     for dirty in &context.dirty {
-        let given = inputs.iter().any(|input| input.is(dirty));
-        if !given || !results.iter().any(|result| result.is(dirty)) {
+        if !results.iter().any(|result| result.is(dirty)) {
             return Err(Error::autograd(
                 name,
-                "a tensor marked as dirty must be an input, and be returned: it is the new value that the graph goes on from",
+                "a tensor marked as dirty must be returned: it is the new value that the graph goes on from",
             ));
+        }
+        // As in PyTorch, a tensor that is no input has nothing to be dirty of.
+        if !inputs.iter().any(|input| input.is(dirty)) {
+            continue;
         }
         if context.non_differentiable.iter().any(|other| other.is(dirty)) {
             return Err(Error::autograd(
@@ -309,6 +334,10 @@ impl Custom {
         self.function.name()
     }
 
+    pub(super) fn function(&self) -> &dyn Function {
+        &*self.function
+    }
+
     /// The gradients of the inputs, checked.
     pub(super) fn differentiate(
         &self,
@@ -345,11 +374,12 @@ impl Custom {
         let recorded = grads.iter().flatten().any(Tensor::requires_grad);
         let mut results = Grads::new();
         for (index, found) in found.into_iter().enumerate() {
-            let fitting = match found.filter(|_| wanted.has(index)) {
+            // Also one that nobody asked for this time: it is wrong all the same.
+            let fitting = match found.filter(|_| node.edges[index].is_some()) {
                 None => None,
                 Some(grad) => Some(self.fit(index, &grad, &node.inputs[index])?),
             };
-            results.push(match fitting {
+            results.push(match fitting.filter(|_| wanted.has(index)) {
                 Some(grad) if once && is_grad_enabled() && recorded => Some(self.refuse(&grad)?),
                 other => other,
             });

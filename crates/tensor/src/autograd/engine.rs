@@ -221,6 +221,10 @@ impl Run {
     /// hooks have run on them unless the node itself runs too, and with it its hooks.
     fn capture(&mut self, edge: &Edge, task: &mut Task) -> Result<()> {
         if !task.runs {
+            if let Edge::Node(node, _) = edge {
+                // Hooks hear of outputs without a gradient too.
+                task.grads.resize(node.outputs.len(), None);
+            }
             mode::with_grad(self.create_graph, || edge.hooks().run_on_tensors(&mut task.grads))?;
         }
         let Goal::Capture(places) = &self.goal else { return Ok(()) };
@@ -293,8 +297,20 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
     node.hooks.run_pre(grads)?;
     // Even if nothing is wanted of it: a node that ran twice or whose values were overwritten is an
     // error, as in PyTorch.
-    let saved = saved::unpack(node)?;
-    let mut results = if grads.iter().all(Option::is_none) || !wanted.any() {
+    let function = node.function();
+    let saved = match function {
+        Some(function) if function.unpacks_when_asked() => {
+            if node.chain.is_some() {
+                node.saved.lock().check_released(node)?;
+            }
+            Unpacked::default()
+        }
+        _ => saved::unpack(node)?,
+    };
+    // The user's own backward runs whatever there is to do, as in PyTorch: it gets zeros.
+    let silent = grads.iter().all(Option::is_none);
+    let always = function.is_some() && !(silent && node.chain.is_some());
+    let mut results = if !always && (silent || !wanted.any()) {
         Grads::new()
     } else {
         match &node.chain {

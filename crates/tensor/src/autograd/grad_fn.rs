@@ -1,12 +1,15 @@
 //! A node of the graph as users see it: its name, what lies behind it, and hooks on it. The node
 //! itself is `node.rs`.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Weak};
 
 use plimsoll_core::Result;
 
+use super::custom::Function;
 use super::hooks::HookHandle;
-use super::node::Edge;
+use super::node::{Edge, Node};
+use super::saved::{self, Unpacked};
 use crate::Tensor;
 
 /// A recorded operation, or the place where a leaf's gradients arrive. Holding it keeps the graph
@@ -24,7 +27,92 @@ use crate::Tensor;
 #[derive(Clone)]
 pub struct GradFn(Edge);
 
+/// A node that somebody else keeps alive.
+#[derive(Clone, Debug)]
+pub struct WeakGradFn(Weak<Node>);
+
+impl WeakGradFn {
+    /// The node, if it is still there.
+    pub fn upgrade(&self) -> Option<GradFn> {
+        self.0.upgrade().map(|node| GradFn(Edge::Node(node, 0)))
+    }
+}
+
 impl GradFn {
+    pub(super) fn of(node: &Arc<Node>) -> GradFn {
+        GradFn(Edge::Node(node.clone(), 0))
+    }
+
+    /// The same node without keeping it alive; none for a leaf's.
+    pub fn downgrade(&self) -> Option<WeakGradFn> {
+        match &self.0 {
+            Edge::Node(node, _) => Some(WeakGradFn(Arc::downgrade(node))),
+            Edge::Leaf(_) => None,
+        }
+    }
+
+    /// A number that is this node's as long as somebody holds it.
+    pub fn id(&self) -> u64 {
+        self.0.target().number()
+    }
+
+    /// The leaf whose gradients arrive here, if this is a leaf's place and someone holds the leaf.
+    pub fn variable(&self) -> Option<Tensor> {
+        match &self.0 {
+            Edge::Node(..) => None,
+            Edge::Leaf(accumulator) => accumulator.leaf(),
+        }
+    }
+
+    /// The user's own function, if it is one.
+    pub fn function(&self) -> Option<&dyn Function> {
+        match &self.0 {
+            Edge::Node(node, _) => node.function(),
+            Edge::Leaf(_) => None,
+        }
+    }
+
+    /// What the operation or custom function saved, in its order; an error if it was freed or
+    /// overwritten since.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.exp()?;
+    /// let saved = y.grad_fn().unwrap().saved_tensors()?;
+    /// assert_eq!(saved[0].to_vec::<f32>()?, y.to_vec::<f32>()?);
+    /// y.sum()?.backward()?;
+    /// assert!(y.grad_fn().unwrap().saved_tensors().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn saved_tensors(&self) -> Result<Vec<Tensor>> {
+        match &self.0 {
+            Edge::Node(node, _) => {
+                let Unpacked { inputs, outputs } = saved::unpack(node)?;
+                Ok(inputs.into_iter().chain(outputs).flatten().collect())
+            }
+            Edge::Leaf(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// As [`Tensor::each_foreign_hook`] for the hooks of this node and the function behind it, if
+    /// nobody else holds the node.
+    pub fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+        if self.0.holders() == 1 {
+            self.0.each_own(&mut |place| place.each_foreign(look));
+        }
+    }
+
+    /// Removes the hooks that [`GradFn::each_foreign`] looks at.
+    pub fn remove_own_hooks(&self) {
+        if self.0.holders() == 1 {
+            let mut removed = Vec::new();
+            self.0.each_own(&mut |place| removed.push(place.hooks().take_all()));
+            drop(removed);
+        }
+    }
+
     /// The operation's name; `AccumulateGrad` for a leaf's.
     pub fn name(&self) -> &'static str {
         match &self.0 {
@@ -65,7 +153,17 @@ impl GradFn {
         &self,
         hook: impl Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.0.hooks().add_pre(Arc::new(hook))
+        self.0.hooks().add_pre(Arc::new(hook), None)
+    }
+
+    /// As [`GradFn::register_prehook`], for a hook that owns something in another language.
+    #[track_caller]
+    pub fn register_prehook_owning(
+        &self,
+        hook: impl Fn(&[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync + 'static,
+        owned: Arc<dyn Any + Send + Sync>,
+    ) -> HookHandle {
+        self.0.hooks().add_pre(Arc::new(hook), Some(owned))
     }
 
     /// Calls `hook` with the gradients of the operation's inputs and of its outputs after it ran in
@@ -89,7 +187,20 @@ impl GradFn {
         + Sync
         + 'static,
     ) -> HookHandle {
-        self.0.hooks().add_post(Arc::new(hook))
+        self.0.hooks().add_post(Arc::new(hook), None)
+    }
+
+    /// As [`GradFn::register_hook`], for a hook that owns something in another language.
+    #[track_caller]
+    pub fn register_hook_owning(
+        &self,
+        hook: impl Fn(&[Option<Tensor>], &[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>>
+        + Send
+        + Sync
+        + 'static,
+        owned: Arc<dyn Any + Send + Sync>,
+    ) -> HookHandle {
+        self.0.hooks().add_post(Arc::new(hook), Some(owned))
     }
 }
 
@@ -120,5 +231,11 @@ impl Tensor {
             edge @ Edge::Node(..) => Some(GradFn(edge)),
             Edge::Leaf(_) => None,
         }
+    }
+
+    /// Where this tensor's gradient goes: a node, or a leaf's own place, and which output of it.
+    /// `None` if it needs no gradient.
+    pub fn gradient_edge(&self) -> Option<(GradFn, u32)> {
+        self.edge().map(|edge| (GradFn(edge.clone()), edge.output()))
     }
 }

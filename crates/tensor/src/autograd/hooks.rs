@@ -22,6 +22,11 @@ pub trait Hook: Send + Sync {
     /// Sees a gradient; what it returns takes the gradient's place.
     fn run(&self, grad: &Tensor) -> Result<Option<Tensor>>;
 
+    /// Hears that backward passed by without a gradient: it is zero everywhere, and was not made.
+    fn pass(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What the hook owns in another language, for that language's garbage collector; see
     /// [`Tensor::each_foreign_hook`].
     fn foreign(&self) -> Option<&dyn Any> {
@@ -49,12 +54,17 @@ pub(crate) struct Hooks(OnceLock<Arc<Mutex<Lists>>>);
 /// Hooks in the order of registration, each with a number of its own.
 type List<F> = Vec<(u64, Arc<F>)>;
 
+/// What a hook owns in another language, shared with the hook itself.
+pub(super) type Owned = Option<Arc<dyn Any + Send + Sync>>;
+
 #[derive(Default)]
 struct Lists {
     outputs: Vec<OutputHooks>,
     pre: List<PreHook>,
     post: List<PostHook>,
     accumulated: List<AccumulatedHook>,
+    /// What hooks other than tensors' own in another language, by their numbers.
+    owned: Vec<(u64, Arc<dyn Any + Send + Sync>)>,
 }
 
 /// The hooks of one tensor that a node made.
@@ -95,27 +105,38 @@ impl Hooks {
         self.0.get().map_or_else(R::default, |lists| look(&lists.lock()))
     }
 
-    /// What the tensors' hooks own in another language; nothing while somebody changes the lists.
-    fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+    /// What the hooks own in another language; nothing while somebody changes the lists.
+    pub(super) fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
         let Some(lists) = self.0.get().and_then(|lists| lists.try_lock()) else { return };
         let hooks = lists.outputs.iter().flat_map(|output| &output.hooks);
-        hooks.filter_map(|(_, hook)| hook.foreign()).for_each(look);
+        hooks.filter_map(|(_, hook)| hook.foreign()).for_each(&mut *look);
+        lists.owned.iter().for_each(|(_, owned)| look(&**owned));
     }
 
-    /// Takes the tensors' hooks away, to be dropped outside of every lock.
-    fn take_tensor_hooks(&self) -> List<dyn Hook> {
-        self.0.get().map_or_else(Vec::new, |lists| {
-            let mut lists = lists.lock();
-            lists.outputs.iter_mut().flat_map(|output| std::mem::take(&mut output.hooks)).collect()
+    /// Takes all hooks away, to be dropped outside of every lock.
+    pub(super) fn take_all(&self) -> impl Sized + use<> {
+        self.0.get().map(|lists| std::mem::take(&mut *lists.lock()))
+    }
+
+    pub(super) fn add_pre(&self, hook: Arc<PreHook>, owned: Owned) -> HookHandle {
+        self.add(|lists, id| {
+            lists.pre.push((id, hook));
+            lists.owned.extend(owned.map(|owned| (id, owned)));
         })
     }
 
-    pub(super) fn add_pre(&self, hook: Arc<PreHook>) -> HookHandle {
-        self.add(|lists, id| lists.pre.push((id, hook)))
+    pub(super) fn add_post(&self, hook: Arc<PostHook>, owned: Owned) -> HookHandle {
+        self.add(|lists, id| {
+            lists.post.push((id, hook));
+            lists.owned.extend(owned.map(|owned| (id, owned)));
+        })
     }
 
-    pub(super) fn add_post(&self, hook: Arc<PostHook>) -> HookHandle {
-        self.add(|lists, id| lists.post.push((id, hook)))
+    fn add_accumulated(&self, hook: Arc<AccumulatedHook>, owned: Owned) -> HookHandle {
+        self.add(|lists, id| {
+            lists.accumulated.push((id, hook));
+            lists.owned.extend(owned.map(|owned| (id, owned)));
+        })
     }
 
     /// Backward will leave the gradient of `output` on `tensor` too.
@@ -129,7 +150,7 @@ impl Hooks {
     }
 
     /// Runs the hooks of the tensors on their gradients. A gradient that is zero everywhere may be
-    /// missing; its hooks have nothing to see.
+    /// missing.
     pub(super) fn run_on_tensors(&self, grads: &mut [Option<Tensor>]) -> Result<()> {
         let found: Vec<(u32, List<dyn Hook>, Option<WeakTensor>)> = self.copy(|lists| {
             let outputs = lists.outputs.iter();
@@ -138,7 +159,10 @@ impl Hooks {
         for (output, hooks, _) in &found {
             let Some(slot) = grads.get_mut(*output as usize) else { continue };
             for (_, hook) in hooks {
-                let Some(grad) = slot.as_ref() else { break };
+                let Some(grad) = slot.as_ref() else {
+                    hook.pass()?;
+                    continue;
+                };
                 if let Some(replacement) = hook.run(grad)? {
                     check("a hook of a tensor", grad, &replacement)?;
                     *slot = Some(replacement);
@@ -272,8 +296,9 @@ impl HookHandle {
         let pre = take(&mut guard.pre, id);
         let post = take(&mut guard.post, id);
         let accumulated = take(&mut guard.accumulated, id);
+        let owned = take(&mut guard.owned, id);
         drop(guard);
-        drop((tensor, pre, post, accumulated));
+        drop((tensor, pre, post, accumulated, owned));
     }
 }
 
@@ -304,9 +329,11 @@ impl Tensor {
     /// [`Tensor::each_foreign_hook`].
     #[track_caller]
     pub fn register_hook_object(&self, hook: Arc<dyn Hook>) -> Result<HookHandle> {
+        const OP: &str = "register_hook";
+        super::rules::check_up_to_date(OP, self)?;
         let edge = self.edge().ok_or_else(|| {
             Error::autograd(
-                "register_hook",
+                OP,
                 "this tensor does not require gradients, so its hook would never run",
             )
         })?;
@@ -333,18 +360,30 @@ impl Tensor {
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
     ) -> Result<HookHandle> {
+        self.register_post_accumulate_grad_hook_owning(hook, None)
+    }
+
+    /// As [`Tensor::register_post_accumulate_grad_hook`], for a hook that owns something in another
+    /// language; see [`Tensor::each_foreign_hook`].
+    #[track_caller]
+    pub fn register_post_accumulate_grad_hook_owning(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+        owned: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<HookHandle> {
         let Some(Edge::Leaf(accumulator)) = self.edge() else {
             return Err(Error::autograd(
                 "register_post_accumulate_grad_hook",
                 "only a leaf that requires gradients accumulates one; for other tensors use `register_hook`",
             ));
         };
-        let hook: Arc<AccumulatedHook> = Arc::new(hook);
-        Ok(accumulator.hooks.add(|lists, id| lists.accumulated.push((id, hook))))
+        Ok(accumulator.hooks.add_accumulated(Arc::new(hook), owned))
     }
-    /// Shows `look` what the hooks on this tensor's gradient own in another language
-    /// ([`Hook::foreign`]), as far as this tensor alone keeps these hooks. It waits for nobody, so
-    /// that a garbage collector can call it: while another thread changes the hooks, it shows none.
+
+    /// Shows `look` what the hooks on this tensor's gradient and the custom functions behind it own
+    /// in another language ([`Hook::foreign`]), as far as this tensor alone keeps them. It waits
+    /// for nobody, so that a garbage collector can call it: while another thread changes the hooks,
+    /// it shows none. It looks at the nearest nodes of the graph only.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Hook, Result, Tensor};
@@ -363,25 +402,29 @@ impl Tensor {
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
     pub fn each_foreign_hook(&self, look: &mut dyn FnMut(&dyn Any)) {
-        self.slot().try_read(|state| state.own_hooks().for_each(|hooks| hooks.each_foreign(look)));
+        self.slot().try_read(|state| state.each_own(&mut |place| place.each_foreign(look)));
     }
 
     /// Removes the hooks that [`Tensor::each_foreign_hook`] looks at.
     pub fn remove_own_hooks(&self) {
-        let removed = self
-            .slot()
-            .read(|state| state.own_hooks().flat_map(Hooks::take_tensor_hooks).collect::<Vec<_>>());
+        let mut removed = Vec::new();
+        self.slot().read(|state| {
+            state.each_own(&mut |place| removed.push(place.hooks().take_all()));
+        });
         // They are dropped after the locks: a hook may own anything.
         drop(removed);
     }
 }
 
 impl State {
-    /// The hooks that this tensor alone keeps: others may hold its node or, in graphs that it is a
-    /// leaf of, its accumulator.
-    fn own_hooks(&self) -> impl Iterator<Item = &Hooks> {
-        let node = self.node.as_ref().filter(|(node, _)| Arc::strong_count(node) == 1);
-        let leaf = self.accumulator.as_ref().filter(|leaf| Arc::strong_count(leaf) == 1);
-        node.map(|(node, _)| &node.hooks).into_iter().chain(leaf.map(|leaf| &leaf.hooks))
+    /// The nodes and accumulators that this tensor alone keeps: others may hold its node or, in
+    /// graphs that it is a leaf of, its accumulator.
+    fn each_own(&self, look: &mut dyn FnMut(&Edge)) {
+        let node = self.node.as_ref().map(|(node, output)| Edge::Node(node.clone(), *output));
+        let leaf = self.accumulator.as_ref().map(|leaf| Edge::Leaf(leaf.clone()));
+        // One more for the copy here.
+        for place in [node, leaf].into_iter().flatten().filter(|place| place.holders() == 2) {
+            place.each_own(look);
+        }
     }
 }

@@ -31,7 +31,7 @@ mod walk;
 
 pub use backward::{BackwardOptions, GradOptions, grad};
 pub use custom::{BackwardContext, Context, Function, apply_function};
-pub use grad_fn::GradFn;
+pub use grad_fn::{GradFn, WeakGradFn};
 pub use hooks::{Hook, HookHandle};
 pub use mode::{
     EnableGrad, InferenceMode, NoGrad, enable_grad, inference_mode, is_grad_enabled,

@@ -3,6 +3,7 @@
 //! Nodes own their edges, tensors own their node, and there is no table of graphs: what nobody can
 //! reach is gone.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +11,7 @@ use plimsoll_memory::{ModulePath, OriginId, Site};
 use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
-use super::custom::Custom;
+use super::custom::{Custom, Function};
 use super::hooks::Hooks;
 use super::saved::SavedTensors;
 use super::tasks::Target;
@@ -53,6 +54,41 @@ impl Edge {
         match self {
             Edge::Node(node, _) => &node.hooks,
             Edge::Leaf(accumulator) => &accumulator.hooks,
+        }
+    }
+
+    /// How many hold the target.
+    pub(super) fn holders(&self) -> usize {
+        match self {
+            Edge::Node(node, _) => Arc::strong_count(node),
+            Edge::Leaf(accumulator) => Arc::strong_count(accumulator),
+        }
+    }
+
+    /// What the target owns in another language: with its hooks, and as a custom function.
+    pub(super) fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
+        self.hooks().each_foreign(look);
+        if let Edge::Node(node, _) = self
+            && let Some(owned) = node.function().and_then(Function::foreign)
+        {
+            look(owned);
+        }
+    }
+
+    /// Shows `look` the target, which is the caller's own, and what only the target keeps. A
+    /// garbage collector asks this of every tensor, so it goes no further than a few nodes.
+    pub(super) fn each_own(&self, look: &mut dyn FnMut(&Edge)) {
+        const FURTHEST: usize = 64;
+        let mut found = vec![self];
+        let mut next = 0;
+        while next < found.len() {
+            let edge = found[next];
+            next += 1;
+            look(edge);
+            if let Edge::Node(node, _) = edge {
+                let behind = node.edges.iter().flatten().filter(|edge| edge.holders() == 1);
+                found.extend(behind.take(FURTHEST.saturating_sub(found.len())));
+            }
         }
     }
 }
@@ -102,6 +138,14 @@ impl Node {
         match &self.derivative {
             Derivative::Operation(op) => op.info().name,
             Derivative::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// The user's own function, if it is one.
+    pub(super) fn function(&self) -> Option<&dyn Function> {
+        match &self.derivative {
+            Derivative::Operation(_) => None,
+            Derivative::Custom(custom) => Some(custom.function()),
         }
     }
 

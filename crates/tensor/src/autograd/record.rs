@@ -77,7 +77,7 @@ impl Recorded<'_> {
     pub(crate) fn in_place(mut self, target: &Tensor) -> Result<()> {
         let node = self.node(std::slice::from_ref(target))?;
         match target.view_of() {
-            Some(view) => views::rebase(view, node),
+            Some(view) => drop(views::rebase(view, node)),
             None => target.set_node(Arc::new(node), 0),
         }
         Ok(())

@@ -93,12 +93,20 @@ pub(crate) fn check_out(op: &'static str, outs: &[&Tensor], inputs: &[&Tensor]) 
 
 /// Whether `input` is where its memory is: in the graph, or outside of it.
 pub(crate) fn check_up_to_date(op: &'static str, input: &Tensor) -> Result<()> {
-    if input.view_of().is_some_and(|view| view.is_out_of_date(input)) {
-        return Err(Error::autograd(
-            op,
-            "this view was made under `no_grad`, and its memory was written since by a recorded operation: whether gradients \
-             should flow through it is not clear. Make the view again, or make both under `no_grad`",
-        ));
-    }
-    Ok(())
+    let Some(view) = input.view_of().filter(|view| view.is_out_of_date(input)) else {
+        return Ok(());
+    };
+    Err(Error::autograd(
+        op,
+        match view.made_in() {
+            MadeIn::Function => {
+                "this is an input that a custom function returned, and its memory was written since: the function's \
+                 derivative would be lost. Have the function return a clone"
+            }
+            _ => {
+                "this view was made under `no_grad`, and its memory was written since by a recorded operation: whether \
+                 gradients should flow through it is not clear. Make the view again, or make both under `no_grad`"
+            }
+        },
+    ))
 }

@@ -142,6 +142,21 @@ impl SavedTensors {
         std::mem::replace(self, SavedTensors { released, ..SavedTensors::default() })
     }
 
+    /// Refuses a second run of `node`, whose these are, once they were given back.
+    pub(super) fn check_released(&self, node: &Node) -> Result<()> {
+        if !self.released {
+            return Ok(());
+        }
+        Err(Error::autograd(
+            node.name(),
+            format!(
+                "backward through the graph a second time: what the {} saved was freed by the first backward; \
+                 pass `retain_graph` to that one if you need two",
+                node.origin
+            ),
+        ))
+    }
+
     /// The storages held, for the walk of a live graph.
     pub(super) fn storages(&self) -> impl Iterator<Item = &Arc<Storage>> {
         self.inputs.iter().chain(&self.outputs).flatten().filter_map(|saved| match &saved.kept {
@@ -152,6 +167,7 @@ impl SavedTensors {
 }
 
 /// Saved values ready for use.
+#[derive(Default)]
 pub(super) struct Unpacked {
     pub(super) inputs: SmallVec<[Option<Tensor>; 2]>,
     pub(super) outputs: SmallVec<[Option<Tensor>; 2]>,
@@ -160,16 +176,7 @@ pub(super) struct Unpacked {
 /// The values that `node` saved, after checking that nobody overwrote them.
 pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
     let saved = node.saved.lock();
-    if saved.released {
-        return Err(Error::autograd(
-            node.name(),
-            format!(
-                "backward through the graph a second time: what the {} saved was freed by the first backward; \
-                 pass `retain_graph` to that one if you need two",
-                node.origin
-            ),
-        ));
-    }
+    saved.check_released(node)?;
     let is_packed = |saved: &Saved| matches!(saved.kept, Kept::Packed(_));
     if !saved.inputs.iter().chain(&saved.outputs).flatten().any(is_packed) {
         return unpack_lists(node, &saved.inputs, &saved.outputs);

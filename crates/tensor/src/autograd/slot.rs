@@ -11,7 +11,7 @@ use plimsoll_core::{Error, Result};
 
 use super::accumulate::Accumulator;
 use super::node::{Edge, Node};
-use super::views;
+use super::{rules, views};
 use crate::Tensor;
 use crate::lock::{Mutex, MutexGuard};
 use crate::storage::roles::Role;
@@ -245,9 +245,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
+        const OP: &str = "retain_grad";
+        rules::check_up_to_date(OP, self)?;
         match self.edge() {
             None => Err(Error::autograd(
-                "retain_grad",
+                OP,
                 "this tensor does not require gradients, so it never gets one",
             )),
             Some(Edge::Leaf(_)) => Ok(()),

@@ -28,6 +28,10 @@ impl Target {
     pub(super) fn of_leaf(id: usize) -> Target {
         Target(id as u64 | Target::LEAF)
     }
+
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// The gradients of a node's outputs, as far as they arrived.

@@ -88,12 +88,13 @@ impl ViewOf {
     /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it
     /// was made or recorded.
     pub(super) fn is_out_of_date(&self, tensor: &Tensor) -> bool {
-        if self.made_in != MadeIn::NoGrad || !self.base.slot().is_tracked() {
+        if !matches!(self.made_in, MadeIn::NoGrad | MadeIn::Function) {
             return false;
         }
         let recorded = |state: &State| state.node.is_some().then_some(state.node_version);
         let own = tensor.slot().read(recorded).flatten();
-        own.unwrap_or(self.version) != tensor.version()
+        let in_graph = own.is_some() || self.base.slot().is_tracked();
+        in_graph && own.unwrap_or(self.version) != tensor.version()
     }
 }
 
@@ -155,14 +156,16 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
 }
 
 /// Gives the base of a view the node of an in-place operation on the view.
-pub(super) fn rebase(view: &ViewOf, mut node: Node) {
+pub(super) fn rebase(view: &ViewOf, mut node: Node) -> Arc<Node> {
     let base = view.base();
     node.chain = Some(view.chain.clone());
     // Input 0 is the base now; the other inputs stay as they are.
     node.edges[0] = base.edge();
     node.needs = if node.edges[0].is_some() { node.needs.with(0) } else { node.needs };
     node.outputs = smallvec::smallvec![base.meta().clone()];
-    base.set_node(Arc::new(node), 0);
+    let node = Arc::new(node);
+    base.set_node(node.clone(), 0);
+    node
 }
 
 /// Has the place of a view in the graph found anew, after its base got another.

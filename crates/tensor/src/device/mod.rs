@@ -32,7 +32,7 @@ pub(crate) use mark::Mark;
 pub use pinned::pinned_arena;
 pub(crate) use pinned::{is_pinned_block, pinned_if_open, record_pinned_history};
 pub(crate) use pool::current_pool;
-pub use pool::{MemPool, with_pool};
+pub use pool::{MemPool, PoolScope, with_pool};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]
 pub use stream::Pause;

@@ -3,6 +3,7 @@
 //! memory crate's `private_pool.rs`.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -88,20 +89,38 @@ fn named(entry: &Entry) -> PoolId {
 
 /// Runs `body` with this thread's allocations on the pool's device coming from `pool`.
 pub fn with_pool<R>(pool: &MemPool, body: impl FnOnce() -> R) -> R {
-    /// Ends the scope, however `body` ends.
-    struct Scope(usize);
-    impl Drop for Scope {
-        fn drop(&mut self) {
-            let _ = CURRENT.try_with(|pools| pools.borrow_mut().truncate(self.0));
-            SCOPES.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-    SCOPES.fetch_add(1, Ordering::Relaxed);
-    let _scope = CURRENT.with_borrow_mut(|pools| {
-        pools.push((pool.device.slot(), pool.pool.id()));
-        Scope(pools.len() - 1)
-    });
+    let _scope = PoolScope::enter(pool);
     body()
+}
+
+/// While alive, this thread's allocations on a pool's device come from the pool; [`with_pool`] is
+/// easier to use.
+#[must_use = "the pool is used only while the guard lives"]
+#[derive(Debug)]
+pub struct PoolScope {
+    /// How many scopes were open before.
+    depth: usize,
+    // Guards put thread-local state back, so they must not move to another thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl PoolScope {
+    /// Uses `pool` until the guard drops.
+    pub fn enter(pool: &MemPool) -> PoolScope {
+        SCOPES.fetch_add(1, Ordering::Relaxed);
+        let depth = CURRENT.with_borrow_mut(|pools| {
+            pools.push((pool.device.slot(), pool.pool.id()));
+            pools.len() - 1
+        });
+        PoolScope { depth, not_send: PhantomData }
+    }
+}
+
+impl Drop for PoolScope {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|pools| pools.borrow_mut().truncate(self.depth));
+        SCOPES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

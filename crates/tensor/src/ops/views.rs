@@ -258,8 +258,10 @@ static TRANSPOSE: OpInfo =
 static PERMUTE: OpInfo = info("permute", &["permute(Tensor self, int[] dims) -> Tensor"]);
 static NARROW: OpInfo =
     info("narrow", &["narrow(Tensor self, int dim, int start, int length) -> Tensor"]);
-static SLICE: OpInfo =
-    info("slice", &["slice(Tensor self, int dim, int start, int end, int step=1) -> Tensor"]);
+static SLICE: OpInfo = info(
+    "slice",
+    &["slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor"],
+);
 static SELECT: OpInfo = info("select", &["select(Tensor self, int dim, int index) -> Tensor"]);
 static EXPAND: OpInfo = info("expand", &["expand(Tensor self, int[] size) -> Tensor"]);
 static SQUEEZE: OpInfo = info(

@@ -1,0 +1,36 @@
+"""Gradients: of chosen tensors, custom functions (`function`), and the graph itself (`graph`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import _plimsoll
+from .._modes import enable_grad as enable_grad
+from .._modes import inference_mode as inference_mode
+from .._modes import no_grad as no_grad
+from .._plimsoll import Tensor
+from . import function as function
+from . import graph as graph
+from .function import Function as Function
+
+
+def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:
+    if tensors is None:
+        return []
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` by `inputs`, without touching any `grad`."""
+    found = _plimsoll.grad(
+        _list(outputs), _list(inputs), _list(grad_outputs), retain_graph, create_graph, bool(allow_unused)
+    )
+    return tuple(found)
+

@@ -1,0 +1,65 @@
+"""The graph that backward runs over: its nodes, and hooks on what it saves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from .._plimsoll import Node as Node
+from .._plimsoll import Tensor, _forbid_saved_tensors_hooks, _SavedTensorsScope
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor goes: a node, and which output of it."""
+
+    node: Node
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of `tensor` goes."""
+    node, output = tensor._gradient_edge()
+    return GradientEdge(node, output)
+
+
+class saved_tensors_hooks:
+    """While in force, what operations of this thread save for backward is what `pack_hook` makes of it; backward gets
+    it back through `unpack_hook`."""
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+        self._scopes: list[_SavedTensorsScope] = []
+
+    def __enter__(self) -> None:
+        self._scopes.append(_SavedTensorsScope(self.pack_hook, self.unpack_hook))
+
+    def __exit__(self, *failure: object) -> None:
+        self._scopes.pop().leave()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps what operations save for backward in the host's memory; backward brings it back to where it was."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            # What is on the host already is copied too, since nobody would notice a later write to it.
+            host = tensor.to("cpu", copy=True)
+            return tensor.device, host.pin_memory() if pin_memory else host
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, host = packed
+            return host.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """While in force, using `saved_tensors_hooks` raises a RuntimeError with this message."""
+    before = _forbid_saved_tensors_hooks(error_message)
+    try:
+        yield
+    finally:
+        _forbid_saved_tensors_hooks(before)
