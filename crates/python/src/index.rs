@@ -2,8 +2,8 @@
 //! of indices or bools gather elements into new memory.
 
 use plimsoll_core::DType;
-use plimsoll_tensor::Tensor;
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use plimsoll_tensor::{At, Tensor};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyList, PySequence, PySlice, PyString, PyTuple};
 
@@ -13,18 +13,19 @@ use crate::companion::wrap;
 use crate::tensor::PyTensor;
 use crate::{create, numpy, subclass};
 
-/// What one part of an index does to one dimension.
+/// One part of an index, with the tensor that it holds.
 enum Part {
-    Select(i64),
-    Slice {
-        start: i64,
-        end: i64,
-        step: i64,
-    },
-    NewAxis,
-    /// A new dimension of size 1, and the mask of one element that keeps it or does not.
-    Truth(Tensor),
-    Gather(Tensor),
+    Plain(At<'static>),
+    Tensor(Tensor),
+}
+
+impl Part {
+    fn at(&self) -> At<'_> {
+        match self {
+            Part::Plain(at) => *at,
+            Part::Tensor(tensor) => At::Tensor(tensor),
+        }
+    }
 }
 
 #[pymethods]
@@ -48,13 +49,7 @@ impl PyTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let parts = parts(&slf.get().tensor(), index)?;
-        fresh_of(slf, |this| {
-            let (view, gathers) = view(this, &parts)?;
-            match gathers {
-                Some(gathers) => view.index(&gathers),
-                None => Ok(view),
-            }
-        })
+        fresh_of(slf, |this| this.at(&parts.iter().map(Part::at).collect::<Vec<_>>()[..]))
     }
 
     fn __setitem__(
@@ -63,19 +58,13 @@ impl PyTensor {
         index: &Bound<'_, PyAny>,
         value: Operand,
     ) -> PyResult<()> {
-        let parts = parts(&self.tensor(), index)?;
+        let tensor = self.tensor();
+        let parts = parts(&tensor, index)?;
         call(py, || {
-            let (view, gathers) = view(&self.tensor(), &parts)?;
-            match (gathers, &value) {
-                (None, Operand::Tensor(value)) => view.copy_(value).map(drop),
-                (None, Operand::Number(value)) => view.fill_(*value).map(drop),
-                (Some(gathers), Operand::Tensor(value)) => {
-                    view.index_put_(&gathers, value, false).map(drop)
-                }
-                (Some(gathers), Operand::Number(value)) => {
-                    let value = Tensor::scalar(*value, (view.dtype(), view.device()))?;
-                    view.index_put_(&gathers, &value, false).map(drop)
-                }
+            let parts: Vec<At<'_>> = parts.iter().map(Part::at).collect();
+            match &value {
+                Operand::Tensor(value) => tensor.set_at_(&parts[..], value).map(drop),
+                Operand::Number(value) => tensor.set_at_(&parts[..], *value).map(drop),
             }
         })
     }
@@ -130,84 +119,37 @@ fn without_lists<'py>(x: &Tensor, item: Bound<'py, PyAny>) -> PyResult<Bound<'py
     Ok(wrap(py, index)?.into_any())
 }
 
-/// The index in parts, with `...` spelled out as whole slices.
+/// The index in parts.
 fn parts(x: &Tensor, index: &Bound<'_, PyAny>) -> PyResult<Vec<Part>> {
-    let items = items(index)?.into_iter().map(|item| without_lists(x, item));
-    let items = items.collect::<PyResult<Vec<_>>>()?;
-    let taken: usize = items.iter().map(dimensions).sum();
-    if taken > x.rank() {
-        return Err(PyIndexError::new_err(format!(
-            "{taken} indices for a tensor of {} dimensions",
-            x.rank()
-        )));
-    }
-    let mut parts = Vec::new();
-    let mut dim = 0;
-    let mut dots = false;
-    for item in &items {
-        if item.is_instance_of::<PyEllipsis>() {
-            if std::mem::replace(&mut dots, true) {
-                return Err(PyIndexError::new_err("an index can have one `...` only"));
-            }
-            for _ in 0..x.rank() - taken {
-                parts.push(Part::Slice { start: 0, end: i64::MAX, step: 1 });
-                dim += 1;
-            }
-            continue;
-        }
-        if let Some(keeps) = truth(item)? {
-            // A dimension of size 1 that is kept, or of which nothing is.
-            let mask = call(item.py(), || Tensor::full(&[1], keeps, (DType::Bool, x.device())))?;
-            parts.push(Part::Truth(mask));
-            continue;
-        }
-        parts.push(part(item, x.shape().get(dim).copied().unwrap_or(0))?);
-        dim += dimensions(item);
-    }
-    Ok(parts)
+    items(index)?.into_iter().map(|item| part(&without_lists(x, item)?)).collect()
 }
 
-/// How many dimensions one item of an index takes.
-fn dimensions(item: &Bound<'_, PyAny>) -> usize {
-    if item.is_none() || item.is_instance_of::<PyEllipsis>() || item.is_instance_of::<PyBool>() {
-        return 0;
-    }
-    match item.cast::<PyTensor>() {
-        Ok(tensor) if tensor.get().tensor().dtype() == DType::Bool => tensor.get().tensor().rank(),
-        _ => 1,
-    }
-}
-
-/// True and False, and tensors of one of them without dimensions.
-fn truth(item: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
-    if let Ok(value) = item.cast::<PyBool>() {
-        return Ok(Some(value.is_true()));
-    }
-    let Ok(tensor) = item.cast::<PyTensor>() else { return Ok(None) };
-    let tensor = tensor.get().tensor();
-    if tensor.dtype() != DType::Bool || tensor.rank() > 0 {
-        return Ok(None);
-    }
-    Ok(Some(call(item.py(), || tensor.to_scalar())?.to_f64() != 0.0))
-}
-
-fn part(item: &Bound<'_, PyAny>, size: usize) -> PyResult<Part> {
+fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
     if item.is_none() {
-        return Ok(Part::NewAxis);
+        return Ok(Part::Plain(At::NewAxis));
+    }
+    if item.is_instance_of::<PyEllipsis>() {
+        return Ok(Part::Plain(At::Rest));
+    }
+    if let Ok(value) = item.cast::<PyBool>() {
+        return Ok(Part::Plain(At::Truth(value.is_true())));
     }
     if let Ok(tensor) = item.cast::<PyTensor>() {
-        return Ok(Part::Gather(tensor.get().tensor()));
+        return Ok(Part::Tensor(tensor.get().tensor()));
     }
     if let Ok(slice) = item.cast::<PySlice>() {
-        let found = slice.indices(size as isize)?;
-        if found.step < 1 {
+        let bound = |name: &str| -> PyResult<Option<i64>> {
+            let value = slice.getattr(name)?;
+            if value.is_none() { Ok(None) } else { whole(&value).map(Some) }
+        };
+        let (start, end, step) = (bound("start")?, bound("stop")?, bound("step")?.unwrap_or(1));
+        if step < 1 {
             return Err(PyValueError::new_err("the step of a slice must be positive"));
         }
-        let (start, end) = (found.start as i64, (found.stop.max(found.start)) as i64);
-        return Ok(Part::Slice { start, end, step: found.step as i64 });
+        return Ok(Part::Plain(At::Range { start, end, step }));
     }
-    match item.extract::<i64>() {
-        Ok(index) => Ok(Part::Select(index)),
+    match whole(item) {
+        Ok(index) => Ok(Part::Plain(At::Index(index))),
         _ => {
             let why = format!(
                 "{} is not an index: use integers, slices, None, ..., bools and tensors or lists of integers or bools",
@@ -221,50 +163,13 @@ fn part(item: &Bound<'_, PyAny>, size: usize) -> PyResult<Part> {
     }
 }
 
-/// The view that the plain parts make, and the index tensors for its dimensions if there are any.
-type Indexed<'a> = (Tensor, Option<Vec<Option<&'a Tensor>>>);
-
-fn view<'a>(x: &Tensor, parts: &'a [Part]) -> plimsoll_core::Result<Indexed<'a>> {
-    let mut view = x.clone();
-    let mut gathers: Vec<Option<&Tensor>> = Vec::new();
-    let mut dim = 0;
-    for part in parts {
-        match part {
-            Part::Select(index) => {
-                view = view.select(dim, *index)?;
-                continue;
-            }
-            Part::NewAxis => {
-                view = view.unsqueeze(dim)?;
-                gathers.push(None);
-            }
-            Part::Truth(mask) => {
-                view = view.unsqueeze(dim)?;
-                gathers.push(Some(mask));
-            }
-            Part::Slice { start: 0, end: i64::MAX, step: 1 } => gathers.push(None),
-            Part::Slice { start, end, step } => {
-                view = view.slice(dim, *start, *end, *step)?;
-                gathers.push(None);
-            }
-            Part::Gather(index) => {
-                gathers.push(Some(index));
-                if index.dtype() == DType::Bool {
-                    dim += index.rank() as i64 - 1;
-                }
-            }
+/// An integer, or something that stands for one (`__index__`). Those too large for any dimension
+/// are clamped, as Python's slices do.
+fn whole(item: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match item.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(item.py()) => {
+            Ok(if item.lt(0)? { i64::MIN } else { i64::MAX })
         }
-        dim += 1;
+        found => found,
     }
-    let gathers = gathers.iter().any(Option::is_some).then_some(gathers);
-    if gathers.is_none() && parts.is_empty() {
-        // `x[...]` of nothing: still a tensor object of its own, like every other view.
-        view =
-            view.as_strided(&as_i64(x.shape()), &as_i64(x.strides()), x.storage_offset() as i64)?;
-    }
-    Ok((view, gathers))
-}
-
-fn as_i64(sizes: &[usize]) -> Vec<i64> {
-    sizes.iter().map(|&size| size as i64).collect()
 }

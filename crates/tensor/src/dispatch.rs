@@ -16,12 +16,9 @@ use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::device::Entry;
-use crate::launch;
-use crate::observe;
+use crate::launch::{self, Held, Kernel};
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::storage::Storage;
-use crate::storage::claim::Claim;
-use crate::storage::pin::Pins;
 use crate::storage::{dependents, provenance};
 use plimsoll_kernels::Meta;
 
@@ -155,20 +152,14 @@ impl Call<'_> {
         let origin = OriginId::intern(self.name(), self.site);
         let saves = if self.needs.any() { self.op.saves(self.needs) } else { Saves::NOTHING };
 
-        let mut read_pins = Pins::default();
-        for input in self.inputs {
-            read_pins.add(input.storage())?;
-        }
+        let mut held = Held::inputs(self.inputs)?;
         let fresh = matches!(dest, Dest::New);
         let fresh_workspace = fresh.then(|| self.workspace_bytes(metas, inferred));
         let made = self.fill(outputs, inferred, dest, origin)?;
         let outputs = &outputs[..];
         // New tensors are nobody else's yet.
         let (made, given) = outputs.split_at(made);
-        let mut write_pins = Pins::default();
-        for output in outputs {
-            write_pins.add(output.storage())?;
-        }
+        held.and_outputs(outputs)?;
         let reclaimable = self.entry.reclaimable().is_on();
         let dependents =
             if reclaimable && !fresh { Some(dependents::pin_dependents(given)?) } else { None };
@@ -179,13 +170,8 @@ impl Call<'_> {
             let targets: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
             self.workspace_bytes(metas, &targets)
         });
-        let workspace = launch::Scratch::allocate(self.entry, workspace_bytes, origin)?;
-        let observed = observe::begin(self.entry, self.name(), origin, self.inputs, outputs);
-        {
-            let reads = self.inputs.iter().map(|input| input.storage().as_ref());
-            let writes = given.iter().map(|output| output.storage().as_ref());
-            let _claim = Claim::new(reads, writes);
-            launch::launch(self.entry, self.op, self.inputs, outputs, &workspace, origin)?;
+        let kernel = Kernel { entry: self.entry, op: self.op, origin, workspace_bytes };
+        held.launch(&kernel, outputs, given, || {
             for output in given {
                 output.storage().written_by(origin);
             }
@@ -194,8 +180,7 @@ impl Call<'_> {
                 // Under the claim, so that the versions are those that the kernel read.
                 provenance::remember(self.op, self.inputs, outputs, origin);
             }
-        }
-        drop(observed);
+        })?;
         drop(dependents);
         if let Some((edges, saved)) = before {
             let recorded = Recorded {
@@ -215,7 +200,6 @@ impl Call<'_> {
                 Dest::Out(_) => recorded.outputs(outputs)?,
             }
         }
-        drop(write_pins);
         Ok(())
     }
 
@@ -354,16 +338,10 @@ impl Call<'_> {
         if self.entry.device().is_dry() {
             return self.entry.dry_bound(self.name(), bound);
         }
-        let mut pins = Pins::default();
-        for input in self.inputs {
-            pins.add(input.storage())?;
-        }
+        let held = Held::inputs(self.inputs)?;
         let origin = OriginId::intern(self.name(), self.site);
-        let bytes = self.workspace_bytes(metas, &[]);
-        let workspace = launch::Scratch::allocate(self.entry, bytes, origin)?;
-        let _claim =
-            Claim::new(self.inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
-        launch::measure(self.entry, self.op, self.inputs, &workspace)
+        let workspace_bytes = self.workspace_bytes(metas, &[]);
+        held.measure(&Kernel { entry: self.entry, op: self.op, origin, workspace_bytes })
     }
 }
 

@@ -1,6 +1,8 @@
 //! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a
-//! stream's thread (stand-in), a CUDA stream, or not at all (dry run). Called by `dispatch` under a
-//! claim.
+//! stream's thread (stand-in), a CUDA stream, or not at all (dry run).
+//!
+//! [`Held`] is the one guard around it: whoever touches bytes (dispatch, transfers, recipes, reads)
+//! pins, claims and launches through it.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Block, Kind, OriginId, Request};
@@ -8,24 +10,101 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::cuda::CudaLaunch;
-use crate::device::queue::{Kernel, Work};
+use crate::device::queue::{Kernel as QueuedKernel, Work};
 use crate::device::{self, Backend, Entry};
+use crate::observe;
 use crate::operation::{Metas, Operation};
+use crate::storage::claim::Claim;
+use crate::storage::pin::Pins;
 use plimsoll_kernels::{CpuLaunch, Meta, Operand, Workspace, parallel};
 
+/// The operands of one piece of work: pinned as long as this lives, claimed while the work runs.
+pub(crate) struct Held<'a> {
+    inputs: &'a [&'a Tensor],
+    pins: Pins<'a>,
+}
+
+impl<'a> Held<'a> {
+    /// Pins what is read; bytes that were taken away come home now.
+    #[inline(always)]
+    pub(crate) fn inputs(inputs: &'a [&'a Tensor]) -> Result<Held<'a>> {
+        let mut pins = Pins::default();
+        for input in inputs {
+            pins.add(input.storage())?;
+        }
+        Ok(Held { inputs, pins })
+    }
+
+    /// Pins what is written too.
+    #[inline(always)]
+    pub(crate) fn and_outputs(&mut self, outputs: &'a [Tensor]) -> Result<()> {
+        for output in outputs {
+            self.pins.add(output.storage())?;
+        }
+        Ok(())
+    }
+
+    /// Runs `work` while nobody else writes the inputs, or touches `written`. Outputs that are
+    /// nobody else's yet need no claim.
+    #[inline(always)]
+    pub(crate) fn claimed<R>(
+        &self,
+        written: &[Tensor],
+        work: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let reads = self.inputs.iter().map(|input| input.storage().as_ref());
+        let writes = written.iter().map(|output| output.storage().as_ref());
+        let _claim = Claim::new(reads, writes);
+        work()
+    }
+
+    /// Launches `op` with `scratch`: observed, and under the claim of [`Held::claimed`], as is what
+    /// comes `after` it.
+    #[inline(always)]
+    pub(crate) fn launch(
+        &self,
+        call: &Kernel<'_>,
+        outputs: &[Tensor],
+        written: &[Tensor],
+        after: impl FnOnce(),
+    ) -> Result<()> {
+        let Kernel { entry, op, origin, workspace_bytes } = *call;
+        let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
+        let observed = observe::begin(entry, op.info().name, origin, self.inputs, outputs);
+        let done = self.claimed(written, || {
+            launch(entry, op, self.inputs, outputs, &scratch, origin)?;
+            after();
+            Ok(())
+        });
+        drop(observed);
+        done
+    }
+
+    /// Asks the data how large the result of `op` is, under the same claim.
+    pub(crate) fn measure(&self, call: &Kernel<'_>) -> Result<Metas> {
+        let Kernel { entry, op, origin, workspace_bytes } = *call;
+        let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
+        self.claimed(&[], || measure(entry, op, self.inputs, &scratch))
+    }
+}
+
+/// What to launch, where, with how much workspace, on whose behalf.
+pub(crate) struct Kernel<'a> {
+    pub(crate) entry: &'static Entry,
+    pub(crate) op: &'a dyn Operation,
+    pub(crate) origin: OriginId,
+    pub(crate) workspace_bytes: usize,
+}
+
 /// The workspace of one launch; given back when it drops.
-pub(crate) struct Scratch {
+struct Scratch {
     block: Option<Block>,
     bytes: usize,
 }
 
 impl Scratch {
     #[inline]
-    pub(crate) fn allocate(
-        entry: &'static Entry,
-        bytes: usize,
-        origin: OriginId,
-    ) -> Result<Scratch> {
+    fn allocate(entry: &'static Entry, bytes: usize, origin: OriginId) -> Result<Scratch> {
         if bytes == 0 {
             return Ok(Scratch { block: None, bytes });
         }
@@ -60,7 +139,7 @@ pub(crate) fn workspace_bytes(
 }
 
 /// Runs or enqueues the kernel of `op`.
-pub(crate) fn launch(
+fn launch(
     entry: &'static Entry,
     op: &dyn Operation,
     inputs: &[&Tensor],
@@ -80,7 +159,7 @@ pub(crate) fn launch(
             let stream = entry.current_stream();
             order(entry, inputs, outputs)?;
             let place = |t: &Tensor| (t.storage().pointer().addr(), t.meta().clone());
-            let kernel = Kernel {
+            let kernel = QueuedKernel {
                 op: op.share(),
                 inputs: inputs.iter().map(|&input| place(input)).collect(),
                 outputs: outputs.iter().map(place).collect(),
@@ -119,7 +198,7 @@ fn order(entry: &'static Entry, inputs: &[&Tensor], outputs: &[Tensor]) -> Resul
 }
 
 /// Asks the data how large a result is; waits for the device where that takes a kernel.
-pub(crate) fn measure(
+fn measure(
     entry: &'static Entry,
     op: &dyn Operation,
     inputs: &[&Tensor],

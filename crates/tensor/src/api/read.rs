@@ -5,9 +5,8 @@ use plimsoll_core::{Error, Result, Scalar};
 use plimsoll_memory::{Site, enter_operation};
 
 use crate::Tensor;
+use crate::launch::Held;
 use crate::ops::copy::Format;
-use crate::storage::claim::Claim;
-use crate::storage::pin::Pins;
 use plimsoll_kernels::{Element, Truth, match_dtype};
 
 impl Tensor {
@@ -36,14 +35,13 @@ impl Tensor {
             ));
         }
         let host = self.on_host(OP)?;
-        let mut pins = Pins::default();
-        pins.add(host.storage())?;
-        let _claim = Claim::new(std::iter::once(host.storage().as_ref()), std::iter::empty());
-        let first = host.storage().pointer().cast::<T>().wrapping_add(host.storage_offset());
-        // SAFETY: the storage is pinned host memory that holds `numel` consecutive elements from
-        // its offset (the tensor is contiguous), every bit pattern is an element, and the claim
-        // keeps writers away.
-        Ok(unsafe { std::slice::from_raw_parts(first, host.numel()) }.to_vec())
+        Held::inputs(&[&host])?.claimed(&[], || {
+            let first = host.storage().pointer().cast::<T>().wrapping_add(host.storage_offset());
+            // SAFETY: the storage is pinned host memory that holds `numel` consecutive elements
+            // from its offset (the tensor is contiguous), every bit pattern is an element, and the
+            // claim keeps writers away.
+            Ok(unsafe { std::slice::from_raw_parts(first, host.numel()) }.to_vec())
+        })
     }
 
     /// The elements as bools.
@@ -166,13 +164,15 @@ impl Tensor {
         if self.device().is_dry() {
             return Ok(());
         }
-        let mut pins = Pins::default();
-        pins.add(self.storage())?;
-        let _claim = Claim::new(std::iter::empty(), std::iter::once(self.storage().as_ref()));
-        let first = self.storage().pointer().cast::<T>();
-        // SAFETY: the storage is pinned, claimed for writing and holds `values.len()` elements from
-        // its start; a Rust slice never lies in an arena.
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), first, values.len()) };
-        Ok(())
+        let written = std::slice::from_ref(self);
+        let mut held = Held::inputs(&[])?;
+        held.and_outputs(written)?;
+        held.claimed(written, || {
+            let first = self.storage().pointer().cast::<T>();
+            // SAFETY: the storage is pinned, claimed for writing and holds `values.len()` elements
+            // from its start; a Rust slice never lies in an arena.
+            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), first, values.len()) };
+            Ok(())
+        })
     }
 }

@@ -19,14 +19,13 @@ use crate::autograd::record::{self, Recorded};
 use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
+use crate::launch::Held;
 use crate::observe;
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use crate::ops::copy::Format;
 use crate::storage::Storage;
-use crate::storage::claim::Claim;
-use crate::storage::pin::Pins;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// The move as the graph sees it; remembers where the gradient has to go back to.
@@ -115,25 +114,20 @@ pub(crate) fn to_device(
         Storage::allocate(to, meta.span_bytes(), origin, Kind::Temporary)?
     };
     let moved = Tensor::new(storage, meta);
-    {
-        let mut pins = Pins::default();
-        pins.add(source.storage())?;
-        pins.add(moved.storage())?;
-        let _observed =
-            observe::begin(to, TO.name, origin, &[source], std::slice::from_ref(&moved));
-        let _claim = Claim::new(
-            std::iter::once(source.storage().as_ref()),
-            std::iter::once(moved.storage().as_ref()),
-        );
-        copy_bytes(source, &moved, manner)?;
-    }
+    let inputs = [source];
+    let written = std::slice::from_ref(&moved);
+    let mut held = Held::inputs(&inputs)?;
+    held.and_outputs(written)?;
+    let observed = observe::begin(to, TO.name, origin, &inputs, written);
+    held.claimed(written, || copy_bytes(source, &moved, manner))?;
+    drop((observed, held));
     if needs.any() {
         Recorded {
             op: &Transfer { from: from.device() },
             entry: to,
-            inputs: &[source],
+            inputs: &inputs,
             needs,
-            edges: record::edges(TO.name, &[source], needs)?,
+            edges: record::edges(TO.name, &inputs, needs)?,
             saves: Saves::NOTHING,
             saved: SavedTensors::default(),
             origin,

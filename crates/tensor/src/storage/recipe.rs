@@ -18,12 +18,9 @@ use plimsoll_memory::{Kind, OriginId};
 use smallvec::SmallVec;
 
 use super::Storage;
-use super::claim::Claim;
-use super::pin::Pins;
 use super::provenance::{Made, Record};
 use crate::Tensor;
-use crate::launch;
-use crate::observe;
+use crate::launch::{self, Held, Kernel};
 use plimsoll_kernels::Meta;
 
 /// Steps of a recipe at most; what takes more is spilled.
@@ -210,18 +207,12 @@ impl Step {
             outputs.push(Tensor::new(storage, meta.clone()));
         }
         let inputs: SmallVec<[&Tensor; 2]> = inputs.iter().collect();
-        let mut pins = Pins::default();
-        for input in &inputs {
-            pins.add(input.storage())?;
-        }
+        // The outputs are not pinned: one of them is the storage that is on its way home.
+        let held = Held::inputs(&inputs)?;
         let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
-        let op = record.op.as_ref();
-        let bytes = launch::workspace_bytes(entry, op, &metas, &record.outputs);
-        let workspace = launch::Scratch::allocate(entry, bytes, record.origin)?;
-        let name = op.info().name;
-        let _observed = observe::begin(entry, name, record.origin, &inputs, &outputs);
-        let _claim = Claim::new(inputs.iter().map(|i| i.storage().as_ref()), std::iter::empty());
-        launch::launch(entry, op, &inputs, &outputs, &workspace, record.origin)?;
+        let (op, origin) = (record.op.as_ref(), record.origin);
+        let workspace_bytes = launch::workspace_bytes(entry, op, &metas, &record.outputs);
+        held.launch(&Kernel { entry, op, origin, workspace_bytes }, &outputs, &[], || ())?;
         Ok(outputs)
     }
 }
