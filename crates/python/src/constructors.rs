@@ -10,8 +10,8 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::bind::Arguments;
 use crate::function::{Function, Overload, Results};
 
-/// A function for each entry: its name, and the parameters and Rust call of each signature. All take
-/// `dtype`, `device` and `requires_grad` behind these.
+/// A function for each entry: its name, and the parameters and Rust call of each signature. All
+/// take `dtype`, `device` and `requires_grad` behind these.
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident { $($parameters:literal => $run:expr),+ $(,)? })*) => {
         $(
