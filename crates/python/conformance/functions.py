@@ -151,6 +151,17 @@ def functions(module, note):
             note("view", [grad])
             return grad * constant(0.5)
 
+    class Fixed(base):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_non_differentiable(x)
+            return x, x * 2.0
+
+        @staticmethod
+        def backward(ctx, fixed, grad):
+            note("fixed", [fixed, grad])
+            return grad * constant(2.0)
+
     class Silent(base):
         @staticmethod
         def forward(ctx, x, y):
@@ -218,6 +229,7 @@ def functions(module, note):
         once=Once.apply,
         same=Same.apply,
         view=View.apply,
+        fixed=Fixed.apply,
         silent=Silent.apply,
         wide=Wide.apply,
         wrong=Wrong.apply,

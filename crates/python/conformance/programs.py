@@ -195,13 +195,15 @@ class Writer:
     def custom(self):
         x = self.any()
         kind = self.random.choices(*zip(*CUSTOM))[0]
-        if kind in ("two", "partly"):
+        if kind in ("two", "partly", "fixed"):
             more = f", {self.random.random() < 0.5}" if kind == "two" else ""
             names = [f"v{self.count + 1}", f"v{self.count + 2}"]
             self.count += 2
             self.lines.append(f"{', '.join(names)} = f.{kind}({x.name}{more})")
             for name, wants in zip(names, (x.wants and kind == "two", x.wants)):
                 self.variables.append(Variable(name, x.shape, wants))
+            if kind == "fixed":
+                x.viewed = self.variables[-2].viewed = True
         elif kind == "in_place":
             x = self.any(lambda v: not v.fixed or self.random.random() < 0.02)
             y = x and self.any(lambda y: y is not x and broadcast(x.shape, y.shape) == x.shape)
@@ -218,7 +220,9 @@ class Writer:
             x.viewed = result.viewed = result.fixed = True
         else:
             more = f", {round(self.random.uniform(-2, 2), 2)}" if kind == "saves_input" else ""
-            self.new(f"$ = f.{kind}({x.name}{more})", x.shape, x.wants)
+            silently = self.random.random() < 0.05
+            mode = "with t.no_grad(): " if silently else ""
+            self.new(f"{mode}$ = f.{kind}({x.name}{more})", x.shape, x.wants and not silently)
 
     def write_in_place(self):
         x = self.any(lambda v: not v.fixed or self.random.random() < 0.02)
@@ -377,6 +381,7 @@ CUSTOM = [
     ("once", 2),
     ("same", 4),
     ("view", 3),
+    ("fixed", 2),
     ("silent", 3),
     ("wide", 2),
     ("wrong", 0.7),

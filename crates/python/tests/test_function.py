@@ -115,7 +115,7 @@ def test_which_arguments_need_gradients():
     assert found.item() == 2.0 and seen == [(True, False, True)] * 2
     with pm.no_grad():
         assert not Product.apply(a, 2.0, b).requires_grad
-    assert seen[2:] == [(False, False, False)]
+    assert seen[2:] == [(True, False, True)]
 
 
 def test_nodes_are_named_and_show_the_context():
@@ -305,6 +305,25 @@ def test_an_argument_or_a_view_of_it_as_the_result(forward):
     assert x.grad.tolist() == [5.0, 5.0]
     with pytest.raises(RuntimeError):
         function.apply(x * 1).add_(1)
+
+
+def test_an_argument_that_comes_back_without_a_derivative_leaves_the_graph():
+    class Fixed(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_non_differentiable(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    for x in (leaf(1.0), leaf(1.0) * 1):
+        with pm.no_grad():
+            same = answering(lambda grad: grad, lambda x: x).apply(x)
+        for y in (same, Fixed.apply(x)):
+            assert (y is x, y.requires_grad, y.is_leaf, y._base) == (False, False, True, None)
+            assert y.data_ptr() == x.data_ptr()
 
 
 def test_wrong_gradients():

@@ -342,6 +342,21 @@ fn an_input_returned_as_it_is_becomes_a_view() -> Outcome {
     assert_eq!(grad_of(&x), [7.0]);
     let y = no_grad(|| identity().apply(&[&h]))?.remove(0);
     assert!(y.shares_storage_with(&h));
+    // Where nobody wants gradients it can be written.
+    let plain = Tensor::ones(&[1], DType::F64)?;
+    identity().apply(&[&plain])?.remove(0).add_(1.0)?;
+    assert_eq!(values(&plain), [2.0]);
+    // Without a derivative it leaves the graph, as in PyTorch.
+    let fixed = pair(
+        |context, inputs| {
+            context.mark_non_differentiable(inputs);
+            Ok(vec![inputs[0].clone(), inputs[0].mul(1.0)?])
+        },
+        |_, grads| Ok(grads[1..].to_vec()),
+    );
+    for y in [no_grad(|| identity().apply(&[&h]))?.remove(0), fixed.apply(&[&h])?.remove(0)] {
+        assert!(y.shares_storage_with(&h) && !y.requires_grad() && y.base().is_none());
+    }
     // Once the input was written, the derivative of the function is lost, and so is the result.
     let y = identity().apply(&[&h])?.remove(0);
     h.mul_(2.0)?;

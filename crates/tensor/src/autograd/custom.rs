@@ -197,12 +197,15 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     };
     let results = mode::with_grad(false, || function.forward(&mut context, inputs))?;
     check_results(name, &context, inputs, &results)?;
+    let is_fixed = |result: &Tensor| context.non_differentiable.iter().any(|t| t.is(result));
+    let has_derivative = |result: &Tensor| result.dtype().is_float() && !is_fixed(result);
+    let has_derivative: Vec<bool> = results.iter().map(has_derivative).collect();
     let results = stand_apart(&context, inputs, results);
     if !needs.any() || results.is_empty() {
         return Ok(results);
     }
     let kept = keep(name, &context, inputs, &edges, &results)?;
-    let Context { dirty, non_differentiable, materialize, value, .. } = context;
+    let Context { dirty, materialize, value, .. } = context;
     let node = Node {
         derivative: Derivative::Custom(Custom {
             function: function.clone(),
@@ -223,9 +226,6 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
         saved: crate::lock::Mutex::new(kept),
         hooks: Hooks::default(),
     };
-    let has_derivative = |result: &&Tensor| {
-        result.dtype().is_float() && !non_differentiable.iter().any(|other| other.is(result))
-    };
     // As in PyTorch, the gradient of the value before goes with it.
     for written in dirty.iter().filter(|&tensor| inputs.iter().any(|input| input.is(tensor))) {
         written.set_grad(None)?;
@@ -240,7 +240,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     }
     let node = Arc::new(node);
     function.recorded(&GradFn::of(&node));
-    for (index, result) in results.iter().enumerate().filter(|(_, r)| has_derivative(r)) {
+    for (index, result) in results.iter().enumerate().filter(|(index, _)| has_derivative[*index]) {
         result.set_node(node.clone(), index as u32);
     }
     Ok(results)
@@ -306,13 +306,18 @@ fn check_results(
 
 /// Results that are no tensors of their own (an input returned as it is, a tensor from elsewhere in
 /// a graph) become views of what they are, so that they can have a place of their own in the graph.
+/// Inputs that come back without a derivative leave it.
 fn stand_apart(context: &Context, inputs: &[&Tensor], results: Vec<Tensor>) -> Vec<Tensor> {
     let stand = |result: Tensor| {
         let is = |other: &Tensor| other.is(&result);
         let dirty = context.dirty.iter().any(is);
-        let known = inputs.iter().any(|input| is(input)) || result.requires_grad();
-        if dirty || !known {
+        let given = inputs.iter().any(|input| is(input));
+        if dirty || !(given || result.requires_grad()) {
             return result;
+        }
+        let outside = !context.needs.any() || context.non_differentiable.iter().any(is);
+        if given && outside && result.requires_grad() {
+            return result.detach();
         }
         let view = ViewOf::returned(&result);
         result.alias(result.meta().clone(), Some(view))

@@ -51,6 +51,9 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
                  recording. Wrap the write in `no_grad`, or clone the leaf first",
             ));
         }
+        if !needs.any() && !base.requires_grad() {
+            return Ok(());
+        }
         let mode = match view.made_in() {
             MadeIn::Normal => return Ok(()),
             MadeIn::Function => {
@@ -63,15 +66,13 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
             MadeIn::NoGrad => "`no_grad`",
             MadeIn::Inference => "inference mode",
         };
-        if needs.any() || base.requires_grad() {
-            return Err(Error::autograd(
-                op,
-                format!(
-                    "this view was made in {mode} and is written in place while recording; make the view outside the \
-                     mode, or write inside it too"
-                ),
-            ));
-        }
+        return Err(Error::autograd(
+            op,
+            format!(
+                "this view was made in {mode} and is written in place while recording; make the view outside the mode, \
+                 or write inside it too"
+            ),
+        ));
     }
     Ok(())
 }
