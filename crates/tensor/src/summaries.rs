@@ -97,7 +97,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("sub", "The difference of both operands"),
     ("sum", "The sum of the elements"),
     ("tanh", "The hyperbolic tangent of each element"),
-    ("to", "Another dtype or device; this very tensor if nothing changes"),
+    ("to", "Brings it, and its gradient, to another dtype or device"),
     ("transpose", "Two dimensions swapped"),
     (
         "uniform_",

@@ -31,7 +31,7 @@ const CHUNK: usize = 64 * ALIGNED;
 /// Bytes of the output that are computed while the lines of the next as many are on their way.
 const FETCHED: usize = 4096;
 
-/// Places of what is too large for the caches at which a thread works in turn, a [`PIECE`] at a
+/// Places of what is too large for the caches at which a thread works in turn, a piece at a
 /// time. A processor fetches ahead from each place that it sees a program read on from; with one
 /// place it has too few lines on their way to keep memory busy (a result of 400 MB: 33 to 36 ms,
 /// with four 26 to 29; a sum over 64 MB: 3.1 ms, with four 2.3).

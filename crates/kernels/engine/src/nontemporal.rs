@@ -3,7 +3,7 @@
 //! looks at soon, that is a third of all traffic for nothing.
 //!
 //! Only whole cache lines can go that way. So kernels write into a small buffer that stays in the
-//! first-level cache, and [`Stream`] sends its whole lines on. `iterate.rs` decides when. Not for
+//! first-level cache, and `Stream` sends its whole lines on. `iterate.rs` decides when. Not for
 //! outputs that are also inputs: their lines have been read anyway.
 
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ pub const LARGE_BYTES: usize = if cfg!(test) { 40_000 } else { 32 << 20 };
 
 /// Bytes that a kernel may write between two [`Stream::advance`]: few, so that loads and stores
 /// overlap.
-pub const ROOM: usize = 2048;
+pub(crate) const ROOM: usize = 2048;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

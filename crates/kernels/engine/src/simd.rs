@@ -140,7 +140,7 @@ pub fn set_isa(isa: Isa) -> Isa {
 /// A loop to be compiled for every level.
 ///
 /// ```
-/// use plimsoll_kernels::cpu::simd::{self, Kernel};
+/// use plimsoll_engine::simd::{self, Kernel};
 /// struct Scale<'a>(&'a mut [f32], f32);
 /// impl Kernel for Scale<'_> {
 ///     type Output = ();

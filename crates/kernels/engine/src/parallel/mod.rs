@@ -61,7 +61,7 @@ fn first_threads() -> usize {
 /// range) and returns the previous one.
 ///
 /// ```
-/// use plimsoll_kernels::parallel;
+/// use plimsoll_engine::parallel;
 /// let previous = parallel::set_threads(3);
 /// assert_eq!(parallel::threads(), 3);
 /// parallel::set_threads(previous);
@@ -109,7 +109,7 @@ pub fn part_range(work: usize, parts: usize, part: usize) -> Range<usize> {
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// let sum = AtomicUsize::new(0);
-/// plimsoll_kernels::parallel::split(1000, 10, |range| {
+/// plimsoll_engine::parallel::split(1000, 10, |range| {
 ///     sum.fetch_add(range.sum::<usize>(), Relaxed);
 /// });
 /// assert_eq!(sum.into_inner(), 499_500);
@@ -151,7 +151,7 @@ pub fn split_dynamic(work: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// let sum = AtomicUsize::new(0);
-/// plimsoll_kernels::parallel::split_there_and_back(2, 1000, 10, |_, chunk| {
+/// plimsoll_engine::parallel::split_there_and_back(2, 1000, 10, |_, chunk| {
 ///     sum.fetch_add(chunk.sum::<usize>(), Relaxed);
 /// });
 /// assert_eq!(sum.into_inner(), 499_500);

@@ -30,7 +30,7 @@ use plimsoll_engine::shared::Shared;
 ///
 /// ```
 /// use plimsoll_core::DType;
-/// use plimsoll_kernels::cpu::sort::SortPlan;
+/// use plimsoll_kernels_index::sort::SortPlan;
 /// let plan = SortPlan::new(DType::F32, 1, 3);
 /// let mut workspace = vec![0u64; plan.workspace_bytes() / 8];
 /// let keys = [2.0f32, f32::NAN, -1.0];

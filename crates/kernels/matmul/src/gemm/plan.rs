@@ -39,7 +39,7 @@ pub struct Gemm<'a> {
 ///
 /// ```
 /// use plimsoll_core::DType;
-/// use plimsoll_kernels::cpu::gemm::{Gemm, GemmShape, Plan, Strides};
+/// use plimsoll_kernels_matmul::gemm::{Gemm, GemmShape, Plan, Strides};
 /// let shape = GemmShape {
 ///     dtype: DType::F32,
 ///     batch: &[],
