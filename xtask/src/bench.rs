@@ -2,6 +2,9 @@
 //! (`bench/worker.rs` and `bench/torch_worker.py`) hold the inputs and take turns, round by round,
 //! so that whatever else the machine does hits both; what counts is the median of the rounds'
 //! ratios. Absolute times are compared with a bound only where the table says so.
+//!
+//! `cargo xtask bench cpu --against WORKER` puts the worker of another version in PyTorch's place:
+//! no row should be more than a tenth slower than there.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -72,17 +75,27 @@ struct BenchRow {
     at_most: f64,
 }
 
+/// What a row may take of another version's time.
+const OF_ANOTHER_VERSION: f64 = 1.10;
+
 /// Runs the benchmark of the given device, only the rows that contain `filter` if there is one.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     let filter = match arguments {
         [device] if device == "cpu" => "",
+        [device, option, worker] if device == "cpu" && option == "--against" => {
+            return against(worker, "");
+        }
+        [device, option, worker, filter] if device == "cpu" && option == "--against" => {
+            return against(worker, filter);
+        }
         [device, filter] if device == "cpu" => filter,
-        _ => return Err("usage: cargo xtask bench cpu [PART OF A ROW'S NAME]".to_string()),
+        _ => {
+            return Err("usage: cargo xtask bench cpu [--against WORKER] [PART OF A ROW'S NAME]"
+                .to_string());
+        }
     };
     let environment = python_env::prepare(Purpose::Bench)?;
-    let build = ["build", "--release", "--package", "xtask", "--bin", "bench-worker"];
-    run::plain(&mut run::command(env!("CARGO"), &build))?;
-    let mut plimsoll = Worker::start(Command::new(run::target().join("release/bench-worker")))?;
+    let mut plimsoll = own_worker()?;
     let mut torch = python_env::program(&environment, "python");
     torch.arg(run::root().join("xtask/bench/torch_worker.py"));
     let mut torch = Worker::start(torch)?;
@@ -113,6 +126,34 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let over = rows.iter().filter(|row| row.ratio > row.at_most).count();
     println!("{} rows, {over} over their bound; written to {}", rows.len(), path.display());
+    Ok(())
+}
+
+fn own_worker() -> Result<Worker, String> {
+    let build = ["build", "--release", "--package", "xtask", "--bin", "bench-worker"];
+    run::plain(&mut run::command(env!("CARGO"), &build))?;
+    Worker::start(Command::new(run::target().join("release/bench-worker")))
+}
+
+/// Every row beside another version's worker. Rows that it does not know are left out.
+fn against(worker: &str, filter: &str) -> Result<(), String> {
+    let mut ours = own_worker()?;
+    let mut theirs = Worker::start(Command::new(worker))?;
+    println!("{:36} {:>12} {:>12}  {:19} at most", "work", "this us", "other us", "ratio");
+    let names = ROWS.iter().chain(ABSOLUTE).map(|(name, _)| *name);
+    let (mut rows, mut over) = (0, 0);
+    for name in names.filter(|name| name.contains(filter)) {
+        if theirs.time(name, 1).is_err() {
+            println!("{name:36} unknown to the other version");
+            theirs = Worker::start(Command::new(worker))?;
+            continue;
+        }
+        let row = compare(name, OF_ANOTHER_VERSION, &mut ours, &mut theirs)?;
+        row.print();
+        rows += 1;
+        over += usize::from(row.ratio > row.at_most);
+    }
+    println!("{rows} rows, {over} more than a tenth slower");
     Ok(())
 }
 
