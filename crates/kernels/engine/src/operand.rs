@@ -28,6 +28,12 @@ impl Meta {
         self.layout.shape()
     }
 
+    /// Whether the two have a byte in common, both over the same storage.
+    pub fn overlaps(&self, other: &Meta) -> bool {
+        let (own, others) = (self.dtype.size_bytes(), other.dtype.size_bytes());
+        self.layout.overlaps_as(own, &other.layout, others)
+    }
+
     /// Bytes of storage that the layout reaches from the storage's start.
     pub fn span_bytes(&self) -> usize {
         self.layout.span() * self.dtype.size_bytes()
