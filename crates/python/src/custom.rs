@@ -285,9 +285,8 @@ fn _apply_function<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = context.py();
     let inputs: Vec<Option<Tensor>> = args.iter().map(|arg| as_tensor(&arg)).collect();
-    let recording = rust::is_grad_enabled();
-    let needs =
-        |input: &Option<Tensor>| recording && input.as_ref().is_some_and(Tensor::requires_grad);
+    // As in PyTorch, also while nothing is recorded.
+    let needs = |input: &Option<Tensor>| input.as_ref().is_some_and(Tensor::requires_grad);
     let needs = PyTuple::new(py, inputs.iter().map(needs))?;
     context.setattr(intern!(py, "needs_input_grad"), needs)?;
     let function = Arc::new(PythonFunction {

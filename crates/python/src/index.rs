@@ -5,7 +5,7 @@ use plimsoll_core::DType;
 use plimsoll_tensor::Tensor;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyList, PySequence, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple};
 
 use crate::arguments::Operand;
 use crate::call::{call, fresh_of};
@@ -57,6 +57,16 @@ impl PyTensor {
         })
     }
 
+    /// The rows. Without this Python would ask for one after another until there is none, and find
+    /// nothing in a tensor without dimensions.
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
+        let Some(&rows) = slf.get().tensor().shape().first() else {
+            return Err(PyTypeError::new_err("a tensor without dimensions has no rows"));
+        };
+        let rows = (0..rows).map(|row| slf.get_item(row)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(slf.py(), rows)?.try_iter()
+    }
+
     fn __setitem__(
         &self,
         py: Python<'_>,
@@ -67,10 +77,12 @@ impl PyTensor {
         call(py, || {
             let (view, gathers) = view(&self.tensor(), &parts)?;
             match (gathers, &value) {
-                (None, Operand::Tensor(value)) => view.copy_(value).map(drop),
+                (None, Operand::Tensor(value)) => {
+                    view.copy_(&without_leading_ones(value)?).map(drop)
+                }
                 (None, Operand::Number(value)) => view.fill_(*value).map(drop),
                 (Some(gathers), Operand::Tensor(value)) => {
-                    view.index_put_(&gathers, value, false).map(drop)
+                    view.index_put_(&gathers, &without_leading_ones(value)?, false).map(drop)
                 }
                 (Some(gathers), Operand::Number(value)) => {
                     let value = Tensor::scalar(*value, (view.dtype(), view.device()))?;
@@ -79,6 +91,16 @@ impl PyTensor {
             }
         })
     }
+}
+
+/// `value` as an assignment takes it: as in PyTorch it may have more dimensions than the place that
+/// it goes to, if those have one element.
+fn without_leading_ones(value: &Tensor) -> plimsoll_core::Result<Tensor> {
+    let mut value = value.clone();
+    while value.shape().first() == Some(&1) {
+        value = value.select(0, 0)?;
+    }
+    Ok(value)
 }
 
 /// The parts of an index as the user wrote it. As in PyTorch a list stands for a tuple if it has

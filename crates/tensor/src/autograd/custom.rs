@@ -197,12 +197,22 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     };
     let results = mode::with_grad(false, || function.forward(&mut context, inputs))?;
     check_results(name, &context, inputs, &results)?;
-    let results = stand_apart(&context, inputs, results);
+    let origin = OriginId::intern(name, site);
+    // As in PyTorch, also if `forward` wrote nothing. No bytes change here, so no claim is needed.
+    context.dirty.iter().for_each(|written| written.storage().written_by(origin));
+    let has_derivative: Vec<bool> = results
+        .iter()
+        .map(|result| {
+            let fixed = context.non_differentiable.iter().any(|other| other.is(result));
+            needs.any() && result.dtype().is_float() && !fixed
+        })
+        .collect();
+    let results = stand_apart(&context, inputs, results, &has_derivative);
     if !needs.any() || results.is_empty() {
         return Ok(results);
     }
     let kept = keep(name, &context, inputs, &edges, &results)?;
-    let Context { dirty, non_differentiable, materialize, value, .. } = context;
+    let Context { dirty, materialize, value, .. } = context;
     let node = Node {
         derivative: Derivative::Custom(Custom {
             function: function.clone(),
@@ -212,7 +222,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
         }),
         chain: None,
         sequence: Node::next_sequence(),
-        origin: OriginId::intern(name, site),
+        origin,
         site,
         module: current_module(),
         entry: results[0].entry(),
@@ -222,9 +232,6 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
         needs,
         saved: crate::lock::Mutex::new(kept),
         hooks: Hooks::default(),
-    };
-    let has_derivative = |result: &&Tensor| {
-        result.dtype().is_float() && !non_differentiable.iter().any(|other| other.is(result))
     };
     // As in PyTorch, the gradient of the value before goes with it.
     for written in dirty.iter().filter(|&tensor| inputs.iter().any(|input| input.is(tensor))) {
@@ -240,7 +247,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     }
     let node = Arc::new(node);
     function.recorded(&GradFn::of(&node));
-    for (index, result) in results.iter().enumerate().filter(|(_, r)| has_derivative(r)) {
+    for (index, result) in results.iter().enumerate().filter(|(index, _)| has_derivative[*index]) {
         result.set_node(node.clone(), index as u32);
     }
     Ok(results)
@@ -306,18 +313,30 @@ fn check_results(
 
 /// Results that are no tensors of their own (an input returned as it is, a tensor from elsewhere in
 /// a graph) become views of what they are, so that they can have a place of their own in the graph.
-fn stand_apart(context: &Context, inputs: &[&Tensor], results: Vec<Tensor>) -> Vec<Tensor> {
-    let stand = |result: Tensor| {
+/// Those without a derivative come out of the graph, as in PyTorch; only views that are no inputs
+/// stay where they are.
+fn stand_apart(
+    context: &Context,
+    inputs: &[&Tensor],
+    results: Vec<Tensor>,
+    has_derivative: &[bool],
+) -> Vec<Tensor> {
+    let stand = |(result, &has_derivative): (Tensor, &bool)| {
         let is = |other: &Tensor| other.is(&result);
+        let is_input = inputs.iter().any(|input| is(input));
+        if !has_derivative && result.requires_grad() {
+            let stays = !is_input && result.view_of().is_some();
+            return if stays { result } else { result.detach() };
+        }
         let dirty = context.dirty.iter().any(is);
-        let known = inputs.iter().any(|input| is(input)) || result.requires_grad();
+        let known = is_input || result.requires_grad();
         if dirty || !known {
             return result;
         }
         let view = ViewOf::returned(&result);
         result.alias(result.meta().clone(), Some(view))
     };
-    results.into_iter().map(stand).collect()
+    results.into_iter().zip(has_derivative).map(stand).collect()
 }
 
 /// A custom function in the graph.
