@@ -326,3 +326,12 @@ def test_targets_that_share_bytes_with_what_is_read_through_another_dtype():
     with pytest.raises(RuntimeError, match="shares memory"):
         pm.any(behind, out=as_bytes[40])
     assert pm.any(behind, out=as_bytes[20]).item() is False
+
+
+def test_an_index_that_the_operation_itself_would_overwrite():
+    both = pm.zeros(16)
+    target, index = both[8:], both.view(pm.int64)[4:]  # the same 32 bytes
+    index[0] = 2
+    with pytest.raises(RuntimeError, match="shares memory"):
+        target.scatter_add_(0, index, pm.full((4,), 1e30))
+    assert index.tolist() == [2, 0, 0, 0]
