@@ -78,7 +78,7 @@ impl Order {
         self.0.iter().any(|(known, _)| inside(known))
     }
 
-    /// `ops/unary.rs` -> `ops`, `launch.rs` -> `launch`, `book/event.rs` -> `book/event` where the
+    /// `ops/reduce.rs` -> `ops`, `launch.rs` -> `launch`, `book/event.rs` -> `book/event` where the
     /// files of `book` are ordered.
     fn module_of(&self, path: &str) -> String {
         let path = path.strip_suffix(".rs").unwrap_or(path);

@@ -28,20 +28,39 @@ impl Layout {
     /// assert!(left.overlaps(&x.narrow(1, 1, 2).unwrap()));
     /// ```
     pub fn overlaps(&self, other: &Layout) -> bool {
+        self.overlaps_as(1, other, 1)
+    }
+
+    /// Whether some byte of `self`, whose elements have `own` bytes, is also a byte of `other`,
+    /// whose elements have `others`: a view of another dtype counts its storage in other units.
+    ///
+    /// ```
+    /// use plimsoll_core::Layout;
+    /// let doubles = Layout::contiguous(&[8]).unwrap().narrow(0, 4, 4).unwrap(); // bytes 32..64
+    /// let bytes = Layout::contiguous(&[64]).unwrap();
+    /// assert!(doubles.overlaps_as(8, &bytes.narrow(0, 63, 1).unwrap(), 1));
+    /// assert!(!doubles.overlaps_as(8, &bytes.narrow(0, 4, 28).unwrap(), 1));
+    /// ```
+    pub fn overlaps_as(&self, own: usize, other: &Layout, others: usize) -> bool {
         if self.numel() == 0 || other.numel() == 0 {
             return false;
         }
+        // Where all elements are of one size and start at its multiples, they meet whole.
+        let (own, others) = if own == others { (1, 1) } else { (own as i128, others as i128) };
         let mut terms: SmallVec<[Term; 12]> = SmallVec::new();
         for (&size, &stride) in self.shape().iter().zip(self.strides()) {
-            terms.push((stride as i128, -(size as i128 - 1), 0));
+            terms.push((stride as i128 * own, -(size as i128 - 1), 0));
         }
         for (&size, &stride) in other.shape().iter().zip(other.strides()) {
-            terms.push((stride as i128, 0, size as i128 - 1));
+            terms.push((stride as i128 * others, 0, size as i128 - 1));
         }
+        // The bytes of an element of each.
+        terms.push((1, -(own - 1), others - 1));
         terms.retain(|&mut (stride, low, high)| stride != 0 && (low, high) != (0, 0));
         terms.sort_by_key(|&(stride, ..)| std::cmp::Reverse(stride));
         let mut steps = STEPS;
-        reaches(&terms, self.offset() as i128 - other.offset() as i128, &mut steps)
+        let apart = self.offset() as i128 * own - other.offset() as i128 * others;
+        reaches(&terms, apart, &mut steps)
     }
 }
 
@@ -102,6 +121,19 @@ mod tests {
             let shared = !positions(&a).is_disjoint(&positions(&b));
             prop_assert_eq!(a.overlaps(&b), shared);
             prop_assert_eq!(b.overlaps(&a), shared);
+        }
+
+        #[test]
+        fn agrees_with_listing_the_bytes(
+            a in layouts(), b in layouts(), own in 0usize..4, others in 0usize..4
+        ) {
+            let (own, others) = (1 << own, 1 << others);
+            let bytes = |layout: &Layout, size: usize| -> HashSet<usize> {
+                positions(layout).iter().flat_map(|p| p * size..(p + 1) * size).collect()
+            };
+            let shared = !bytes(&a, own).is_disjoint(&bytes(&b, others));
+            prop_assert_eq!(a.overlaps_as(own, &b, others), shared);
+            prop_assert_eq!(b.overlaps_as(others, &a, own), shared);
         }
     }
 }

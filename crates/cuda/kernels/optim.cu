@@ -1,5 +1,5 @@
 // A step of AdamW over a table of tensors: blocks take chunks of elements, and find their tensor in
-// the table. The twin of `kernels/src/cpu/optim.rs`.
+// the table. The twin of `kernels/elementwise/src/optim.rs`.
 
 // The numbers of a step. Mirrors `numbers` in Rust.
 struct Numbers {

@@ -67,7 +67,8 @@ __device__ void map_grad(i64 n, const Strided &s, int dense, const T *grad, cons
 #define DERIVATIVE(name, body) \
   struct name { template <typename C> __device__ C operator()(C g, C y) const { body } };
 
-DERIVATIVE(ReluBackward, return y > (C)0 ? g : (C)0;)
+// For a NaN the gradient, as on the CPU.
+DERIVATIVE(ReluBackward, return y <= (C)0 ? (C)0 : g;)
 DERIVATIVE(TanhBackward, return g * ((C)1 - y * y);)
 DERIVATIVE(SigmoidBackward, return g * y * ((C)1 - y);)
 DERIVATIVE(GeluBackward, {

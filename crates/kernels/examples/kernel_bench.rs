@@ -83,7 +83,7 @@ impl Bench {
         }
         let inputs: Vec<Operand<'_>> = inputs.iter().map(|input| input.operand()).collect();
         let outputs = [out.operand()];
-        let workspace = Workspace { pointer: null_mut(), bytes: 0 };
+        let workspace = Workspace::NONE;
         let launch =
             CpuLaunch { operation: "bench", inputs: &inputs, outputs: &outputs, workspace };
         let mut times = Vec::new();

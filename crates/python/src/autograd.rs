@@ -2,8 +2,8 @@
 //! guards of the calling thread; the package's context managers hold them. Hooks are in `hooks.rs`,
 //! custom functions in `custom.rs`, nodes in `node.rs`.
 
-use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions};
-use pyo3::exceptions::PyValueError;
+use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::call::call;
@@ -76,23 +76,39 @@ impl PyTensor {
     }
 
     /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
-    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = vec![]))]
+    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
     fn backward(
         &self,
         py: Python<'_>,
         gradient: Option<&Bound<'_, PyTensor>>,
         retain_graph: Option<bool>,
         create_graph: bool,
-        inputs: Vec<Bound<'_, PyTensor>>,
+        inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
         let options = BackwardOptions {
             gradient: gradient.map(|gradient| gradient.get().tensor()),
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
-            inputs: inputs.iter().map(|input| input.get().tensor()).collect(),
+            inputs: inputs.unwrap_or_default(),
         };
         call(py, || self.tensor().backward_with(options))
     }
+}
+
+/// The tensors that gradients are asked for; a tensor alone is one, and not a list of its rows.
+fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    if let Ok(one) = inputs.cast::<PyTensor>() {
+        return Ok(vec![one.get().tensor()]);
+    }
+    let several: Vec<Bound<'_, PyTensor>> = inputs.extract()?;
+    if several.is_empty() {
+        return Err(PyRuntimeError::new_err(format!(
+            "{function}: `inputs` is empty, so there is nothing to compute gradients for; leave it out to reach every \
+             leaf"
+        )));
+    }
+    Ok(several.iter().map(|input| input.get().tensor()).collect())
 }
 
 /// A mode that is in force until `leave`.
@@ -145,7 +161,7 @@ fn is_inference_mode_enabled() -> bool {
 fn grad<'py>(
     py: Python<'py>,
     outputs: Vec<Bound<'_, PyTensor>>,
-    inputs: Vec<Bound<'_, PyTensor>>,
+    inputs: &Bound<'_, PyAny>,
     grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
     retain_graph: Option<bool>,
     create_graph: bool,
@@ -161,7 +177,7 @@ fn grad<'py>(
         allow_unused,
     };
     let outputs: Vec<_> = outputs.iter().map(|tensor| tensor.get().tensor()).collect();
-    let inputs: Vec<_> = inputs.iter().map(|tensor| tensor.get().tensor()).collect();
+    let inputs = one_or_several("grad", inputs)?;
     let outputs: Vec<_> = outputs.iter().collect();
     let inputs: Vec<_> = inputs.iter().collect();
     let grads = call(py, || rust::grad(&outputs, &inputs, options))?;

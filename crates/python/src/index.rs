@@ -5,7 +5,7 @@ use plimsoll_core::DType;
 use plimsoll_tensor::{At, Tensor};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyList, PySequence, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple};
 
 use crate::arguments::Operand;
 use crate::call::{call, fresh_of};
@@ -50,6 +50,16 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyTensor>> {
         let parts = parts(&slf.get().tensor(), index)?;
         fresh_of(slf, |this| this.at(&parts.iter().map(Part::at).collect::<Vec<_>>()[..]))
+    }
+
+    /// The rows. Without this Python would ask for one after another until there is none, and find
+    /// nothing in a tensor without dimensions.
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
+        let Some(&rows) = slf.get().tensor().shape().first() else {
+            return Err(PyTypeError::new_err("a tensor without dimensions has no rows"));
+        };
+        let rows = (0..rows).map(|row| slf.get_item(row)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(slf.py(), rows)?.try_iter()
     }
 
     fn __setitem__(

@@ -1,4 +1,4 @@
-//! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated.rs`,
+//! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated/`,
 //! operators in `operators.rs`, indexing in `index.rs`, gradients in `autograd.rs`, sharing memory
 //! in `exchange.rs`, being an object in `object.rs`.
 

@@ -122,3 +122,59 @@ def test_an_exception_of_a_hook_comes_back_as_it_was():
     assert x.grad.tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="does not require gradients"):
         pm.ones(1).register_hook(refuse)
+
+
+def test_modes_around_generators_and_without_parentheses():
+    @pm.no_grad()
+    def values():
+        try:
+            sent = yield pm.is_grad_enabled()
+            yield sent, pm.is_grad_enabled()
+        except KeyError:
+            yield "caught", pm.is_grad_enabled()
+        return "end"
+
+    generator = values()
+    assert next(generator) is False and pm.is_grad_enabled()
+    assert generator.send(3) == (3, False) and pm.is_grad_enabled()
+    assert generator.throw(KeyError()) == ("caught", False) and pm.is_grad_enabled()
+    with pytest.raises(StopIteration, match="end"):
+        next(generator)
+
+    @pm.no_grad
+    def twice(value):
+        return value * 2
+
+    assert not twice(pm.ones(2, requires_grad=True)).requires_grad and twice.__name__ == "twice"
+    with pm.inference_mode(mode=False):
+        assert not pm.is_inference_mode_enabled() and pm.is_grad_enabled()
+    with pm.inference_mode(), pytest.raises(RuntimeError, match="cannot end"):
+        pm.inference_mode(False).__enter__()
+
+
+def test_inputs_may_be_one_tensor_but_not_none_at_all():
+    x, w = (pm.ones(2, requires_grad=True) for _ in range(2))
+    (x * w).sum().backward(inputs=x)
+    assert x.grad.tolist() == [1.0, 1.0] and w.grad is None
+    number, other = (pm.tensor(3.0, requires_grad=True) for _ in range(2))
+    (number * other).backward(inputs=number)
+    assert number.grad.item() == 3.0 and other.grad is None
+    with pytest.raises(RuntimeError, match="`inputs` is empty"):
+        x.sum().backward(inputs=[])
+    with pytest.raises(RuntimeError, match="`inputs` is empty"):
+        pm.autograd.grad(x.sum(), [])
+
+
+def test_zeros_for_inputs_that_are_not_used():
+    x, w = (pm.ones(2, requires_grad=True) for _ in range(2))
+    found = pm.autograd.grad(x.sum(), [x, w], materialize_grads=True)
+    assert [grad.tolist() for grad in found] == [[1.0, 1.0], [0.0, 0.0]]
+    with pytest.raises(ValueError, match="allow_unused"):
+        pm.autograd.grad(x.sum(), [x, w], allow_unused=False, materialize_grads=True)
+
+
+def test_no_tensor_is_its_own_gradient():
+    x = pm.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="its own gradient"):
+        x.grad = x
+    assert x.grad is None

@@ -561,3 +561,46 @@ def test_a_function_inside_a_function_and_a_backward_inside_backward():
     x = leaf(3.0)
     Outer.apply(x).backward()
     assert x.grad.item() == 6.0
+
+
+def test_what_has_no_derivative_comes_out_of_the_graph():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x, fixed, dirty):
+            if fixed:
+                ctx.mark_non_differentiable(x)
+            if dirty:
+                ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None, None
+
+    x = leaf(1.0, 2.0)
+    for before in (x, x * 1):
+        with pm.no_grad():
+            results = [Same.apply(before, False, False), Same.apply(before, False, True)]
+        results.append(Same.apply(before, True, False))
+        for result in results:
+            assert (result is before, result.requires_grad, result._base) == (False, False, None)
+            assert result.data_ptr() == before.data_ptr() and before.requires_grad
+
+
+def test_a_dirty_input_counts_as_written():
+    class Claims(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    square = y * y
+    assert Claims.apply(y) is y and y._version == 1
+    with pytest.raises(RuntimeError, match="overwritten"):
+        square.sum().backward()

@@ -282,3 +282,56 @@ def test_random_bools():
     for low, high in ((0, 3), (-1, 1)):
         with pytest.raises((RuntimeError, ValueError), match="bool"):
             pm.randint(low, high, (2,), dtype=pm.bool)
+
+
+def test_rows_of_a_tensor():
+    x = pm.arange(4).reshape(2, 2)
+    assert [row.tolist() for row in x] == [[0, 1], [2, 3]]
+    assert [row.tolist() for row in pm.zeros(0, 3)] == []
+    with pytest.raises(TypeError, match="no rows"):
+        list(pm.tensor(1.0))
+
+
+def test_assigned_values_may_have_leading_dimensions_of_one():
+    x = pm.zeros(2, 3)
+    x[0] = pm.ones(1, 1, 3)
+    x[pm.tensor([1])] = pm.full((1, 1, 1, 3), 2.0)
+    assert x.tolist() == [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
+    with pytest.raises(RuntimeError):
+        x[0] = pm.ones(2, 3)
+
+
+def test_integers_that_were_copied_into_have_no_gradient():
+    x = pm.tensor([1.5, 2.5], requires_grad=True)
+    whole = pm.zeros(2, dtype=pm.int64)
+    whole.copy_(x)
+    whole[0] = x[1]
+    assert (whole.tolist(), whole.requires_grad, whole.is_leaf) == ([2, 2], False, True)
+
+
+def test_the_gradient_of_an_extreme_beside_nan():
+    # PyTorch's answers.
+    nan = float("nan")
+    for extreme, lower in ((pm.maximum, 0.0), (pm.minimum, 1.0)):
+        a = pm.tensor([nan, 1.0, 2.0, -1.0], requires_grad=True)
+        b = pm.tensor([1.0, nan, 2.0, 2.0], requires_grad=True)
+        extreme(a, b).sum().backward()
+        assert a.grad.tolist() == [1.0, 1.0, 0.5, lower]
+        assert b.grad.tolist() == [1.0, 1.0, 0.5, 1.0 - lower]
+
+
+def test_targets_that_share_bytes_with_what_is_read_through_another_dtype():
+    both = pm.zeros(8, dtype=pm.float64)
+    behind, as_bytes = both[4:], both.view(pm.bool)  # bytes 32 to 64 of 64
+    with pytest.raises(RuntimeError, match="shares memory"):
+        pm.any(behind, out=as_bytes[40])
+    assert pm.any(behind, out=as_bytes[20]).item() is False
+
+
+def test_an_index_that_the_operation_itself_would_overwrite():
+    both = pm.zeros(16)
+    target, index = both[8:], both.view(pm.int64)[4:]  # the same 32 bytes
+    index[0] = 2
+    with pytest.raises(RuntimeError, match="shares memory"):
+        target.scatter_add_(0, index, pm.full((4,), 1e30))
+    assert index.tolist() == [2, 0, 0, 0]

@@ -163,3 +163,17 @@ def test_a_capsule_is_used_once():
     frozen.flags.writeable = False
     with pytest.raises(BufferError):
         pm.from_dlpack(frozen)
+
+
+def test_an_array_at_an_odd_address_has_no_view_of_larger_elements():
+    whole = np.zeros(80, dtype=np.uint8)
+    start = 8 - whole.ctypes.data % 8
+    for offset in (0, 1):
+        shared = pm.from_numpy(whole[start + offset : start + offset + 64])
+        if offset == 0:
+            assert shared.view(pm.float64).tolist() == [0.0] * 8
+            continue
+        with pytest.raises(ValueError, match="clone the tensor"):
+            shared.view(pm.float64)
+        assert shared.clone().view(pm.float64).tolist() == [0.0] * 8
+        assert shared.view(pm.bool).tolist() == [False] * 64

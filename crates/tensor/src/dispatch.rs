@@ -294,7 +294,7 @@ impl Call<'_> {
         for (position, input) in self.inputs.iter().enumerate() {
             if input.shares_storage_with(target)
                 && input.meta() != target.meta()
-                && input.layout().overlaps(target.layout())
+                && input.meta().overlaps(target.meta())
             {
                 return Err(Error::shape(
                     self.name(),
@@ -372,7 +372,7 @@ fn check_mutated(
             storage(other) == storage(tensor) && other.meta().span_bytes() > start(tensor)
         });
         let clash = open.iter().find(|(other, other_writes)| {
-            (writes || *other_writes) && other.layout().overlaps(tensor.layout())
+            (writes || *other_writes) && other.meta().overlaps(tensor.meta())
         });
         if let Some((other, _)) = clash {
             return Err(overlap(op, tensor, other));

@@ -119,9 +119,9 @@ impl Scratch {
     }
 
     fn workspace(&self) -> Workspace {
-        // Dangling but aligned where there is none.
-        let address = self.block.as_ref().map_or(64, Block::address);
-        Workspace { pointer: address as *mut u8, bytes: self.bytes }
+        let Some(block) = &self.block else { return Workspace::NONE };
+        // SAFETY: the block is aligned, as large, and this launch's alone as long as it lives.
+        unsafe { Workspace::new(block.address() as *mut u8, self.bytes) }
     }
 }
 

@@ -303,7 +303,7 @@ fn check_cast(info: &OpInfo, result: DType, target: &Tensor) -> Result<()> {
 fn check_separate(info: &OpInfo, out: &Tensor, others: &[&Tensor]) -> Result<()> {
     let shared = others
         .iter()
-        .position(|input| input.shares_storage_with(out) && input.layout().overlaps(out.layout()));
+        .position(|input| input.shares_storage_with(out) && input.meta().overlaps(out.meta()));
     match shared {
         None => Ok(()),
         Some(index) => Err(Error::shape(

@@ -553,3 +553,24 @@ fn set_is_an_in_place_write() -> Outcome {
     assert!(leaf.requires_grad() && leaf.shape() == [3]);
     Ok(())
 }
+
+/// Views of another dtype count the same bytes in other units.
+#[test]
+fn targets_that_share_bytes_with_an_input_under_another_dtype_are_refused() -> Result<()> {
+    let b = Tensor::full(&[16], -1.0, DType::F64)?;
+    let (input, bytes) = (b.narrow(0, 8, 8)?, b.view(DType::Bool)?);
+    for (start, shared) in [(64, true), (120, true), (57, true), (0, false), (56, false)] {
+        let written = input.lt_out(0.0, &bytes.narrow(0, start, 8)?);
+        assert_eq!(written.is_err(), shared, "from byte {start}: {written:?}");
+    }
+    assert_eq!(bytes.narrow(0, 56, 8)?.to_bools()?, [true; 8]);
+    // Running statistics inside the batch that they are of.
+    let x = Tensor::ones(&[8, 4], DType::BF16)?;
+    let mean = x.view(DType::F32)?.select(0, 0)?.narrow(0, 0, 2)?;
+    let (x, var) = (x.narrow(1, 0, 2)?, Tensor::ones(&[2], DType::F32)?);
+    let error = x
+        .batch_norm_with(&mean, &var, BatchNormOptions::new().training(true))
+        .expect_err("the statistics would overwrite the batch");
+    assert!(error.to_string().contains("batch_norm"), "{error}");
+    Ok(())
+}

@@ -26,7 +26,7 @@ pub fn copy_between(operation: &'static str, to: Operand<'_>, from: Operand<'_>)
     let (to, from) = (to.dtype(), from.dtype());
     if to != from {
         let (outputs, inputs) = all.split_at(1);
-        let workspace = Workspace { pointer: std::ptr::null_mut(), bytes: 0 };
+        let workspace = Workspace::NONE;
         let launch = CpuLaunch { operation, inputs, outputs, workspace };
         return match_dtype!(from, A => match_dtype!(to, B => {
             map1(&launch, Cast::<A, B>(PhantomData))

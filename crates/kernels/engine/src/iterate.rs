@@ -248,6 +248,8 @@ impl<const N: usize> Plan<N> {
                 // Dimensions are matched from the last; a missing one, or one of size 1, stretches.
                 match (d + layout.rank()).checked_sub(shape.len()) {
                     Some(own) if layout.shape()[own] != 1 => {
+                        // Or loops would leave its memory.
+                        assert_eq!(layout.shape()[own], size, "operands broadcast to the output");
                         layout.strides()[own] * element_bytes[i]
                     }
                     _ => 0,

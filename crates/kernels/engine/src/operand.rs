@@ -28,6 +28,12 @@ impl Meta {
         self.layout.shape()
     }
 
+    /// Whether the two have a byte in common, both over the same storage.
+    pub fn overlaps(&self, other: &Meta) -> bool {
+        let (own, others) = (self.dtype.size_bytes(), other.dtype.size_bytes());
+        self.layout.overlaps_as(own, &other.layout, others)
+    }
+
     /// Bytes of storage that the layout reaches from the storage's start.
     pub fn span_bytes(&self) -> usize {
         self.layout.span() * self.dtype.size_bytes()
@@ -108,10 +114,35 @@ pub struct CpuLaunch<'a> {
 /// Scratch memory of one launch, from the allocator like every other byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// Its start, 64-byte aligned; dangling if `bytes` is 0.
-    pub pointer: *mut u8,
+    pointer: *mut u8,
+    bytes: usize,
+}
+
+impl Workspace {
+    /// No memory.
+    pub const NONE: Workspace =
+        Workspace { pointer: std::ptr::without_provenance_mut(64), bytes: 0 };
+
+    /// The `bytes` bytes from `pointer`.
+    ///
+    /// # Safety
+    /// They must be writable and used by nobody else while the launch runs, and `pointer` must be
+    /// aligned to 64 bytes. Addresses on a GPU are for launches on that GPU alone.
+    pub const unsafe fn new(pointer: *mut u8, bytes: usize) -> Workspace {
+        Workspace { pointer, bytes }
+    }
+
+    /// Its start, 64-byte aligned; dangling if there are no bytes.
+    #[inline]
+    pub const fn pointer(self) -> *mut u8 {
+        self.pointer
+    }
+
     /// Its length.
-    pub bytes: usize,
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        self.bytes
+    }
 }
 
 // SAFETY: exclusive scratch of one launch; the kernel divides it among its own threads.

@@ -281,11 +281,12 @@ impl Scratch {
     /// 64-byte aligned within the memory.
     fn workspace(&mut self) -> Workspace {
         let start: *mut u8 = self.memory.as_mut_ptr().cast();
-        Workspace { pointer: start.wrapping_add(start.align_offset(64)), bytes: self.bytes }
+        // SAFETY: the memory is this value's own, and has 64 bytes more than `bytes`.
+        unsafe { Workspace::new(start.wrapping_add(start.align_offset(64)), self.bytes) }
     }
 
     fn check(&mut self) {
-        let end = self.workspace().pointer.wrapping_add(self.bytes);
+        let end = self.workspace().pointer().wrapping_add(self.bytes);
         let memory_end = self.memory.as_ptr_range().end.addr();
         for i in 0..memory_end - end.addr() {
             // SAFETY: below the end of the vector.

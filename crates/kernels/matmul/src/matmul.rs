@@ -36,11 +36,11 @@ pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
     };
     let shape = product.shape();
     let plan = gemm::Plan::new(&shape);
-    if plan.workspace_bytes() > launch.workspace.bytes {
+    if plan.workspace_bytes() > launch.workspace.bytes() {
         return Err(Error::invalid_argument(format!(
             "the kernel needs {} bytes of workspace, but was launched with {}",
             plan.workspace_bytes(),
-            launch.workspace.bytes
+            launch.workspace.bytes()
         ))
         .in_operation(launch.operation));
     }
@@ -54,7 +54,7 @@ pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
     };
     // SAFETY: sizes and strides are the operands' own; the claim lets the inputs be read and the
     // output be written, and dispatch refuses overlap; the workspace was just measured.
-    unsafe { plan.run(&problem, launch.workspace.pointer) };
+    unsafe { plan.run(&problem, launch.workspace.pointer()) };
     Ok(())
 }
 

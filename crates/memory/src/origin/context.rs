@@ -1,6 +1,6 @@
 //! Where the program is while it asks for memory: the phase of training, the module path, the step.
 //! Phase and module path belong to a thread and are scoped by guards; the step belongs to the
-//! process. Origins read all but the step (see `origin.rs`); the step is stamped on blocks and
+//! process. Origins read all but the step (see `intern.rs`); the step is stamped on blocks and
 //! events.
 
 use std::cell::Cell;

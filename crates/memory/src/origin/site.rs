@@ -1,7 +1,7 @@
 //! The line of the user's program that asked for memory. A site is captured once, in the API method
 //! (`#[track_caller]` is lost through function pointers and closures), and handed on; a
 //! thread-local override serves Python frames and backward. Who asked in full (operation, module,
-//! phase) is an origin: see `origin.rs`.
+//! phase) is an origin: see `intern.rs`.
 
 use std::cell::Cell;
 use std::fmt;

@@ -2,24 +2,76 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import inspect
 import threading
+from collections.abc import Callable
+from typing import Any
 
-from ._plimsoll import _Mode
+from ._plimsoll import _Mode, is_inference_mode_enabled
 
 
-class _ModeContext(contextlib.ContextDecorator):
+class _ModeContext:
     """Enters the mode that its class is named after; may be entered again while it is in force, and by several threads."""
+
+    def __new__(cls, function: Any = None, *args: Any, **options: Any) -> Any:
+        made = super().__new__(cls)
+        if callable(function):
+            # `@no_grad` without parentheses.
+            made.__init__()
+            return made(function)
+        return made
 
     def __init__(self) -> None:
         self._entered = threading.local()
 
+    def _name(self) -> str | None:
+        return type(self).__name__
+
     def __enter__(self) -> None:
         stack = self._entered.__dict__.setdefault("stack", [])
-        stack.append(_Mode(type(self).__name__))
+        name = self._name()
+        stack.append(None if name is None else _Mode(name))
 
     def __exit__(self, *failure: object) -> None:
-        self._entered.stack.pop().leave()
+        mode = self._entered.stack.pop()
+        if mode is not None:
+            mode.leave()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The body of a generator runs in the mode, and what its caller does between two values does not."""
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            step, answer = generator.send, None
+            while True:
+                try:
+                    with self:
+                        value = step(answer)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    step, answer = generator.send, (yield value)
+                except GeneratorExit:
+                    with self:
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step, answer = generator.throw, error
+
+        return inside
 
 
 class no_grad(_ModeContext):
@@ -31,4 +83,16 @@ class enable_grad(_ModeContext):
 
 
 class inference_mode(_ModeContext):
-    """Operations are not recorded, and new tensors can never enter a graph."""
+    """Operations are not recorded, and new tensors can never enter a graph. With `mode=False` nothing changes; it cannot
+    end a mode that is in force."""
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def _name(self) -> str | None:
+        if self.mode:
+            return super()._name()
+        if is_inference_mode_enabled():
+            raise RuntimeError("inference_mode(False) cannot end the inference mode around it; leave that one first")
+        return None

@@ -311,14 +311,17 @@ impl Found {
         let Some(indices) = self.indices() else {
             return match value {
                 Other::Tensor(value) => {
-                    let value = without_leading_ones(value, self.view.rank())?;
+                    let value = without_leading_ones(value)?;
                     self.view.copy_(&value).map(drop)
                 }
                 Other::Scalar(value) => self.view.fill_(value).map(drop),
             };
         };
         match value {
-            Other::Tensor(value) => self.view.index_put_(&indices, value, false).map(drop),
+            Other::Tensor(value) => {
+                let value = without_leading_ones(value)?;
+                self.view.index_put_(&indices, &value, false).map(drop)
+            }
             Other::Scalar(value) => {
                 let value = Tensor::scalar(value, (self.view.dtype(), self.view.device()))?;
                 self.view.index_put_(&indices, &value, false).map(drop)
@@ -332,10 +335,10 @@ fn is_mask(tensor: &Tensor) -> bool {
     matches!(tensor.dtype(), DType::Bool | DType::U8)
 }
 
-/// `value` with dimensions of size 1 taken off the front until it has at most `rank`.
-fn without_leading_ones(value: &Tensor, rank: usize) -> Result<Tensor> {
+/// `value` without the dimensions of size 1 at its front, as PyTorch takes it.
+fn without_leading_ones(value: &Tensor) -> Result<Tensor> {
     let mut value = value.clone();
-    while value.rank() > rank && value.shape()[0] == 1 {
+    while value.shape().first() == Some(&1) {
         value = value.select(0, 0)?;
     }
     Ok(value)

@@ -1,7 +1,7 @@
 //! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten`
 //! where no view exists.
 
-use plimsoll_core::{DType, Result, normalize_dim};
+use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
@@ -77,6 +77,14 @@ impl Tensor {
             ViewAs::DType(dtype) if dtype == self.dtype() => {
                 let sizes = self.shape().iter().map(|&size| size as i64).collect();
                 apply_one(&View::Sizes(sizes), &[self], Site::caller())
+            }
+            ViewAs::DType(dtype) if !self.storage().is_aligned_for(dtype.size_bytes()) => {
+                Err(Error::invalid_argument(format!(
+                    "this memory came from outside and does not start at a multiple of the {} bytes of a {dtype}; \
+                     clone the tensor first",
+                    dtype.size_bytes()
+                ))
+                .in_operation("view"))
             }
             ViewAs::DType(dtype) => apply_one(&ViewDtype(dtype), &[self], Site::caller()),
         }

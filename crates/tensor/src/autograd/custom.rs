@@ -197,10 +197,17 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     };
     let results = mode::with_grad(false, || function.forward(&mut context, inputs))?;
     check_results(name, &context, inputs, &results)?;
-    let is_fixed = |result: &Tensor| context.non_differentiable.iter().any(|t| t.is(result));
-    let has_derivative = |result: &Tensor| result.dtype().is_float() && !is_fixed(result);
-    let has_derivative: Vec<bool> = results.iter().map(has_derivative).collect();
-    let results = stand_apart(&context, inputs, results);
+    let origin = OriginId::intern(name, site);
+    // As in PyTorch, also if `forward` wrote nothing. No bytes change here, so no claim is needed.
+    context.dirty.iter().for_each(|written| written.storage().written_by(origin));
+    let has_derivative: Vec<bool> = results
+        .iter()
+        .map(|result| {
+            let fixed = context.non_differentiable.iter().any(|other| other.is(result));
+            needs.any() && result.dtype().is_float() && !fixed
+        })
+        .collect();
+    let results = stand_apart(&context, inputs, results, &has_derivative);
     if !needs.any() || results.is_empty() {
         return Ok(results);
     }
@@ -215,7 +222,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
         }),
         chain: None,
         sequence: Node::next_sequence(),
-        origin: OriginId::intern(name, site),
+        origin,
         site,
         module: current_module(),
         entry: results[0].entry(),
@@ -306,23 +313,30 @@ fn check_results(
 
 /// Results that are no tensors of their own (an input returned as it is, a tensor from elsewhere in
 /// a graph) become views of what they are, so that they can have a place of their own in the graph.
-/// Inputs that come back without a derivative leave it.
-fn stand_apart(context: &Context, inputs: &[&Tensor], results: Vec<Tensor>) -> Vec<Tensor> {
-    let stand = |result: Tensor| {
+/// Those without a derivative come out of the graph, as in PyTorch; only views that are no inputs
+/// stay where they are.
+fn stand_apart(
+    context: &Context,
+    inputs: &[&Tensor],
+    results: Vec<Tensor>,
+    has_derivative: &[bool],
+) -> Vec<Tensor> {
+    let stand = |(result, &has_derivative): (Tensor, &bool)| {
         let is = |other: &Tensor| other.is(&result);
-        let dirty = context.dirty.iter().any(is);
-        let given = inputs.iter().any(|input| is(input));
-        if dirty || !(given || result.requires_grad()) {
-            return result;
+        let is_input = inputs.iter().any(|input| is(input));
+        if !has_derivative && result.requires_grad() {
+            let stays = !is_input && result.view_of().is_some();
+            return if stays { result } else { result.detach() };
         }
-        let outside = !context.needs.any() || context.non_differentiable.iter().any(is);
-        if given && outside && result.requires_grad() {
-            return result.detach();
+        let dirty = context.dirty.iter().any(is);
+        let known = is_input || result.requires_grad();
+        if dirty || !known {
+            return result;
         }
         let view = ViewOf::returned(&result);
         result.alias(result.meta().clone(), Some(view))
     };
-    results.into_iter().map(stand).collect()
+    results.into_iter().zip(has_derivative).map(stand).collect()
 }
 
 /// A custom function in the graph.

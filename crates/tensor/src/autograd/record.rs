@@ -75,6 +75,10 @@ impl Recorded<'_> {
     /// The operation wrote input 0 in place. Whatever can fail comes before the tensor's history
     /// changes.
     pub(crate) fn in_place(mut self, target: &Tensor) -> Result<()> {
+        if !target.dtype().is_float() {
+            // What was copied into integers has no gradient.
+            return Ok(());
+        }
         let node = self.node(std::slice::from_ref(target))?;
         match target.view_of() {
             Some(view) => drop(views::rebase(view, node)),

@@ -206,6 +206,12 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn set_grad(&self, grad: Option<&Tensor>) -> Result<()> {
+        if grad.is_some_and(|grad| grad.is(self)) {
+            return Err(Error::autograd(
+                "set_grad",
+                "a tensor cannot be its own gradient: it would keep itself alive for ever; clone it",
+            ));
+        }
         if let Some(grad) = grad
             && (grad.shape() != self.shape()
                 || grad.dtype() != self.dtype()

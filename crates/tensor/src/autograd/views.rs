@@ -3,7 +3,7 @@
 //! Note [Views under in-place writes]
 //! A view remembers its base (never itself a view) and the chain of view operations from the base
 //! to it. The base's node is the truth: an in-place write through any view gives the base a new
-//! node (`Function::OnView`), and a view whose storage changed since its own node was made gets a
+//! node (one with a `chain`), and a view whose storage changed since its own node was made gets a
 //! fresh node, by replaying the chain from the base's present node.
 
 use std::sync::Arc;

@@ -28,7 +28,7 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn new(workspace: &Workspace) -> Space {
-        Space { next: workspace.pointer.addr(), left_bytes: workspace.bytes }
+        Space { next: workspace.pointer().addr(), left_bytes: workspace.bytes() }
     }
 
     /// Takes `bytes` off its start. The caller asked for them in its rule for workspaces.

@@ -88,7 +88,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
     };
     let scale = if fold == Fold::Mean { 1.0 / count as f64 } else { 1.0 };
     let kernel = format!("{name}_{}", type_name(x.dtype()));
-    let partial = Argument::U64(launch.workspace.pointer.addr() as u64);
+    let partial = Argument::U64(launch.workspace.pointer().addr() as u64);
     let threads = if count >= 512 { 512 } else { 64 };
     let grid =
         |jobs: usize| Grid { blocks: (jobs.min(1 << 20) as u32, 1, 1), threads, shared_bytes: 0 };

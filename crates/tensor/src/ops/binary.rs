@@ -184,10 +184,11 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// The gradient where `own` is the chosen one; half of it where both are equal, as in PyTorch.
-    fn chosen(&self, own: &Tensor, wins: &Tensor, other: Other<'_>) -> Result<Tensor> {
-        let half = Tensor::where_(&own.eq(other)?, &self.grad.mul(0.5)?, 0.0)?;
-        Tensor::where_(wins, self.grad, &half)
+    /// The gradient unless `own` is not the chosen one; half of it where both are equal. As in
+    /// PyTorch, a NaN does not lose, and nothing does beside one.
+    fn chosen(&self, own: &Tensor, loses: &Tensor, other: Other<'_>) -> Result<Tensor> {
+        let shared = Tensor::where_(&own.eq(other)?, &self.grad.mul(0.5)?, self.grad)?;
+        Tensor::where_(loses, 0.0, &shared)
     }
 }
 
@@ -308,11 +309,11 @@ pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
     derivatives: [
         |s| {
             let (own, other) = (s.tensor_a()?, s.b()?);
-            s.chosen(own, &own.gt(other)?, other)
+            s.chosen(own, &own.lt(other)?, other)
         },
         |s| {
             let (own, other) = (s.tensor_b()?, s.a()?);
-            s.chosen(own, &own.gt(other)?, other)
+            s.chosen(own, &own.lt(other)?, other)
         },
     ],
 };
@@ -330,11 +331,11 @@ pub(crate) static MINIMUM: BinaryRow = BinaryRow {
     derivatives: [
         |s| {
             let (own, other) = (s.tensor_a()?, s.b()?);
-            s.chosen(own, &own.lt(other)?, other)
+            s.chosen(own, &own.gt(other)?, other)
         },
         |s| {
             let (own, other) = (s.tensor_b()?, s.a()?);
-            s.chosen(own, &own.lt(other)?, other)
+            s.chosen(own, &own.gt(other)?, other)
         },
     ],
 };

@@ -22,6 +22,12 @@ pub(crate) struct Foreign {
 }
 
 impl Storage {
+    /// Whether elements of `bytes` bytes may lie at its start. They may in an arena's blocks; a
+    /// foreign owner saw to the elements that it told of, and to no larger ones.
+    pub(crate) fn is_aligned_for(&self, bytes: usize) -> bool {
+        self.address.load(Ordering::Relaxed).is_multiple_of(bytes)
+    }
+
     /// A storage over the `bytes` at `address`, which belong to `owner`. Whether they really are
     /// there is the promise of `Tensor::from_foreign`'s caller.
     pub(crate) fn over_foreign(

@@ -1,5 +1,5 @@
 //! Transposing a square of registers with AVX-512: 16 x 16 `f32` and 8 x 8 `f64`, in log2(n) rounds
-//! of exchanging halves between pairs of rows, smallest pieces first. Used by `pack.rs`.
+//! of exchanging halves between pairs of rows, smallest pieces first. Used by `mod.rs`.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::*;

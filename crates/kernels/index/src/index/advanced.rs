@@ -109,15 +109,15 @@ fn offsets(
     common: &[usize],
 ) -> Result<*mut i64> {
     let count: usize = common.iter().product();
-    if launch.workspace.bytes < count * size_of::<i64>() {
+    if launch.workspace.bytes() < count * size_of::<i64>() {
         return Err(Error::invalid_argument(format!(
             "the kernel needs {} bytes of workspace, but was launched with {}",
             offset_bytes(common),
-            launch.workspace.bytes
+            launch.workspace.bytes()
         ))
         .in_operation(launch.operation));
     }
-    let list = launch.workspace.pointer.cast::<i64>();
+    let list = launch.workspace.pointer().cast::<i64>();
     for (which, (&dim, index)) in dims.iter().zip(indices).enumerate() {
         check::<i64>(launch, index)?;
         let layout = index.layout().broadcast_to(common)?;

@@ -73,10 +73,10 @@ pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> 
     }
     let outputs = [values.meta().clone(), positions.meta().clone()];
     let needed = sort_along_workspace_bytes(input.meta(), &outputs, dim);
-    if needed > launch.workspace.bytes {
+    if needed > launch.workspace.bytes() {
         return Err(Error::invalid_argument(format!(
             "the kernel needs {needed} bytes of workspace, but was launched with {}",
-            launch.workspace.bytes
+            launch.workspace.bytes()
         ))
         .in_operation(launch.operation));
     }
@@ -84,7 +84,7 @@ pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> 
     match way([input.meta(), values.meta(), positions.meta()], dim) {
         Way::Direct(plan) => {
             let to = positions.first_byte().cast();
-            let workspace = launch.workspace.pointer;
+            let workspace = launch.workspace.pointer();
             // SAFETY: contiguous operands of one shape, which the plan was made for; dispatch
             // refuses overlap; the workspace was just measured.
             unsafe { plan.run(input.first_byte(), values.first_byte(), to, descending, workspace) };
@@ -108,7 +108,7 @@ fn sort_blocks<T: Copy>(launch: &CpuLaunch<'_>, lines: &Lines<3>, block: usize, 
     let (width, across) = lines.across();
     let [keys_bytes, sorted_bytes, positions_bytes] =
         buffer_bytes(block, lines.len, size_of::<T>());
-    let keys = launch.workspace.pointer;
+    let keys = launch.workspace.pointer();
     let sorted = keys.wrapping_add(keys_bytes);
     let positions = sorted.wrapping_add(sorted_bytes);
     let rest = positions.wrapping_add(positions_bytes);

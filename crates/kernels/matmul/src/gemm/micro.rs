@@ -8,7 +8,7 @@
 //! instructions ([`Vector::twin`], [`odd_rows`]): alone on a core they wait for the multipliers
 //! anyway, but a neighbour on the same core takes half of their turns.
 //!
-//! It knows nothing of blocking or packing (`blocked.rs`, `pack.rs`).
+//! It knows nothing of blocking or packing (`blocked.rs`, `engine/src/pack/mod.rs`).
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};

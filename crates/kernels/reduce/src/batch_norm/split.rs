@@ -71,14 +71,14 @@ impl Split {
             return Ok(());
         }
         let needed = if measure.is_some() { self.workspace_bytes::<A>() } else { 0 };
-        if launch.workspace.bytes < needed {
+        if launch.workspace.bytes() < needed {
             return Err(Error::invalid_argument(format!(
                 "the kernel needs {needed} bytes of workspace, but was launched with {}",
-                launch.workspace.bytes
+                launch.workspace.bytes()
             ))
             .in_operation(launch.operation));
         }
-        let sums = Sums(launch.workspace.pointer.cast::<A>());
+        let sums = Sums(launch.workspace.pointer().cast::<A>());
         if let Some(measure) = measure {
             parallel::fork(self.jobs * self.parts, |unit| {
                 let sum = measure(unit / self.parts, part(unit % self.parts));

@@ -159,14 +159,15 @@ impl<'a> Scratch<'a> {
     pub(super) fn take(&mut self, bytes: usize) -> Result<*mut u8> {
         let start = self.used;
         self.used += padded(bytes);
-        if self.used > self.workspace.bytes {
+        if self.used > self.workspace.bytes() {
             return Err(Error::invalid_argument(format!(
                 "the kernel needs {} bytes of workspace, but was launched with {}",
-                self.used, self.workspace.bytes
+                self.used,
+                self.workspace.bytes()
             ))
             .in_operation(self.operation));
         }
-        Ok(self.workspace.pointer.wrapping_add(start))
+        Ok(self.workspace.pointer().wrapping_add(start))
     }
 
     /// All of an operand as contiguous elements, copied if it must be; null for none.

@@ -27,10 +27,16 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    *,
+    materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` by `inputs`, without touching any `grad`."""
-    found = _plimsoll.grad(
-        _list(outputs), _list(inputs), _list(grad_outputs), retain_graph, create_graph, bool(allow_unused)
-    )
+    """The gradients of `outputs` by `inputs`, without touching any `grad`. Inputs that the outputs do not depend on are
+    an error, or get None with `allow_unused`, or zeros with `materialize_grads`."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("materialize_grads gives unused inputs zeros, so allow_unused cannot be False; leave it out")
+    inputs, unused = _list(inputs), bool(allow_unused) or materialize_grads
+    found = _plimsoll.grad(_list(outputs), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
+    if materialize_grads:
+        found = [_plimsoll.zeros_like(x) if grad is None else grad for x, grad in zip(inputs, found, strict=True)]
     return tuple(found)
 
