@@ -64,6 +64,9 @@ const ABSOLUTE: &[(&str, f64)] = &[
     ("allocate_with_history, two threads", 500.0),
 ];
 
+/// How often such work is repeated in a round.
+const SHORT_COUNT: u32 = 100_000;
+
 /// One row of the result. In rows with an absolute bound `ratio` is the time over the bound, and
 /// PyTorch has no time.
 struct BenchRow {
@@ -109,7 +112,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     for turn in 0..ROUNDS {
         let first = |turn: usize| compared.len() * turn / ROUNDS;
         for (name, at_most) in &compared[first(turn)..first(turn + 1)] {
-            let row = compare(name, *at_most, &mut plimsoll, &mut torch)?;
+            let row = compare(name, *at_most, None, &mut plimsoll, &mut torch)?;
             row.print();
             rows.push(row);
         }
@@ -140,15 +143,16 @@ fn against(worker: &str, filter: &str) -> Result<(), String> {
     let mut ours = own_worker()?;
     let mut theirs = Worker::start(Command::new(worker))?;
     println!("{:36} {:>12} {:>12}  {:19} at most", "work", "this us", "other us", "ratio");
-    let names = ROWS.iter().chain(ABSOLUTE).map(|(name, _)| *name);
+    let short = ABSOLUTE.iter().map(|(name, _)| (*name, Some(SHORT_COUNT)));
+    let names = ROWS.iter().map(|(name, _)| (*name, None)).chain(short);
     let (mut rows, mut over) = (0, 0);
-    for name in names.filter(|name| name.contains(filter)) {
+    for (name, count) in names.filter(|(name, _)| name.contains(filter)) {
         if theirs.time(name, 1).is_err() {
             println!("{name:36} unknown to the other version");
             theirs = Worker::start(Command::new(worker))?;
             continue;
         }
-        let row = compare(name, OF_ANOTHER_VERSION, &mut ours, &mut theirs)?;
+        let row = compare(name, OF_ANOTHER_VERSION, count, &mut ours, &mut theirs)?;
         row.print();
         rows += 1;
         over += usize::from(row.ratio > row.at_most);
@@ -161,6 +165,7 @@ fn against(worker: &str, filter: &str) -> Result<(), String> {
 fn compare(
     name: &'static str,
     at_most: f64,
+    count: Option<u32>,
     plimsoll: &mut Worker,
     torch: &mut Worker,
 ) -> Result<BenchRow, String> {
@@ -169,7 +174,7 @@ fn compare(
     for _ in 0..2 {
         longest = plimsoll.time(name, 1)?.max(torch.time(name, 1)?);
     }
-    let count = (ROUND_US / longest).clamp(1.0, 1e6) as u32;
+    let count = count.unwrap_or((ROUND_US / longest).clamp(1.0, 1e6) as u32);
     let mut rounds = Vec::new();
     for round in 0..ROUNDS {
         let (ours, theirs) = if round % 2 == 0 {
@@ -207,14 +212,13 @@ impl Absolute {
     }
 
     fn round(&mut self, plimsoll: &mut Worker) -> Result<(), String> {
-        const COUNT: u32 = 100_000;
-        plimsoll.time(self.name, COUNT / 10)?;
-        let numbers = plimsoll.ask(self.name, COUNT)?;
+        plimsoll.time(self.name, SHORT_COUNT / 10)?;
+        let numbers = plimsoll.ask(self.name, SHORT_COUNT)?;
         let &[us, undisturbed_us, share] = &numbers[..] else {
             return Err(format!("{}: the worker answered {numbers:?}", self.name));
         };
-        self.rounds_us.push(us / f64::from(COUNT));
-        self.undisturbed.push((undisturbed_us / f64::from(COUNT), share));
+        self.rounds_us.push(us / f64::from(SHORT_COUNT));
+        self.undisturbed.push((undisturbed_us / f64::from(SHORT_COUNT), share));
         Ok(())
     }
 
