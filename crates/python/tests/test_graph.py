@@ -285,3 +285,18 @@ def test_hooks_can_be_forbidden():
         pass
     with hooks:
         leaf(1.0).exp()
+
+
+def test_pack_hooks_get_leaves_themselves():
+    weight = pm.ones(2, requires_grad=True)
+    seen = []
+
+    def pack(t):
+        seen.append((t is weight, t.requires_grad))
+        return t
+
+    with graph.saved_tensors_hooks(pack, lambda t: t):
+        y = (weight * 2.0) * weight
+    assert seen == [(False, False), (True, True)]
+    y.sum().backward()
+    assert weight.grad.tolist() == [4.0, 4.0]

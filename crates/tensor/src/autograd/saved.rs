@@ -211,7 +211,13 @@ impl Saved {
             ));
         }
         let kept = match saved_hooks::in_force() {
-            Some(hooks) => Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, tensor)?)),
+            Some(hooks) => {
+                // Leaves themselves, so that a hook can tell parameters; of others the values
+                // alone: what keeps a result with its graph would have the graph hold itself.
+                let is_leaf = matches!(place, SavedFrom::Edge(_)) && tensor.is_leaf();
+                let given = if is_leaf { tensor.clone() } else { tensor.detach() };
+                Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, &given)?))
+            }
             None => {
                 Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
             }

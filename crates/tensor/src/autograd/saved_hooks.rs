@@ -150,8 +150,7 @@ impl PackedTensor {
         tensor: &Tensor,
     ) -> Result<PackedTensor> {
         let version = tensor.version();
-        // Neither the graph nor the tensor object itself, which its user may go on writing to.
-        let packed = mode::with_grad(false, || hooks.pack(&tensor.detach()))?;
+        let packed = mode::with_grad(false, || hooks.pack(tensor))?;
         if tensor.version() != version {
             return Err(Error::autograd(
                 name,
