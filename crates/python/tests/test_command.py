@@ -58,7 +58,11 @@ def test_a_snapshot_of_this_process(tmp_path):
     page = run("view", "snapshot.pickle", cwd=tmp_path)
     assert page.returncode == 0 and (tmp_path / "snapshot.pickle.html").stat().st_size > 1000
     server = subprocess.Popen(
-        [*MODULE, "view", "--serve", str(tmp_path / "snapshot.pickle")], stdout=subprocess.PIPE, text=True
+        [*MODULE, "view", "--serve", str(tmp_path / "snapshot.pickle")],
+        stdout=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores it, and so would the server.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert server.stdout.readline().startswith("open http://")
     time.sleep(0.2)
