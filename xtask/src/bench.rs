@@ -85,11 +85,10 @@ const OF_ANOTHER_VERSION: f64 = 1.10;
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     let filter = match arguments {
         [device] if device == "cpu" => "",
-        [device, option, worker] if device == "cpu" && option == "--against" => {
-            return against(worker, "");
-        }
-        [device, option, worker, filter] if device == "cpu" && option == "--against" => {
-            return against(worker, filter);
+        [device, option, worker, filter @ ..]
+            if device == "cpu" && option == "--against" && filter.len() < 2 =>
+        {
+            return against(worker, filter.first().map_or("", String::as_str));
         }
         [device, filter] if device == "cpu" => filter,
         _ => {

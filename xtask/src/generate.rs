@@ -66,7 +66,8 @@ pub(crate) fn write() -> Result<(), String> {
 /// Each generated file with its text.
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
     let mut families: BTreeMap<&str, Vec<Operation>> = BTreeMap::new();
-    for operation in operations()? {
+    let sentences = method_docs::first_sentences()?;
+    for operation in operations(&sentences)? {
         families.entry(operation.info.family).or_default().push(operation);
     }
     let python = run::root().join("crates/python");
@@ -84,7 +85,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
         (folder.join("mod.rs"), index(families.keys().copied(), &with_functions)),
         (python.join("python/plimsoll/_plimsoll.pyi"), stubs(&families, &template)),
     ];
-    files.push((run::root().join("crates/tensor/src/summaries.rs"), summaries()?));
+    files.push((run::root().join("crates/tensor/src/summaries.rs"), summaries(&sentences)?));
     for (family, operations) in &families {
         files.push((folder.join(format!("{family}.rs")), bindings(operations)));
     }
@@ -103,14 +104,13 @@ struct Overload {
     signature: Signature,
 }
 
-fn operations() -> Result<Vec<Operation>, String> {
-    let sentences = method_docs::first_sentences()?;
+fn operations(sentences: &BTreeMap<String, String>) -> Result<Vec<Operation>, String> {
     plimsoll_tensor::ops()
         // Derivative kernels are reached only through their operation.
         .filter(|info| !info.signatures.is_empty() && !BY_HAND.contains(&info.name))
         .map(|info| {
             let overloads = overloads(info)?;
-            let summary = summary(info.name, &overloads, &sentences)?;
+            let summary = summary(info.name, &overloads, sentences)?;
             Ok(Operation { info, summary, overloads })
         })
         .collect()
@@ -130,15 +130,14 @@ fn documented(text: &str) -> String {
 }
 
 /// What the registry says of every operation that users can call.
-fn summaries() -> Result<String, String> {
-    let sentences = method_docs::first_sentences()?;
+fn summaries(sentences: &BTreeMap<String, String>) -> Result<String, String> {
     let mut text = format!(
         "//! One line about each operation: the first sentence of its method's documentation.\n//! {NOTICE}\n\n\
          /// By name, in order.\npub(crate) static SUMMARIES: &[(&str, &str)] = &[\n"
     );
     let mut rows = BTreeMap::new();
     for info in plimsoll_tensor::ops().filter(|info| !info.signatures.is_empty()) {
-        rows.insert(info.name, summary(info.name, &overloads(info)?, &sentences)?);
+        rows.insert(info.name, summary(info.name, &overloads(info)?, sentences)?);
     }
     for (name, summary) in rows {
         let _ = writeln!(text, "({name:?}, {summary:?}),");

@@ -165,32 +165,27 @@ const KERNELS: &[&str] = &[
     "plimsoll-kernels-reduce",
 ];
 
-/// Adds `option` with each of [`KERNELS`].
-fn with_kernels(command: &mut Command, option: &str) {
-    KERNELS.iter().for_each(|package| {
-        command.args([option, package]);
-    });
+/// Runs a test command over the workspace in two parts: all but [`KERNELS`], then those.
+fn kernels_apart(command: impl Fn() -> Command) -> Outcome {
+    let with_each = |mut command: Command, option: &str| {
+        KERNELS.iter().for_each(|package| {
+            command.args([option, package]);
+        });
+        run::counted(command)
+    };
+    let mut others = command();
+    others.arg("--workspace");
+    let mut counts = with_each(others, "--exclude");
+    counts.add(with_each(command(), "--package"));
+    Outcome::Ran(counts)
 }
 
 fn rust() -> Outcome {
-    let mut others = test_command();
-    others.arg("--workspace");
-    with_kernels(&mut others, "--exclude");
-    let mut counts = run::counted(others);
-    let mut kernels = test_command();
-    with_kernels(&mut kernels, "--package");
-    counts.add(run::counted(kernels));
-    Outcome::Ran(counts)
+    kernels_apart(test_command)
 }
 
 fn doc() -> Outcome {
-    let mut others = cargo(&["test", "--doc", "--workspace", "--no-fail-fast"]);
-    with_kernels(&mut others, "--exclude");
-    let mut counts = run::counted(others);
-    let mut kernels = cargo(&["test", "--doc", "--no-fail-fast"]);
-    with_kernels(&mut kernels, "--package");
-    counts.add(run::counted(kernels));
-    Outcome::Ran(counts)
+    kernels_apart(|| cargo(&["test", "--doc", "--no-fail-fast"]))
 }
 
 /// The documentation of every crate, without a warning: no link in it leads nowhere.

@@ -55,8 +55,9 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // See Note [Collecting tensors]. Python 3.11 and 3.12 may collect while an object is made, when
-        // its memory is all zeros and there is no tensor yet. An object gets its place after that.
+        // See Note [Collecting tensors]. Python 3.11 and 3.12 may collect while an object is made,
+        // when its memory is all zeros and there is no tensor yet. An object gets its place after
+        // that.
         let unfinished = self.place.load(Ordering::Relaxed).is_null();
         if unfinished || call::in_flight() {
             return Ok(());

@@ -2,11 +2,11 @@
 
 import gc
 import traceback
-import weakref
 
 import pytest
 
 import plimsoll as pm
+from collecting import collected
 from plimsoll.autograd import Function
 from plimsoll.autograd.function import once_differentiable
 
@@ -460,20 +460,6 @@ def test_bytes_are_booked_on_the_lines_of_the_user():
     y.sum().backward()
     assert {row["file"] for row in pm.memory_by_line(device)} == {__file__}
     assert "saved" in " ".join(pm.memory_by_kind(device)) or x.grad is not None
-
-
-def collected(make):
-    """Whether what `make(device)` leaves behind is freed by the collector, its bytes included."""
-    gc.collect()
-    gc.disable()
-    try:
-        device = pm.private_cpu()
-        gone = weakref.ref(make(device))
-        before = pm.memory_allocated(device)
-        gc.collect()
-        return gone() is None and before > 0 and pm.memory_allocated(device) == 0
-    finally:
-        gc.enable()
 
 
 class Keeping(Function):

@@ -1,11 +1,11 @@
 """Nodes of the graph and hooks, each with what PyTorch 2.15 does."""
 
 import gc
-import weakref
 
 import pytest
 
 import plimsoll as pm
+from collecting import collected
 from plimsoll.autograd import graph
 
 
@@ -142,19 +142,6 @@ def test_exceptions_of_hooks():
     x.register_post_accumulate_grad_hook(refuse)
     with pytest.raises(LookupError, match="no"):
         (x * 2).backward()
-
-
-def collected(make):
-    gc.collect()
-    gc.disable()
-    try:
-        device = pm.private_cpu()
-        gone = weakref.ref(make(device))
-        before = pm.memory_allocated(device)
-        gc.collect()
-        return gone() is None and before > 0 and pm.memory_allocated(device) == 0
-    finally:
-        gc.enable()
 
 
 def node_hook(device):

@@ -7,6 +7,7 @@ import weakref
 import pytest
 
 import plimsoll as pm
+from collecting import collected
 
 
 class Named(pm.Tensor):
@@ -146,20 +147,6 @@ def test_parameters():
     kept = (seen * 2).as_subclass(Named)
     kept.sum().backward()
     assert (type(kept), seen.grad.tolist()) == (Named, [2.0, 2.0])
-
-
-def collected(make):
-    """Whether what `make(device)` leaves behind is freed by the collector: the object and its bytes."""
-    gc.collect()
-    gc.disable()
-    try:
-        device = pm.private_cpu()
-        gone = weakref.ref(make(device))
-        before = pm.memory_allocated(device)
-        gc.collect()
-        return gone() is None and before > 0 and pm.memory_allocated(device) == 0
-    finally:
-        gc.enable()
 
 
 def test_a_hook_on_a_leaf_that_uses_its_tensor_is_collected():

@@ -16,7 +16,7 @@ use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::device::Entry;
-use crate::launch::{self, Held, Kernel};
+use crate::launch::{self, LaunchRequest, PinnedOperands};
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::storage::Storage;
 use crate::storage::{dependents, provenance};
@@ -152,7 +152,7 @@ impl Call<'_> {
         let origin = OriginId::intern(self.name(), self.site);
         let saves = if self.needs.any() { self.op.saves(self.needs) } else { Saves::NOTHING };
 
-        let mut held = Held::inputs(self.inputs)?;
+        let mut held = PinnedOperands::inputs(self.inputs)?;
         let fresh = matches!(dest, Dest::New);
         let fresh_workspace = fresh.then(|| self.workspace_bytes(metas, inferred));
         let made = self.fill(outputs, inferred, dest, origin)?;
@@ -170,8 +170,8 @@ impl Call<'_> {
             let targets: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
             self.workspace_bytes(metas, &targets)
         });
-        let kernel = Kernel { entry: self.entry, op: self.op, origin, workspace_bytes };
-        held.launch(&kernel, outputs, given, || {
+        let request = LaunchRequest { entry: self.entry, op: self.op, origin, workspace_bytes };
+        held.launch(&request, outputs, given, || {
             for output in given {
                 output.storage().written_by(origin);
             }
@@ -338,10 +338,10 @@ impl Call<'_> {
         if self.entry.device().is_dry() {
             return self.entry.dry_bound(self.name(), bound);
         }
-        let held = Held::inputs(self.inputs)?;
+        let held = PinnedOperands::inputs(self.inputs)?;
         let origin = OriginId::intern(self.name(), self.site);
         let workspace_bytes = self.workspace_bytes(metas, &[]);
-        held.measure(&Kernel { entry: self.entry, op: self.op, origin, workspace_bytes })
+        held.measure(&LaunchRequest { entry: self.entry, op: self.op, origin, workspace_bytes })
     }
 }
 

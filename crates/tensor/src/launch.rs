@@ -1,8 +1,8 @@
 //! From tensors to a kernel call: operands over pinned storages, on the caller's thread (CPU), a
 //! stream's thread (stand-in), a CUDA stream, or not at all (dry run).
 //!
-//! [`Held`] is the one guard around it: whoever touches bytes (dispatch, transfers, recipes, reads)
-//! pins, claims and launches through it.
+//! [`PinnedOperands`] is the one guard around it: whoever touches bytes (dispatch, transfers,
+//! recipes, reads) pins, claims and launches through it.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Block, Kind, OriginId, Request};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::cuda::CudaLaunch;
-use crate::device::queue::{Kernel as QueuedKernel, Work};
+use crate::device::queue::{Kernel, Work};
 use crate::device::{self, Backend, Entry};
 use crate::observe;
 use crate::operation::{Metas, Operation};
@@ -19,20 +19,20 @@ use crate::storage::pin::Pins;
 use plimsoll_kernels::{CpuLaunch, Meta, Operand, Workspace, parallel};
 
 /// The operands of one piece of work: pinned as long as this lives, claimed while the work runs.
-pub(crate) struct Held<'a> {
+pub(crate) struct PinnedOperands<'a> {
     inputs: &'a [&'a Tensor],
     pins: Pins<'a>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> PinnedOperands<'a> {
     /// Pins what is read; bytes that were taken away come home now.
     #[inline(always)]
-    pub(crate) fn inputs(inputs: &'a [&'a Tensor]) -> Result<Held<'a>> {
+    pub(crate) fn inputs(inputs: &'a [&'a Tensor]) -> Result<PinnedOperands<'a>> {
         let mut pins = Pins::default();
         for input in inputs {
             pins.add(input.storage())?;
         }
-        Ok(Held { inputs, pins })
+        Ok(PinnedOperands { inputs, pins })
     }
 
     /// Pins what is written too.
@@ -58,17 +58,17 @@ impl<'a> Held<'a> {
         work()
     }
 
-    /// Launches `op` with `scratch`: observed, and under the claim of [`Held::claimed`], as is what
-    /// comes `after` it.
+    /// Launches what is asked for: observed, and under the claim of [`PinnedOperands::claimed`], as
+    /// is what comes `after` it.
     #[inline(always)]
     pub(crate) fn launch(
         &self,
-        call: &Kernel<'_>,
+        request: &LaunchRequest<'_>,
         outputs: &[Tensor],
         written: &[Tensor],
         after: impl FnOnce(),
     ) -> Result<()> {
-        let Kernel { entry, op, origin, workspace_bytes } = *call;
+        let LaunchRequest { entry, op, origin, workspace_bytes } = *request;
         let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
         let observed = observe::begin(entry, op.info().name, origin, self.inputs, outputs);
         let done = self.claimed(written, || {
@@ -81,15 +81,15 @@ impl<'a> Held<'a> {
     }
 
     /// Asks the data how large the result of `op` is, under the same claim.
-    pub(crate) fn measure(&self, call: &Kernel<'_>) -> Result<Metas> {
-        let Kernel { entry, op, origin, workspace_bytes } = *call;
+    pub(crate) fn measure(&self, request: &LaunchRequest<'_>) -> Result<Metas> {
+        let LaunchRequest { entry, op, origin, workspace_bytes } = *request;
         let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
         self.claimed(&[], || measure(entry, op, self.inputs, &scratch))
     }
 }
 
 /// What to launch, where, with how much workspace, on whose behalf.
-pub(crate) struct Kernel<'a> {
+pub(crate) struct LaunchRequest<'a> {
     pub(crate) entry: &'static Entry,
     pub(crate) op: &'a dyn Operation,
     pub(crate) origin: OriginId,
@@ -159,7 +159,7 @@ fn launch(
             let stream = entry.current_stream();
             order(entry, inputs, outputs)?;
             let place = |t: &Tensor| (t.storage().pointer().addr(), t.meta().clone());
-            let kernel = QueuedKernel {
+            let kernel = Kernel {
                 op: op.share(),
                 inputs: inputs.iter().map(|&input| place(input)).collect(),
                 outputs: outputs.iter().map(place).collect(),

@@ -5,7 +5,7 @@ use plimsoll_core::{Error, Result, Scalar};
 use plimsoll_memory::{Site, enter_operation};
 
 use crate::Tensor;
-use crate::launch::Held;
+use crate::launch::PinnedOperands;
 use crate::ops::copy::Format;
 use plimsoll_kernels::{Element, Truth, match_dtype};
 
@@ -35,7 +35,7 @@ impl Tensor {
             ));
         }
         let host = self.on_host(OP)?;
-        Held::inputs(&[&host])?.claimed(&[], || {
+        PinnedOperands::inputs(&[&host])?.claimed(&[], || {
             let first = host.storage().pointer().cast::<T>().wrapping_add(host.storage_offset());
             // SAFETY: the storage is pinned host memory that holds `numel` consecutive elements
             // from its offset (the tensor is contiguous), every bit pattern is an element, and the
@@ -165,7 +165,7 @@ impl Tensor {
             return Ok(());
         }
         let written = std::slice::from_ref(self);
-        let mut held = Held::inputs(&[])?;
+        let mut held = PinnedOperands::inputs(&[])?;
         held.and_outputs(written)?;
         held.claimed(written, || {
             let first = self.storage().pointer().cast::<T>();

@@ -42,7 +42,8 @@ impl Tensor {
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};
-    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[2], plimsoll_tensor::Device::cpu())?.requires_grad_(true)?;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[2], plimsoll_tensor::Device::cpu())?;
+    /// let x = x.requires_grad_(true)?;
     /// x.mul(&x)?.sum()?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
     /// # Ok::<(), plimsoll_tensor::Error>(())

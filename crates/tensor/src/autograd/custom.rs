@@ -37,7 +37,11 @@ use plimsoll_kernels::Meta;
 ///         context.save_for_backward(&[&result]);
 ///         Ok(vec![result])
 ///     }
-///     fn backward(&self, context: &BackwardContext<'_>, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+///     fn backward(
+///         &self,
+///         context: &BackwardContext<'_>,
+///         grads: &[Option<Tensor>],
+///     ) -> Result<Vec<Option<Tensor>>> {
 ///         let grad = grads[0].as_ref().unwrap();
 ///         Ok(vec![Some(grad.mul(&context.saved_tensors()[0])?)])
 ///     }

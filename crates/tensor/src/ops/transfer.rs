@@ -19,7 +19,7 @@ use crate::autograd::record::{self, Recorded};
 use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
-use crate::launch::Held;
+use crate::launch::PinnedOperands;
 use crate::observe;
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
@@ -116,7 +116,7 @@ pub(crate) fn to_device(
     let moved = Tensor::new(storage, meta);
     let inputs = [source];
     let written = std::slice::from_ref(&moved);
-    let mut held = Held::inputs(&inputs)?;
+    let mut held = PinnedOperands::inputs(&inputs)?;
     held.and_outputs(written)?;
     let observed = observe::begin(to, TO.name, origin, &inputs, written);
     held.claimed(written, || copy_bytes(source, &moved, manner))?;

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::Storage;
 use super::provenance::{Made, Record};
 use crate::Tensor;
-use crate::launch::{self, Held, Kernel};
+use crate::launch::{self, LaunchRequest, PinnedOperands};
 use plimsoll_kernels::Meta;
 
 /// Steps of a recipe at most; what takes more is spilled.
@@ -208,11 +208,11 @@ impl Step {
         }
         let inputs: SmallVec<[&Tensor; 2]> = inputs.iter().collect();
         // The outputs are not pinned: one of them is the storage that is on its way home.
-        let held = Held::inputs(&inputs)?;
+        let held = PinnedOperands::inputs(&inputs)?;
         let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
         let (op, origin) = (record.op.as_ref(), record.origin);
         let workspace_bytes = launch::workspace_bytes(entry, op, &metas, &record.outputs);
-        held.launch(&Kernel { entry, op, origin, workspace_bytes }, &outputs, &[], || ())?;
+        held.launch(&LaunchRequest { entry, op, origin, workspace_bytes }, &outputs, &[], || ())?;
         Ok(outputs)
     }
 }

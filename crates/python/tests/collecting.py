@@ -1,0 +1,20 @@
+"""What the tests of the garbage collector share."""
+
+import gc
+import weakref
+
+import plimsoll as pm
+
+
+def collected(make):
+    """Whether what `make(device)` leaves behind is freed by the collector: the object and its bytes."""
+    gc.collect()
+    gc.disable()
+    try:
+        device = pm.private_cpu()
+        gone = weakref.ref(make(device))
+        before = pm.memory_allocated(device)
+        gc.collect()
+        return gone() is None and before > 0 and pm.memory_allocated(device) == 0
+    finally:
+        gc.enable()
