@@ -38,6 +38,9 @@ cargo xtask COMMAND
   bench large-report memory and zooms of a snapshot with 12 million events
   conformance autograd [--count N] [--seed S] [--record]
                      gradients beside PyTorch's on random programs
+  conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] [--verbose]
+                     [--write-docs]
+                     every sample of PyTorch's operator database, through the Python module
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle [dev]   a folder that tests and measures CUDA on a machine without Rust; `dev` builds
