@@ -69,6 +69,6 @@ fn torch() -> Result<PathBuf, String> {
 fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
-     [--verbose] [--write-docs]"
+     [--verbose] [--write-docs] [--self-check]"
         .to_string()
 }

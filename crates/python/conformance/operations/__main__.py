@@ -1,5 +1,5 @@
 """Compares Plimsoll with PyTorch on all of PyTorch's own operator samples: `python operations [--only NAME,NAME] [--dtype NAME,NAME]
-[--limit N] [--verbose] [--write-docs FILE] --json FILE`, with an interpreter that has PyTorch and finds the package.
+[--limit N] [--verbose] [--write-docs FILE] [--self-check] --json FILE`, with an interpreter that has PyTorch and finds the package.
 
 Entries run in worker processes, so that one that ends its process or never ends costs only itself. Fails if an entry that is
 there gives a wrong value, or ends its process."""
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import report
+import self_check
 
 HERE = Path(__file__).resolve().parent
 
@@ -24,10 +25,11 @@ HERE = Path(__file__).resolve().parent
 class Worker:
     """A process that judges one entry at a time."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], environment: dict[str, str] | None = None) -> None:
         self.errors = tempfile.TemporaryFile("w+", errors="replace")
         command = [sys.executable, str(HERE / "worker.py"), json.dumps(options)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
+        self.process = subprocess.Popen(command, **pipes, text=True, env=environment)
         first = self.process.stdout.readline()
         if not first:
             raise SystemExit(f"a worker did not start: {self.last_words()}")
@@ -63,7 +65,8 @@ class Worker:
     def last_words(self) -> str:
         self.errors.seek(0)
         lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
-        said = next((line for line in lines if "panicked" in line or "Error" in line), lines[-1] if lines else "")
+        telling = ("panicked", "Fatal Python error", "Error")
+        said = next((line for words in telling for line in lines if words in line), lines[-1] if lines else "")
         return f"the process ended with {self.process.returncode}: {said}"
 
     def close(self) -> None:
@@ -115,6 +118,25 @@ def judge_all(options: argparse.Namespace) -> list[dict[str, Any]]:
     return [rows[number] for number in numbers]
 
 
+def check_the_checks() -> None:
+    """Fails if a broken operation is taken for whole, or the other way round."""
+    given = {"limit": 0, "dtype": []}
+    worker = Worker(given, self_check.environment())
+
+    def judge(name: str, seconds: float) -> dict[str, Any]:
+        nonlocal worker
+        if worker.ended():
+            worker = Worker(given, self_check.environment())
+        row = worker.judge(worker.names.index(name), seconds)
+        print(report.line(row, verbose=False), flush=True)
+        return row
+
+    found = self_check.mistakes(judge)
+    worker.close()
+    print("\n".join(found) or "the checks see what they must see")
+    sys.exit(bool(found))
+
+
 def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -129,7 +151,10 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--json", type=Path, required=True)
     arguments.add_argument("--write-docs", type=Path)
+    arguments.add_argument("--self-check", action="store_true", help="whether broken operations are seen")
     options = arguments.parse_args()
+    if options.self_check:
+        check_the_checks()
     some = bool(options.only or options.dtype or options.limit)
     if some and options.write_docs:
         raise SystemExit("--write-docs needs a whole run: without --only, --dtype and --limit")

@@ -1,8 +1,8 @@
 """Random entries: the same distribution as PyTorch's, over as many calls as make some thousand numbers.
 
 All numbers of a sample are compared as draws from one distribution (Kolmogorov and Smirnov's statistic, which covers mean,
-spread and support at once), and the mean at each place by itself, since places may have distributions of their own. So are
-first gradients."""
+spread and support at once), by mean and variance, and the mean at each place by itself, since places may have distributions of
+their own. So are first gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from translate import Arguments, to_torch
 
 # A right operation fails once in a million samples.
 CHANCE = 1e-6
-NUMBERS, MOST_CALLS, FEWEST_CALLS = 3000, 200, 12
+NUMBERS, MOST_CALLS, FEWEST_CALLS = 3000, 100, 12
 
 
 def same_distribution(pair: Pair, sample: Any, requires_grad: bool, drawn_together: bool) -> None:
@@ -81,9 +81,14 @@ def gradients(results: tuple[Any, Any], leaves: Both) -> list[tuple[torch.Tensor
 def same_numbers(theirs: torch.Tensor, ours: torch.Tensor, draws: int) -> None:
     """Compares numbers by calls and places."""
     apart = distance(theirs.flatten(), ours.flatten())
+    if theirs.numel() < 2:
+        return
     if apart > math.sqrt(-math.log(CHANCE / 2.0) / draws):
         words = f"mean {ours.mean():.4g} and spread {ours.std():.4g}, PyTorch's {theirs.mean():.4g} and {theirs.std():.4g}"
         raise Difference("value", f"another distribution (distance {apart:.3f}): {words}")
+    for name, (their, their_error), (our, our_error) in zip(("mean", "variance"), moments(theirs, draws), moments(ours, draws), strict=True):
+        if abs(their - our) > 7.0 * math.hypot(their_error, our_error) + 1e-3 * abs(their):
+            raise Difference("value", f"another distribution: {name} {our:.4g}, PyTorch's {their:.4g}")
     calls = theirs.shape[0]
     if calls >= 50:
         spread = ((theirs.var(0) + ours.var(0)) / calls).sqrt()
@@ -93,6 +98,13 @@ def same_numbers(theirs: torch.Tensor, ours: torch.Tensor, draws: int) -> None:
             place = int(far.nonzero()[0])
             words = f"mean {float(means[1][place]):.4g}, PyTorch's {float(means[0][place]):.4g}"
             raise Difference("value", f"another distribution at place {place}: {words}")
+
+
+def moments(numbers: torch.Tensor, draws: int) -> list[tuple[float, float]]:
+    """Mean and variance, each with its standard error."""
+    apart = (numbers - numbers.mean()).square()
+    variance = float(apart.mean())
+    return [(float(numbers.mean()), math.sqrt(variance / draws)), (variance, math.sqrt(float(apart.var()) / draws))]
 
 
 def distance(first: torch.Tensor, second: torch.Tensor) -> float:

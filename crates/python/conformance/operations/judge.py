@@ -3,13 +3,14 @@
 Strides are compared where PyTorch's result shares memory with an argument, and where the entry is elementwise (its layout
 follows its operands') and PyTorch's result is dense; along dimensions of more than one element, the others being arbitrary.
 Values are compared within PyTorch's own tolerances for its tests. A result of float32 or less that misses them is
-compared with PyTorch's own in float64 as well: it may be twice as far from that as PyTorch's is."""
+compared with PyTorch's own in float64 as well: it may be twice as far from that as PyTorch's is, at each element if the entry is
+elementwise, at the worst one otherwise (sums have errors of the size of their terms)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import plimsoll
@@ -23,6 +24,8 @@ TOLERANCES = {
     torch.bfloat16: (1.6e-2, 1e-5),
     torch.float32: (1.3e-6, 1e-5),
     torch.float64: (1e-7, 1e-7),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
 }
 # Kinds of difference that make an entry wrong; any other leaves it partial.
 WRONG = {"value", "shape", "dtype", "gradient", "second gradient"}
@@ -37,6 +40,14 @@ class Difference(Exception):
 
 
 @dataclass
+class Invariants:
+    """What all right answers have in common, and how far from each other these may be, relative to the largest element."""
+
+    of: Callable[[list[torch.Tensor]], list[torch.Tensor]]
+    apart: float
+
+
+@dataclass
 class Rules:
     """What is compared beyond class, shape and dtype."""
 
@@ -45,6 +56,8 @@ class Rules:
     elementwise: bool = False
     # Strides are part of what was asked for.
     every_stride: bool = False
+    # What is compared of the results, where they are one of several right answers.
+    invariants: Invariants | None = None
     # Whether indices that are not PyTorch's name equal elements.
     ties: Callable[[torch.Tensor, torch.Tensor], bool] | None = None
     # PyTorch's answer in float64, where that exists.
@@ -66,11 +79,23 @@ def brief(value: Any) -> str:
 def same_results(theirs: Any, ours: Any, arguments: Arguments | None, rules: Rules) -> None:
     """Raises a `Difference`."""
     same_class(theirs, ours)
+    if rules.invariants is not None and rules.values:
+        same_invariants(theirs, ours, rules.invariants)
+        rules = replace(rules, values=False)
     for place, (their, our) in enumerate(zip(flat(theirs), flat(ours), strict=True)):
         if isinstance(their, torch.Tensor):
             same_tensor(place, their, our, arguments, rules)
         elif rules.values:
             same_constant(their, our)
+
+
+def same_invariants(theirs: Any, ours: Any, invariants: Invariants) -> None:
+    there = invariants.of([result.detach().double() for result in theirs])
+    here = invariants.of([to_torch(result).double() for result in ours])
+    for their, our in zip(there, here, strict=True):
+        far = (their - our).abs() > invariants.apart * (1.0 + their.abs().amax() if their.numel() else 1.0)
+        if bool(far.any()):
+            raise Difference("value", f"what the results determine: {first_difference(their, our, far)}")
 
 
 def same_class(theirs: Any, ours: Any) -> None:
@@ -98,8 +123,8 @@ def field_names(results: Any) -> tuple[str, ...]:
 def same_constant(theirs: Any, ours: Any) -> None:
     if isinstance(theirs, torch.dtype):
         theirs = DTYPES.get(theirs)
-    if isinstance(theirs, torch.Size):
-        theirs = tuple(theirs)
+    if isinstance(theirs, torch.Size) and isinstance(ours, tuple):
+        theirs, ours = tuple(theirs), tuple(ours)
     if type(theirs) is not type(ours):
         raise Difference("class", f"the result is a {type(ours).__name__}, PyTorch's a {type(theirs).__name__}")
     both_nan = isinstance(theirs, float) and math.isnan(theirs) and math.isnan(ours)
@@ -112,11 +137,13 @@ def same_tensor(place: int, theirs: torch.Tensor, ours: Any, arguments: Argument
     which = f"result {place}: " if place else ""
     if tuple(theirs.shape) != tuple(ours.shape):
         raise Difference("shape", f"{which}shape {list(ours.shape)}, PyTorch's {list(theirs.shape)}")
-    if TORCH_DTYPES[ours.dtype] != theirs.dtype:
+    if theirs.layout != torch.strided:
+        raise Difference("class", f"{which}PyTorch's result is sparse")
+    if TORCH_DTYPES.get(ours.dtype) != theirs.dtype:
         raise Difference("dtype", f"{which}{ours.dtype}, PyTorch's {theirs.dtype}")
     if rules.values:
         truth = None if rules.truth is None else (lambda: flat(rules.truth())[place])
-        words = unequal(theirs, ours, truth)
+        words = unequal(theirs, ours, truth, elementwise=rules.elementwise)
         if words and not (rules.ties and theirs.dtype == torch.int64 and rules.ties(theirs, to_torch(ours))):
             raise Difference("value", which + words)
     shared = arguments is not None and same_sharing(which, theirs, ours, arguments)
@@ -145,27 +172,32 @@ def same_sharing(which: str, theirs: torch.Tensor, ours: Any, arguments: Argumen
     return shared
 
 
-def unequal(theirs: torch.Tensor, ours: Any, truth: Callable[[], Any] | None = None, looser: float = 1.0) -> str | None:
+def unequal(
+    theirs: torch.Tensor, ours: Any, truth: Callable[[], Any] | None = None, looser: float = 1.0, elementwise: bool = False
+) -> str | None:
     """What differs between the elements, in words."""
     theirs, here = theirs.detach(), to_torch(ours)
     if torch.equal(theirs, here):
         return None
-    if not theirs.is_floating_point():
+    if theirs.dtype not in TOLERANCES:
         return first_difference(theirs, here, theirs != here)
     relative, absolute = TOLERANCES[theirs.dtype]
-    wide, here_wide = theirs.double(), here.double()
+    widest = torch.complex128 if theirs.is_complex() else torch.float64
+    wide, here_wide = theirs.to(widest), here.to(widest)
     close = torch.isclose(here_wide, wide, rtol=relative * looser, atol=absolute * looser, equal_nan=True)
     if bool(close.all()):
         return None
-    if truth is not None and theirs.dtype != torch.float64 and as_near(wide, here_wide, truth):
-        return None
+    if truth is not None and theirs.dtype not in (torch.float64, torch.complex128):
+        step = torch.finfo(theirs.dtype).eps if elementwise else None
+        if as_near(wide, here_wide, truth, step):
+            return None
     return first_difference(theirs, here, ~close)
 
 
-def as_near(theirs: torch.Tensor, ours: torch.Tensor, truth: Callable[[], Any]) -> bool:
-    """Whether our rounded result is about as near to the true one as PyTorch's."""
+def as_near(theirs: torch.Tensor, ours: torch.Tensor, truth: Callable[[], Any], step: float | None) -> bool:
+    """Whether our rounded result is about as near to the true one as PyTorch's: everywhere, up to a relative `step`, or at worst."""
     try:
-        true = truth().detach().double()
+        true = truth().detach().to(theirs.dtype)
     except Exception:  # noqa: BLE001 - the entry has no float64, or takes no other dtype: no second opinion
         return False
     if true.shape != theirs.shape or not torch.equal(theirs.isfinite(), ours.isfinite()):
@@ -174,7 +206,10 @@ def as_near(theirs: torch.Tensor, ours: torch.Tensor, truth: Callable[[], Any]) 
     if not torch.equal(theirs[~finite].nan_to_num(), ours[~finite].nan_to_num()):
         return False
     theirs, ours, true = theirs[finite], ours[finite], true[finite]
-    return bool((ours - true).abs().max() <= 2.0 * (theirs - true).abs().max())
+    ours_off, theirs_off = (ours - true).abs(), (theirs - true).abs()
+    if step is not None:
+        return bool((ours_off <= torch.maximum(2.0 * theirs_off, step * true.abs())).all())
+    return bool(ours_off.max() <= 2.0 * theirs_off.max())
 
 
 def first_difference(theirs: torch.Tensor, ours: torch.Tensor, where: torch.Tensor) -> str:

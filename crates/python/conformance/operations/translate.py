@@ -14,10 +14,10 @@ import plimsoll
 import torch
 
 REAL_DTYPES = ["float16", "bfloat16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64", "bool"]
-# Those that both have, in PyTorch's words and in ours.
+# Those that both have, in PyTorch's words and in ours. Samples are of the real ones.
 DTYPES: dict[torch.dtype, Any] = {
     getattr(torch, name): getattr(plimsoll, name)
-    for name in REAL_DTYPES
+    for name in [*REAL_DTYPES, "complex64", "complex128"]
     if isinstance(getattr(plimsoll, name, None), type(plimsoll.float32))
 }
 TORCH_DTYPES: dict[Any, torch.dtype] = {ours: theirs for theirs, ours in DTYPES.items()}
@@ -227,7 +227,7 @@ class Arguments:
         if tensor.dtype not in DTYPES:
             raise Unconvertible(f"a tensor of {tensor.dtype}")
         wants = self._requires_grad and tensor.requires_grad
-        tensor = tensor.detach().resolve_neg()
+        tensor = tensor.detach().resolve_neg().resolve_conj()
         size, stride, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
         whole = offset == 0 and tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
         flat, base = self._storage(tensor, whole)
@@ -241,7 +241,8 @@ class Arguments:
 
     def _storage(self, tensor: torch.Tensor, whole: bool) -> tuple[torch.Tensor, Any]:
         storage = tensor.untyped_storage()
-        key = (storage.data_ptr() or id(tensor), tensor.dtype)
+        # Memory of no bytes is shared with nobody.
+        key = (storage.data_ptr() or -len(self._storages) - 1, tensor.dtype)
         if key not in self._storages:
             length = storage.nbytes() // tensor.element_size()
             flat = torch.empty(0, dtype=tensor.dtype).set_(storage.clone(), 0, (length,))
@@ -252,7 +253,9 @@ class Arguments:
 
 def to_torch(tensor: Any) -> torch.Tensor:
     """Our tensor as PyTorch sees it: the same memory, for comparisons."""
-    return torch.from_dlpack(tensor.detach())
+    detached = tensor.detach()
+    # PyTorch stands in for Plimsoll where the checks themselves are checked.
+    return detached if isinstance(detached, torch.Tensor) else torch.from_dlpack(detached)
 
 
 def to_ours(tensor: torch.Tensor) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -89,12 +89,12 @@ def judge_outs(
             return
         kept = target.name in ("right", "strided")
         truth = None if rules.truth is None else as_list(rules.truth)
-        same_results(theirs, ours, None, Rules(values=rules.values, every_stride=kept, ties=rules.ties, truth=truth))
+        same_results(theirs, ours, None, replace(rules, strides=False, every_stride=kept, truth=truth))
     except Difference as difference:
         raise Difference(difference.kind, f"out= {target.name}: {difference.words}") from None
-    results = outcomes[1].value
-    for result, out in zip(results if isinstance(results, (list, tuple)) else [results], ours, strict=True):
-        if result is not out:
+    returned = [flat(outcome.value) for outcome in outcomes]
+    if any(result is out for result, out in zip(returned[0], theirs, strict=False)):
+        if len(returned[1]) != len(ours) or any(result is not out for result, out in zip(returned[1], ours, strict=True)):
             raise Difference("class", f"out= {target.name}: the result is not the tensor that was given")
     for (their_place, our_place), their, our in zip(before, theirs, ours, strict=True):
         if their.data_ptr() == their_place and their.numel() > 0 and our.data_ptr() != our_place:
