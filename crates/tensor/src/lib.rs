@@ -35,6 +35,7 @@ pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::foreign::Lent;
+pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};

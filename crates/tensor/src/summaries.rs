@@ -5,6 +5,10 @@
 pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("abs", "Each element without its sign"),
     ("add", "The sum of both operands"),
+    ("addbmm", "The tensor plus the sum of the products of two batches"),
+    ("addmm", "The tensor plus the product of two matrices"),
+    ("addmv", "The tensor plus the product of a matrix and a vector"),
+    ("addr", "The tensor plus the outer product of two vectors"),
     ("all", "Whether all elements are not zero"),
     ("amax", "The largest element; NaN wins"),
     ("amin", "The smallest element; NaN wins"),
@@ -13,17 +17,28 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("argmax", "The index of the first largest element, in row-major order"),
     ("argmin", "The index of the first smallest element, in row-major order"),
     ("as_strided", "Any sizes and strides over the storage, from `offset`"),
+    ("baddbmm", "The tensor plus the products of two batches"),
     ("batch_norm", "Mean 0 and variance 1 of each channel (dimension 1), by running statistics"),
+    ("bmm", "The products of the matrices of two batches of one size"),
     ("cat", "Tensors one after another along `dim`; all other sizes must be equal"),
     ("clone", "A copy of the elements in memory of its own: PyTorch's `clone`"),
     (
         "copy_",
         "Overwrites the elements with those of `source`, broadcast, converted and moved as needed",
     ),
+    (
+        "cross",
+        "The vector that stands upright on two vectors of three numbers, along the first dimension of size 3",
+    ),
     ("div", "The true quotient of both operands; integers give float32"),
+    ("dot", "The product of two vectors: the sum of the products of their elements"),
     (
         "dropout",
         "In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`; otherwise this very tensor",
+    ),
+    (
+        "einsum",
+        "The product of tensors whose dimensions are labelled by letters: what has one letter is multiplied together, and summed over unless the result has the letter",
     ),
     ("eq", "Where both operands are equal; NaN equals nothing"),
     ("erf", "The error function of each element"),
@@ -38,6 +53,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("ge", "Where this tensor is larger or equal"),
     ("gelu", "`x` times the normal distribution's mass below `x`"),
+    ("ger", "`outer` under its older name"),
     ("gt", "Where this tensor is larger"),
     (
         "index",
@@ -47,11 +63,28 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "index_put",
         "A copy of this tensor with `values`, which broadcast, where `index` would read; added to what is there if `accumulate`",
     ),
+    ("inner", "The products of vectors along the last dimension of both"),
+    (
+        "kron",
+        "Each element of one tensor times the whole of another, side by side: the Kronecker product",
+    ),
     (
         "layer_norm",
         "Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`",
     ),
     ("le", "Where this tensor is smaller or equal"),
+    (
+        "linalg_cross",
+        "The vector that stands upright on two vectors of three numbers, along the last dimension",
+    ),
+    (
+        "linalg_multi_dot",
+        "The product of a chain of matrices, in the order that needs the fewest multiplications",
+    ),
+    (
+        "linalg_vecdot",
+        "The products of vectors along the last dimension, which broadcast in the others",
+    ),
     ("log", "The natural logarithm of each element"),
     ("log1p", "The natural logarithm of 1 plus each element, exact near 0"),
     ("log_softmax", "The logarithm of `softmax`, exact where the softmax itself would round to 0"),
@@ -61,7 +94,9 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("maximum", "The larger of both operands, element by element; NaN wins"),
     ("mean", "The mean of the elements"),
     ("minimum", "The smaller of both operands, element by element; NaN wins"),
+    ("mm", "The product of two matrices"),
     ("mul", "The product of both operands, element by element"),
+    ("mv", "The product of a matrix and a vector"),
     ("narrow", "`length` elements of a dimension from `start`"),
     ("ne", "Where both operands differ"),
     ("neg", "Each element negated"),
@@ -70,6 +105,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "The positions of the elements that are not zero, in row-major order: int64, one row each, one column for each dimension",
     ),
     ("normal_", "Overwrites every element with a normal random number"),
+    ("outer", "Each element of one vector times each of another"),
     ("permute", "Dimensions in another order"),
     ("pow", "Each element to the power of `exponent`; integers to a fraction give float32"),
     ("rand", "Uniform random numbers from 0 to before 1"),
@@ -97,6 +133,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("sub", "The difference of both operands"),
     ("sum", "The sum of the elements"),
     ("tanh", "The hyperbolic tangent of each element"),
+    (
+        "tensordot",
+        "The product over the dimensions `dims_self` of one tensor and `dims_other` of another, pair by pair; the result has the other dimensions of both",
+    ),
     ("to", "Brings it, and its gradient, to another dtype or device"),
     ("transpose", "Two dimensions swapped"),
     (
@@ -104,6 +144,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "Overwrites every element with a uniform random number from `low` to before `high`",
     ),
     ("unsqueeze", "A dimension of size 1 inserted at `dim`"),
+    ("vdot", "The product of two vectors; of real numbers the same as `dot`"),
     (
         "view",
         "The same elements under other sizes, of which one may be -1; or the same bytes as another dtype",
