@@ -140,10 +140,11 @@ def check_the_checks() -> None:
 
 
 def write_golden(path: Path, recorded: list[dict[str, Any]]) -> None:
-    """The cases that CI replays."""
-    data = gzip.compress(json.dumps(recorded, separators=(",", ":")).encode(), mtime=0)
-    if len(data) > MOST_GOLDEN_BYTES:
-        raise SystemExit(f"{len(recorded)} cases take {len(data)} bytes, and {MOST_GOLDEN_BYTES} are allowed: record smaller samples")
+    """The cases that CI replays; the largest are left out until the rest is small enough."""
+    lines = [json.dumps(case, separators=(",", ":")) for case in recorded]
+    while len(data := gzip.compress(f"[{','.join(lines)}]".encode(), mtime=0)) > MOST_GOLDEN_BYTES:
+        limit = sorted(map(len, lines))[-len(lines) // 20]
+        recorded, lines = zip(*((case, line) for case, line in zip(recorded, lines, strict=True) if len(line) < limit), strict=True)
     path.write_bytes(data)
     entries = len({case["entry"] for case in recorded})
     print(f"{len(recorded)} cases of {entries} entries in {path}: {len(data)} bytes")
@@ -159,7 +160,7 @@ def main() -> None:
     arguments.add_argument("--dtype", type=names, default=[], help="only samples of these dtypes")
     arguments.add_argument("--limit", type=int, default=0, help="so many samples of each dtype")
     arguments.add_argument("--verbose", action="store_true", help="every failure, not only the first")
-    arguments.add_argument("--seconds", type=float, default=180.0, help="for one entry")
+    arguments.add_argument("--seconds", type=float, default=300.0, help="for one entry")
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--json", type=Path, required=True)
     arguments.add_argument("--write-docs", type=Path)
