@@ -37,22 +37,28 @@ def cell(text: str) -> str:
 
 
 def failing(row: Row) -> str:
-    """The checks that an entry fails, and how."""
-    return ", ".join(sorted({f"{failure['check']}: {failure['kind']}" for failure in row["failures"]}))
+    """The check that an entry fails first, and how."""
+    return f"{row['failures'][0]['check']}: {row['failures'][0]['kind']}" if row["failures"] else row["status"]
+
+
+def beside(row: Row) -> str:
+    """The other checks that it fails."""
+    others = sorted({failure["check"] for failure in row["failures"]} - {row["failures"][0]["check"]}) if row["failures"] else []
+    return f"; also {', '.join(others)}" if others else ""
 
 
 def reason(row: Row) -> str:
     """The first failure, in few words."""
     first = row["failures"][0] if row["failures"] else None
     words = f"{row['reason']} [{first['dtype']}: {first['sample']}]" if first else row["reason"]
-    return cell(words if len(words) <= 170 else words[:167] + "...")
+    return cell((words if len(words) <= 170 else words[:167] + "...") + beside(row))
 
 
 def table(rows: list[Row]) -> list[str]:
     """Entries by what fails, the most frequent first."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[failing(row) or "everything"].append(row)
+        groups[failing(row)].append(row)
     lines = []
     for what, listed in sorted(groups.items(), key=lambda group: -len(group[1])):
         lines += [f"### {what} ({len(listed)})", "| entry | first failure |", "| --- | --- |"]
