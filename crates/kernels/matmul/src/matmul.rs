@@ -139,8 +139,8 @@ impl Product {
         Some(product)
     }
 
-    /// One product of a batch `[batch, m, k]` times `[batch, k, n]`; without columns if the batch is
-    /// empty. `None` as in [`Product::new`].
+    /// One product of a batch `[batch, m, k]` times `[batch, k, n]`; without columns if the batch
+    /// is empty. `None` as in [`Product::new`].
     fn one_of_batch(a: &Meta, b: &Meta, out: &Meta) -> Option<Product> {
         let (&[batch, m, k], &[batch_b, k_b, n]) = (a.shape(), b.shape()) else { return None };
         let same = a.dtype == out.dtype && b.dtype == out.dtype && batch == batch_b && k == k_b;

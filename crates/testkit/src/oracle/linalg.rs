@@ -45,8 +45,8 @@ fn dot(pairs: impl Iterator<Item = (Number, Number)>) -> Number {
     if is_float { Number::Float(float) } else { Number::Int(int) }
 }
 
-/// The product of arrays whose dimensions have letters, element by element of the result and term by
-/// term of the sum: `"ij,jk->ik"`.
+/// The product of arrays whose dimensions have letters, element by element of the result and term
+/// by term of the sum: `"ij,jk->ik"`.
 pub fn einsum(equation: &str, arrays: &[&Array]) -> Array {
     let (sources, result) = equation.split_once("->").expect("a result");
     let terms: Vec<Vec<char>> = sources.split(',').map(|term| term.chars().collect()).collect();

@@ -134,7 +134,8 @@ impl Tensor {
     /// ```
     /// # use plimsoll_tensor::*;
     /// let v = Tensor::arange(1, 3, 1, DType::F32)?;
-    /// assert_eq!(Tensor::ones(&[2, 2], DType::F32)?.addr(&v, &v)?.to_vec::<f32>()?, [2.0, 3.0, 3.0, 5.0]);
+    /// let sum = Tensor::ones(&[2, 2], DType::F32)?.addr(&v, &v)?;
+    /// assert_eq!(sum.to_vec::<f32>()?, [2.0, 3.0, 3.0, 5.0]);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]

@@ -9,8 +9,8 @@ use crate::api::composed;
 
 const OP: &str = "einsum";
 
-/// A dimension's label: a letter, or one of the dimensions that an ellipsis stands for, counted from
-/// the last.
+/// A dimension's label: a letter, or one of the dimensions that an ellipsis stands for, counted
+/// from the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Hidden(usize),
@@ -253,7 +253,8 @@ impl Tensor {
     /// ```
     /// # use plimsoll_tensor::*;
     /// let a = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
-    /// assert_eq!(Tensor::einsum("ij,kj->ik", &[&a, &a])?.to_vec::<f32>()?, [5.0, 14.0, 14.0, 50.0]);
+    /// let products = Tensor::einsum("ij,kj->ik", &[&a, &a])?;
+    /// assert_eq!(products.to_vec::<f32>()?, [5.0, 14.0, 14.0, 50.0]);
     /// assert_eq!(Tensor::einsum("ij->j", &[&a])?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
     /// # Ok::<(), Error>(())
     /// ```

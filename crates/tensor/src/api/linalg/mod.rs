@@ -1,5 +1,5 @@
-//! Products of matrices and vectors. Those that are added to a tensor are in `add_product.rs`, those
-//! over any dimensions in `contract.rs` and `einsum.rs`.
+//! Products of matrices and vectors. Those that are added to a tensor are in `add_product.rs`,
+//! those over any dimensions in `contract.rs` and `einsum.rs`.
 
 mod add_product;
 mod contract;
