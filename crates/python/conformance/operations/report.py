@@ -86,6 +86,9 @@ def page(rows: list[Row]) -> str:
         lines += ["## Absent", "By where PyTorch has them.", ""]
         lines += [f"- **{place}** ({len(names)}): {', '.join(f'`{name}`' for name in names)}" for place, names in absent.items()]
         lines.append("")
+    aliases = list(dict.fromkeys(f"`{alias}`" for row in rows for alias in row.get("missing aliases", [])))
+    if aliases:
+        lines += ["## Other names", "Second names of entries that are here, which are missing and do not count: " + ", ".join(aliases) + ".", ""]
     whole = [f"`{row['name']}`" for row in rows if row["status"] == "whole"]
     lines += ["## Whole", ", ".join(whole) or "None.", ""]
     return "\n".join(lines)
