@@ -28,7 +28,11 @@ const POSITIONAL: &[&str] =
 
 /// Options values that several operations share; others are named like their operation.
 const SHARED_OPTIONS: &[(&str, &[&str])] = &[
-    ("AddOptions", &["add", "sub"]),
+    ("AddOptions", &["add", "sub", "rsub"]),
+    ("AddcmulOptions", &["addcmul", "addcdiv"]),
+    ("HardshrinkOptions", &["hardshrink", "softshrink"]),
+    ("InplaceOptions", &["silu", "mish", "hardswish", "hardsigmoid", "selu", "relu6"]),
+    ("IscloseOptions", &["isclose", "allclose"]),
     ("SumOptions", &["sum", "mean"]),
     ("ReduceOptions", &["amax", "amin", "any", "all"]),
     ("ArgOptions", &["argmax", "argmin"]),
@@ -44,7 +48,7 @@ const RUST_NAMES: &[(&str, &str)] = &[
 /// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
 /// Rust calls, or Rust has a number where PyTorch has None.
 const RUST_CALLS: &[(&str, &str)] = &[
-    ("pow(Scalar self, Tensor exponent) -> Tensor", "a.tensor(1)?.rpow(a.number(0)?)?"),
+    ("polygamma(int n, Tensor self) -> Tensor", "a.tensor(1)?.polygamma(a.int(0)?)?"),
     (
         "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         "a.tensor(0)?.slice(a.int(1)?, a.optional_int(2).unwrap_or(0), a.optional_int(3).unwrap_or(i64::MAX), a.int(4)?)?",
@@ -193,7 +197,8 @@ impl Operation {
     /// The Rust calls of one signature: a new tensor, in place, into given ones.
     fn overload(&self, text: &mut String, overload: &Overload) {
         let _ = writeln!(text, "Overload {{ signature: {:?},", overload.text);
-        let overridden = RUST_CALLS.iter().find(|(signature, _)| *signature == overload.text);
+        let given = RUST_CALLS.iter().find(|(signature, _)| *signature == overload.text);
+        let overridden = given.map(|(_, call)| call.to_string()).or_else(|| overload.reversed());
         let tensors = overload.signature.results.len();
         let results = match tensors {
             1 => "Ok(smallvec::smallvec![{}])".to_string(),
@@ -204,9 +209,8 @@ impl Operation {
             }
         };
         let some = |call: String| format!("Some(|a| {})", results.replacen("{}", &call, 1));
-        if let Some((_, call)) = overridden {
-            let _ =
-                writeln!(text, "new: {}, in_place: None, out: None }},", some(call.to_string()));
+        if let Some(call) = overridden {
+            let _ = writeln!(text, "new: {}, in_place: None, out: None }},", some(call));
             return;
         }
         let new = if self.writes() {
@@ -232,6 +236,16 @@ impl Operation {
 }
 
 impl Overload {
+    /// The Rust call where the first operand is the number: `rpow` of `pow(Scalar self, ..)`.
+    fn reversed(&self) -> Option<String> {
+        match self.signature.parameters.as_slice() {
+            [Parameter { kind: Kind::Number, .. }, Parameter { kind: Kind::Tensor, .. }] => {
+                Some(format!("a.tensor(1)?.r{}(a.number(0)?)?", self.signature.name))
+            }
+            _ => None,
+        }
+    }
+
     /// The Rust call of the form with this ending, without the question mark.
     fn call(&self, ending: &str, targets: Option<String>) -> String {
         let signature = &self.signature;

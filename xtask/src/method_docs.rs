@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use crate::run;
 
 /// Where methods of tensors are declared.
-const FOLDERS: [&str; 2] = ["crates/tensor/src/api", "crates/tensor/src/ops/unary"];
+const FOLDERS: [&str; 3] =
+    ["crates/tensor/src/api", "crates/tensor/src/ops/binary", "crates/tensor/src/ops/unary"];
 
 /// The first sentence, without its full stop, of every documented method.
 pub(crate) fn first_sentences() -> Result<BTreeMap<String, String>, String> {

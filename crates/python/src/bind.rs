@@ -88,7 +88,6 @@ impl Arguments {
         }
     }
 
-    #[expect(dead_code, reason = "no signature has one yet")]
     pub(crate) fn optional_number(&self, index: usize) -> Option<Scalar> {
         self.number(index).ok()
     }
@@ -123,6 +122,10 @@ impl Arguments {
 
     pub(crate) fn float(&self, index: usize) -> Result<f64> {
         Ok(self.number(index)?.to_f64())
+    }
+
+    pub(crate) fn optional_float(&self, index: usize) -> Option<f64> {
+        self.number(index).ok().map(Scalar::to_f64)
     }
 
     pub(crate) fn ints(&self, index: usize) -> Result<&[i64]> {

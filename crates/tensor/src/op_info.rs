@@ -183,6 +183,8 @@ impl DTypes {
     pub const FLOATS: DTypes = DTypes::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
     /// Integers.
     pub const INTEGERS: DTypes = DTypes::of(&[DType::U8, DType::I32, DType::I64]);
+    /// Integers and bools.
+    pub const BITS: DTypes = DTypes(DTypes::INTEGERS.0 | 1 << DType::Bool as u32);
     /// Integers and floating point.
     pub const NUMBERS: DTypes = DTypes(DTypes::INTEGERS.0 | DTypes::FLOATS.0);
 

@@ -21,11 +21,7 @@ pub enum Rounding {
 
 /// `[a, b]`, or one of them a host number -> a / b, rounded.
 pub fn divide(launch: &CpuLaunch<'_>, second: Second, rounding: Rounding) -> Result<()> {
-    let arguments = match second {
-        Second::Tensor => [Argument::Input(0), Argument::Input(1)],
-        Second::Right(number) => [Argument::Input(0), Argument::Number(number)],
-        Second::Left(number) => [Argument::Number(number), Argument::Input(0)],
-    };
+    let arguments = Argument::pair(second);
     let by_zero = AtomicBool::new(false);
     match rounding {
         Rounding::Trunc => chunked::run(launch, arguments, Truncated(&by_zero)),

@@ -2,7 +2,9 @@
 //!
 //! One file a family; what the tables are is in `function.rs`.
 
+mod activation;
 mod binary;
+mod clamp;
 mod compare;
 mod copy;
 mod create;
@@ -10,9 +12,12 @@ mod index;
 mod join;
 mod linalg;
 mod nn;
+mod numeric;
 mod random;
 mod reduce;
 mod sort;
+mod special;
+mod ternary;
 mod unary;
 mod views;
 
@@ -20,15 +25,20 @@ use pyo3::prelude::*;
 
 /// Adds every function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    activation::register(module)?;
     binary::register(module)?;
+    clamp::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
     nn::register(module)?;
+    numeric::register(module)?;
     reduce::register(module)?;
     sort::register(module)?;
+    special::register(module)?;
+    ternary::register(module)?;
     unary::register(module)?;
     views::register(module)?;
     Ok(())

@@ -1,6 +1,11 @@
 //! Elementwise operations of two operands, of which one may be a host number, one row each: name,
 //! kernel, what backward needs, derivatives. Operands have one dtype here: `prepare` brought them
-//! together.
+//! together. Arithmetic is here, with its methods in `api/binary.rs`; the other files of this folder
+//! have rows and methods in one entry, by [`binary!`].
+
+pub(crate) mod bitwise;
+pub(crate) mod functions;
+pub(crate) mod special;
 
 use std::sync::Arc;
 
@@ -9,26 +14,163 @@ use plimsoll_core::{DType, Error, Result, Scalar};
 use super::elementwise;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
+use crate::dispatch::Dest;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
     Promotion, Saves,
 };
+use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
 use plimsoll_cuda::source_files;
 pub(crate) use plimsoll_kernels::Second;
 use plimsoll_kernels::cpu::divide::{Rounding, divide};
 use plimsoll_kernels::cpu::{binary as cpu, pow};
 use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
 
 /// One binary operation.
 #[derive(Debug)]
 pub(crate) struct BinaryRow {
     pub(crate) info: OpInfo,
+    /// The result's dtype, if that is not the operands'.
+    result: Option<DType>,
     /// What the derivative by the first operand reads, and what that by the second does.
     reads: [Reads; 2],
     cpu: fn(&CpuLaunch<'_>, Second, alpha: Scalar) -> Result<()>,
     /// The gradients of the first and of the second operand, in the result's shape.
     derivatives: [fn(&Sides<'_>) -> Result<Tensor>; 2],
+}
+
+impl BinaryRow {
+    /// What rows leave out: a result of the operands' dtype, that does not move with them.
+    const STEP: BinaryRow = BinaryRow {
+        info: OpInfo::BARE,
+        result: None,
+        reads: [NOTHING; 2],
+        cpu: |launch, _, _| Err(Error::unsupported(launch.operation, "its row names no kernel")),
+        derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    };
+}
+
+/// Declares rows and methods, and the list of the rows. A fourth name is that of the method whose
+/// first operand is the number. What an entry leaves out is as in [`BinaryRow::STEP`].
+macro_rules! binary {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $in_place:ident, $into:ident $(, $reversed:ident)? => $row:ident: $kind:ident,
+        [$($signature:literal,)*] {
+            $($field:ident: $value:expr,)*
+        }
+    )*) => {
+        $(
+            pub(crate) static $row: $crate::ops::binary::BinaryRow = $crate::ops::binary::BinaryRow {
+                info: $crate::operation::OpInfo {
+                    name: stringify!($name),
+                    signatures: &[$($signature),*],
+                    ..$kind
+                },
+                $($field: $value,)*
+                ..$crate::ops::binary::BinaryRow::STEP
+            };
+
+            impl $crate::Tensor {
+                $(#[$doc])*
+                #[track_caller]
+                pub fn $name<'a>(
+                    &self,
+                    other: impl Into<$crate::Other<'a>>,
+                ) -> plimsoll_core::Result<$crate::Tensor> {
+                    let site = plimsoll_memory::Site::caller();
+                    $crate::ops::binary::new(&$row, self, other.into(), site)
+                }
+
+                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+                #[track_caller]
+                pub fn $in_place<'a>(
+                    &self,
+                    other: impl Into<$crate::Other<'a>>,
+                ) -> plimsoll_core::Result<&$crate::Tensor> {
+                    let site = plimsoll_memory::Site::caller();
+                    $crate::ops::binary::in_place(&$row, self, other.into(), site)
+                }
+
+                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+                #[track_caller]
+                pub fn $into<'a>(
+                    &self,
+                    other: impl Into<$crate::Other<'a>>,
+                    out: &$crate::Tensor,
+                ) -> plimsoll_core::Result<()> {
+                    let site = plimsoll_memory::Site::caller();
+                    $crate::ops::binary::into(&$row, self, other.into(), out, site)
+                }
+
+                $(
+                    #[doc = concat!(
+                        "[`Tensor::", stringify!($name), "`] of a number and this tensor, in that order."
+                    )]
+                    #[track_caller]
+                    pub fn $reversed(
+                        &self,
+                        number: impl Into<plimsoll_core::Scalar>,
+                    ) -> plimsoll_core::Result<$crate::Tensor> {
+                        let site = plimsoll_memory::Site::caller();
+                        $crate::ops::binary::reversed(&$row, self, number.into(), site)
+                    }
+                )?
+            }
+        )*
+
+        pub(crate) static OPS: &[&$crate::operation::OpInfo] = &[$(&$row.info),*];
+    };
+}
+use binary;
+
+/// Runs the operation of `row` on a tensor and a second operand.
+pub(crate) fn new(row: &'static BinaryRow, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
+    match b {
+        Other::Tensor(b) => apply_one(&Binary::of(row, Second::Tensor), &[a, b], site),
+        Other::Scalar(number) => apply_one(&Binary::of(row, Second::Right(number)), &[a], site),
+    }
+}
+
+/// Runs it with the number first.
+pub(crate) fn reversed(
+    row: &'static BinaryRow,
+    x: &Tensor,
+    number: Scalar,
+    site: Site,
+) -> Result<Tensor> {
+    apply_one(&Binary::of(row, Second::Left(number)), &[x], site)
+}
+
+/// Runs it over `a` itself. A result of another dtype is made apart and copied in.
+fn in_place<'a>(
+    row: &'static BinaryRow,
+    a: &'a Tensor,
+    b: Other<'_>,
+    site: Site,
+) -> Result<&'a Tensor> {
+    if row.result.is_some() {
+        return a.copy_from(&new(row, a, b, site)?, site);
+    }
+    let op = |second| Binary::of(row, second);
+    match b {
+        Other::Tensor(b) => apply(&op(Second::Tensor), &[a, b], Dest::InPlace, site),
+        Other::Scalar(number) => apply(&op(Second::Right(number)), &[a], Dest::InPlace, site),
+    }?;
+    Ok(a)
+}
+
+/// Runs it into `out`.
+fn into(row: &'static BinaryRow, a: &Tensor, b: Other<'_>, out: &Tensor, site: Site) -> Result<()> {
+    let op = |second| Binary::of(row, second);
+    let dest = Dest::Out(&[out]);
+    match b {
+        Other::Tensor(b) => apply(&op(Second::Tensor), &[a, b], dest, site),
+        Other::Scalar(number) => apply(&op(Second::Right(number)), &[a], dest, site),
+    }
+    .map(drop)
 }
 
 /// What a derivative reads.
@@ -83,7 +225,7 @@ impl Operation for Binary {
                 ),
             ));
         }
-        elementwise::infer(self.row.info.name, inputs, dtype)
+        elementwise::infer(self.row.info.name, inputs, self.row.result.unwrap_or(dtype))
     }
 
     fn number(&self) -> Option<Scalar> {
@@ -110,7 +252,16 @@ impl Operation for Binary {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::binary(launch, self.row.info.name, self.second, self.alpha)
+        match self.row.info.cuda {
+            OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::BINARY) => {
+                cuda::binary(launch, self.row.info.name, self.second, self.alpha)
+            }
+            _ => {
+                // Shifts must know how many bits there are.
+                let bits = launch.inputs[0].dtype().size_bytes() as f64 * 8.0;
+                cuda::tail(launch, &self.row.info, Some(self.second), [bits, 0.0, 0.0])
+            }
+        }
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -184,6 +335,16 @@ impl<'a> Sides<'a> {
         }
     }
 
+    /// The gradient where `mask` holds, else 0.
+    fn kept(&self, mask: &Tensor) -> Result<Tensor> {
+        Tensor::where_(mask, self.grad, 0.0)
+    }
+
+    /// What PyTorch says of the first operand of some functions.
+    fn no_derivative(&self) -> Error {
+        Error::autograd(self.backward.operation, "there is no derivative by the first operand")
+    }
+
     /// The gradient unless `own` is not the chosen one; half of it where both are equal. As in
     /// PyTorch, a NaN does not lose, and nothing does beside one.
     fn chosen(&self, own: &Tensor, loses: &Tensor, other: Other<'_>) -> Result<Tensor> {
@@ -226,6 +387,7 @@ pub(crate) static ADD: BinaryRow = BinaryRow {
         Second::Right(number) | Second::Left(number) => cpu::add_scalar(launch, number),
     },
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, false)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static SUB: BinaryRow = BinaryRow {
@@ -240,6 +402,7 @@ pub(crate) static SUB: BinaryRow = BinaryRow {
         Second::Left(number) => cpu::rsub_scalar(launch, number),
     },
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, true)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MUL: BinaryRow = BinaryRow {
@@ -250,6 +413,7 @@ pub(crate) static MUL: BinaryRow = BinaryRow {
         Second::Right(number) | Second::Left(number) => cpu::mul_scalar(launch, number),
     },
     derivatives: [|s| s.grad.mul(s.b()?), |s| s.grad.mul(s.a()?)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static DIV: BinaryRow = BinaryRow {
@@ -278,6 +442,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
             s.grad.neg()?.mul(&quotient)?.div(divisor)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
@@ -286,6 +451,7 @@ pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    ..BinaryRow::STEP
 };
 
 /// [`DIV`] rounded down.
@@ -294,6 +460,7 @@ pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
@@ -316,6 +483,7 @@ pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
             s.chosen(own, &own.lt(other)?, other)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MINIMUM: BinaryRow = BinaryRow {
@@ -338,6 +506,7 @@ pub(crate) static MINIMUM: BinaryRow = BinaryRow {
             s.chosen(own, &own.gt(other)?, other)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static POW: BinaryRow = BinaryRow {
@@ -384,6 +553,7 @@ pub(crate) static POW: BinaryRow = BinaryRow {
             }
         },
     ],
+    ..BinaryRow::STEP
 };
 
 /// Integers have no powers below 0 that are whole: PyTorch refuses them as numbers, and so do we.
