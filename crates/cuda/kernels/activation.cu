@@ -1,4 +1,5 @@
-// Activations of networks, of x with host numbers p, q and r; their derivatives have the gradient in x and what was saved in y.
+// Activations of networks, of x with host numbers p, q and r; their derivatives have the gradient
+// in x and what was saved in y.
 
 template <typename T> __device__ __forceinline__ T logistic(T x) { return (T)1 / ((T)1 + ::exp(-x)); }
 template <typename T> __device__ __forceinline__ T soft(T x) { return (x > 0 ? x : (T)0) + ::log1p(::exp(-::fabs(x))); }

@@ -25,7 +25,8 @@ REAL(logaddexp2,
                                                    : ::fmax(x, y) + ::log1p(::exp2(-::fabs(x - y))) * (T)1.44269504088896340736)
 REAL(xlogy, y != y ? y : x == 0 ? (T)0 : x * ::log(y))
 
-// The next number of the output's dtype. A half type's bits of one sign are in the order of their values.
+// The next number of the output's dtype. A half type's bits of one sign are in the order of their
+// values.
 __device__ f64 next(f64 x, f64 y) { return ::nextafter(x, y); }
 __device__ f32 next(f32 x, f32 y) { return ::nextafterf(x, y); }
 template <typename H> __device__ f32 next_half(f32 x, f32 y) {

@@ -1,4 +1,5 @@
-// Functions of one input of the long tail: exponentials, angles, rounding, questions. x is the element, T what it is computed in.
+// Functions of one input of the long tail: exponentials, angles, rounding, questions. x is the
+// element, T what it is computed in.
 
 #define REAL(name, value) TAIL_REAL(name, return value;)
 

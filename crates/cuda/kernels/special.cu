@@ -1,4 +1,5 @@
-// Special functions, all of them computed in f64, which these GPUs are fast in; formulas as in the CPU's `special/`.
+// Special functions, all of them computed in f64, which these GPUs are fast in; formulas as in the
+// CPU's `special/`.
 
 #define ONE(name, value) TAIL_REAL(name, { f64 v = (f64)x; return (T)(value); })
 #define TWO(name, value) TAIL_REAL(name, { f64 v = (f64)x, w = (f64)y; return (T)(value); })

@@ -1,16 +1,24 @@
 
-// The long tail of elementwise functions: one kernel for each function and each type that it computes in (f32, f64, i64), which loads and
-// stores every dtype by its code. The CPU's twin is `chunked.rs`.
+// The long tail of elementwise functions: one kernel for each function and each type that it
+// computes in (f32, f64, i64), which loads and stores every dtype by its code. The CPU's twin is
+// `chunked.rs`.
 
 // The order of DType in Rust.
 enum Code { BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
 
-template <typename C> __device__ C element(const void *p, i64 at, i32 code) {
+// The dtype that a type is computed in without conversion.
+template <typename C> struct Own;
+template <> struct Own<f32> { static const i32 code = F32; };
+template <> struct Own<f64> { static const i32 code = F64; };
+template <> struct Own<i64> { static const i32 code = I64; };
+
+// Other dtypes are a call: a switch of ten in every kernel would take a minute to compile.
+template <typename C> __device__ __noinline__ C converted(const void *p, i64 at, i32 code) {
   switch (code) {
     case BOOL: return (C)load(((const truth *)p)[at]);
     case U8: return (C)((const u8 *)p)[at];
-    case I8: return (C)((const signed char *)p)[at];
-    case I16: return (C)((const short *)p)[at];
+    case I8: return (C)((const i8 *)p)[at];
+    case I16: return (C)((const i16 *)p)[at];
     case I32: return (C)((const i32 *)p)[at];
     case I64: return (C)((const i64 *)p)[at];
     case F16: return (C)load(((const f16 *)p)[at]);
@@ -20,12 +28,16 @@ template <typename C> __device__ C element(const void *p, i64 at, i32 code) {
   }
 }
 
-template <typename C> __device__ void keep(void *p, i64 at, i32 code, C x) {
+template <typename C> __device__ __forceinline__ C element(const void *p, i64 at, i32 code) {
+  return code == Own<C>::code ? ((const C *)p)[at] : converted<C>(p, at, code);
+}
+
+template <typename C> __device__ __noinline__ void convert(void *p, i64 at, i32 code, C x) {
   switch (code) {
     case BOOL: ((truth *)p)[at] = Store<truth>::from(x); break;
     case U8: ((u8 *)p)[at] = (u8)(i64)x; break;
-    case I8: ((signed char *)p)[at] = (signed char)(i64)x; break;
-    case I16: ((short *)p)[at] = (short)(i64)x; break;
+    case I8: ((i8 *)p)[at] = (i8)(i64)x; break;
+    case I16: ((i16 *)p)[at] = (i16)(i64)x; break;
     case I32: ((i32 *)p)[at] = (i32)(i64)x; break;
     case I64: ((i64 *)p)[at] = (i64)x; break;
     case F16: ((f16 *)p)[at] = Store<f16>::from(x); break;
@@ -33,6 +45,11 @@ template <typename C> __device__ void keep(void *p, i64 at, i32 code, C x) {
     case F32: ((f32 *)p)[at] = (f32)x; break;
     default: ((f64 *)p)[at] = (f64)x; break;
   }
+}
+
+template <typename C> __device__ __forceinline__ void keep(void *p, i64 at, i32 code, C x) {
+  if (code == Own<C>::code) ((C *)p)[at] = x;
+  else convert<C>(p, at, code, x);
 }
 
 template <typename C> struct Numbers { C a, b, c; };
@@ -54,14 +71,14 @@ __device__ void tail(i64 n, const Strided &s, i32 dense, u64 codes, void *out, c
 }
 
 // A kernel of operands x, y and z and host numbers p, q and r, computed in C.
-#define TAIL_IN(name, C, body)                                                                                                       \
+#define TAIL_IN(name, C, ...)                                                                                                        \
   extern "C" __global__ void name##_##C(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b,            \
                                         const void *c, f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p_, f64 q_, f64 r_) {     \
     typedef C T;                                                                                                                     \
     Numbers<C> given = {chosen<C>(ra, wa), chosen<C>(rb, wb), chosen<C>(rc, wc)};                                                    \
     C p = (C)p_, q = (C)q_, r = (C)r_;                                                                                               \
     (void)p, (void)q, (void)r;                                                                                                       \
-    tail<C>(n, s, dense, codes, out, a, b, c, given, [=](C x, C y, C z) -> C { (void)y, (void)z; body });                            \
+    tail<C>(n, s, dense, codes, out, a, b, c, given, [=](C x, C y, C z) -> C { (void)y, (void)z; __VA_ARGS__ });                     \
   }
-#define TAIL_REAL(name, body) TAIL_IN(name, f32, body) TAIL_IN(name, f64, body)
-#define TAIL_WHOLE(name, body) TAIL_IN(name, i64, body)
+#define TAIL_REAL(name, ...) TAIL_IN(name, f32, __VA_ARGS__) TAIL_IN(name, f64, __VA_ARGS__)
+#define TAIL_WHOLE(name, ...) TAIL_IN(name, i64, __VA_ARGS__)

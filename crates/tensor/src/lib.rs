@@ -32,7 +32,7 @@ mod tensor;
 
 pub use api::activation::{
     CeluOptions, EluOptions, GluOptions, HardshrinkOptions, HardtanhOptions, InplaceOptions,
-    LeakyReluOptions, RreluOptions, SoftplusOptions, ThresholdOptions,
+    LeakyReluOptions, RreluOptions, SoftminOptions, SoftplusOptions, ThresholdOptions,
 };
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};

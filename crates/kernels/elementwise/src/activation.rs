@@ -137,15 +137,6 @@ activation!(
     }
 );
 activation!(
-    /// [grad, elu(x)] -> grad times elu's derivative, from the result.
-    elu_backward_of_result, EluBackwardOfResult(alpha, scale, input_scale),
-    |L, R, grad, out| if out > R::ZERO {
-        grad * scale
-    } else {
-        grad * input_scale * (out + alpha * scale)
-    }
-);
-activation!(
     /// x above 0, `slope x` elsewhere.
     leaky_relu, LeakyRelu(slope), |L, R, x| if x > R::ZERO { x } else { x * slope }
 );

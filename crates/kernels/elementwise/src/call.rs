@@ -1,14 +1,40 @@
 //! Functions that are called once for each element, in f64 or i64 whatever the dtype: no loop is
 //! compiled for them. Half types and float32 round the f64 result once.
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 
 use plimsoll_engine::chunked::{Argument, run_calling, run_calling_whole};
+use plimsoll_engine::real::Float;
 use plimsoll_engine::{CpuLaunch, Second, input_dtype};
 
 /// `[x]` -> f(x).
 pub fn one(launch: &CpuLaunch<'_>, f: fn(f64) -> f64) -> Result<()> {
     run_calling(launch, [Argument::Input(0)], &|[x]| f(x))
+}
+
+/// Rounds to what `dtype` holds. PyTorch rounds half types between the steps of some functions, and
+/// what is computed beside it must do so too.
+pub fn rounding(dtype: DType) -> fn(f64) -> f64 {
+    match dtype {
+        DType::F16 => |x| f64::from(half::f16::narrow(x as f32).widen()),
+        DType::BF16 => |x| f64::from(half::bf16::narrow(x as f32).widen()),
+        DType::F32 => |x| f64::from(x as f32),
+        _ => |x| x,
+    }
+}
+
+/// `[a, b]`, or one of them a host number -> a function that is computed in f32 for float32 and
+/// halves, where PyTorch's rounding shows.
+pub fn two_in(
+    launch: &CpuLaunch<'_>,
+    second: Second,
+    narrow: fn(f32, f32) -> f32,
+    wide: fn(f64, f64) -> f64,
+) -> Result<()> {
+    if input_dtype(launch)? == DType::F64 {
+        return two(launch, second, wide);
+    }
+    run_calling(launch, Argument::pair(second), &|[a, b]| f64::from(narrow(a as f32, b as f32)))
 }
 
 /// `[x]` -> f(x) with host numbers beside it.

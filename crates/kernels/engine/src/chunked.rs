@@ -1,8 +1,8 @@
 //! The path of the long tail: elementwise functions that are not worth loops of their own for every
 //! dtype. Operands are loaded into chunks of f32 (float32 and halves), f64 or i64 (integers and
-//! bool), the function runs over the chunk, and the result is stored in the output's dtype. Loading,
-//! storing and cutting is compiled once for all of them, so that one more function costs two or
-//! three small loops ([`run`]), or nothing but itself ([`run_calling`]).
+//! bool), the function runs over the chunk, and the result is stored in the output's dtype.
+//! Loading, storing and cutting is compiled once for all of them, so that one more function costs
+//! two or three small loops ([`run`]), or nothing but itself ([`run_calling`]).
 //!
 //! Chunks stay in the first-level cache: what this costs beside a loop of its own is a second pass
 //! there.

@@ -4,21 +4,21 @@ use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static ELU: Function = Function::new(
     "elu",
     &[Overload {
         signature: "elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::elu_with(
                 a.tensor(0)?,
                 plimsoll_tensor::EluOptions::new().alpha(a.float(1)?).inplace(a.bool(2)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -26,7 +26,7 @@ static LEAKY_RELU: Function = Function::new(
     "leaky_relu",
     &[Overload {
         signature: "leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::leaky_relu_with(
                 a.tensor(0)?,
                 plimsoll_tensor::LeakyReluOptions::new()
@@ -35,7 +35,7 @@ static LEAKY_RELU: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -43,7 +43,7 @@ static HARDTANH: Function = Function::new(
     "hardtanh",
     &[Overload {
         signature: "hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::hardtanh_with(
                 a.tensor(0)?,
                 plimsoll_tensor::HardtanhOptions::new()
@@ -53,7 +53,7 @@ static HARDTANH: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -61,14 +61,20 @@ static SOFTPLUS: Function = Function::new(
     "softplus",
     &[Overload {
         signature: "softplus(Tensor input, float beta=1.0, float threshold=20.0) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::softplus_with(
                 a.tensor(0)?,
                 plimsoll_tensor::SoftplusOptions::new().beta(a.float(1)?).threshold(a.float(2)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::Written(|a, out| {
+            Tensor::softplus_with_out(
+                a.tensor(0)?,
+                plimsoll_tensor::SoftplusOptions::new().beta(a.float(1)?).threshold(a.float(2)?),
+                &out[0],
+            )
+        }),
     }],
 );
 
@@ -77,13 +83,18 @@ static HARDSHRINK: Function =
         "hardshrink",
         &[Overload {
             signature: "hardshrink(Tensor self, float lambd=0.5) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(0)?.hardshrink_with(
                     plimsoll_tensor::HardshrinkOptions::new().lambd(a.float(1)?)
                 )?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Written(|a, out| {
+                a.tensor(0)?.hardshrink_with_out(
+                    plimsoll_tensor::HardshrinkOptions::new().lambd(a.float(1)?),
+                    &out[0],
+                )
+            }),
         }],
     );
 
@@ -91,14 +102,20 @@ static SOFTSHRINK: Function = Function::new(
     "softshrink",
     &[Overload {
         signature: "softshrink(Tensor input, float lambd=0.5) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::softshrink_with(
                 a.tensor(0)?,
                 plimsoll_tensor::HardshrinkOptions::new().lambd(a.float(1)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::Written(|a, out| {
+            Tensor::softshrink_with_out(
+                a.tensor(0)?,
+                plimsoll_tensor::HardshrinkOptions::new().lambd(a.float(1)?),
+                &out[0],
+            )
+        }),
     }],
 );
 
@@ -106,7 +123,7 @@ static THRESHOLD: Function = Function::new(
     "threshold",
     &[Overload {
         signature: "threshold(Tensor input, float threshold, float value, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::threshold_with(
                 a.tensor(0)?,
                 a.float(1)?,
@@ -115,7 +132,7 @@ static THRESHOLD: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -123,9 +140,9 @@ static PRELU: Function = Function::new(
     "prelu",
     &[Overload {
         signature: "prelu(Tensor self, Tensor weight) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.prelu(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.prelu(a.tensor(1)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -133,14 +150,14 @@ static SILU: Function = Function::new(
     "silu",
     &[Overload {
         signature: "silu(Tensor input, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::silu_with(
                 a.tensor(0)?,
                 plimsoll_tensor::InplaceOptions::new().inplace(a.bool(1)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -148,14 +165,14 @@ static MISH: Function = Function::new(
     "mish",
     &[Overload {
         signature: "mish(Tensor input, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::mish_with(
                 a.tensor(0)?,
                 plimsoll_tensor::InplaceOptions::new().inplace(a.bool(1)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -163,9 +180,9 @@ static LOGSIGMOID: Function = Function::new(
     "logsigmoid",
     &[Overload {
         signature: "logsigmoid(Tensor input) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![Tensor::logsigmoid(a.tensor(0)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::logsigmoid(a.tensor(0)?)?])),
         in_place: None,
-        out: None,
+        out: Out::Written(|a, out| Tensor::logsigmoid_out(a.tensor(0)?, &out[0])),
     }],
 );
 
@@ -173,14 +190,14 @@ static HARDSIGMOID: Function = Function::new(
     "hardsigmoid",
     &[Overload {
         signature: "hardsigmoid(Tensor input, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::hardsigmoid_with(
                 a.tensor(0)?,
                 plimsoll_tensor::InplaceOptions::new().inplace(a.bool(1)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -188,14 +205,14 @@ static HARDSWISH: Function = Function::new(
     "hardswish",
     &[Overload {
         signature: "hardswish(Tensor input, bool inplace=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![Tensor::hardswish_with(
                 a.tensor(0)?,
                 plimsoll_tensor::InplaceOptions::new().inplace(a.bool(1)?)
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -356,18 +373,18 @@ fn hardswish<'py>(
 
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(elu, module)?)?;
-    module.add_function(wrap_pyfunction!(leaky_relu, module)?)?;
-    module.add_function(wrap_pyfunction!(hardtanh, module)?)?;
-    module.add_function(wrap_pyfunction!(softplus, module)?)?;
+    module.setattr("elu", wrap_pyfunction!(elu, module)?)?;
+    module.setattr("leaky_relu", wrap_pyfunction!(leaky_relu, module)?)?;
+    module.setattr("hardtanh", wrap_pyfunction!(hardtanh, module)?)?;
+    module.setattr("softplus", wrap_pyfunction!(softplus, module)?)?;
     module.add_function(wrap_pyfunction!(hardshrink, module)?)?;
-    module.add_function(wrap_pyfunction!(softshrink, module)?)?;
-    module.add_function(wrap_pyfunction!(threshold, module)?)?;
+    module.setattr("softshrink", wrap_pyfunction!(softshrink, module)?)?;
+    module.setattr("threshold", wrap_pyfunction!(threshold, module)?)?;
     module.add_function(wrap_pyfunction!(prelu, module)?)?;
-    module.add_function(wrap_pyfunction!(silu, module)?)?;
-    module.add_function(wrap_pyfunction!(mish, module)?)?;
-    module.add_function(wrap_pyfunction!(logsigmoid, module)?)?;
-    module.add_function(wrap_pyfunction!(hardsigmoid, module)?)?;
-    module.add_function(wrap_pyfunction!(hardswish, module)?)?;
+    module.setattr("silu", wrap_pyfunction!(silu, module)?)?;
+    module.setattr("mish", wrap_pyfunction!(mish, module)?)?;
+    module.setattr("logsigmoid", wrap_pyfunction!(logsigmoid, module)?)?;
+    module.setattr("hardsigmoid", wrap_pyfunction!(hardsigmoid, module)?)?;
+    module.setattr("hardswish", wrap_pyfunction!(hardswish, module)?)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static ADD: Function =
@@ -11,7 +11,7 @@ static ADD: Function =
         "add",
         &[Overload {
             signature: "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(0)?.add_with(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?)
@@ -22,7 +22,7 @@ static ADD: Function =
                     .add_with_(a.other(1)?, plimsoll_tensor::AddOptions::new().alpha(a.number(2)?))
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.add_with_out(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?),
@@ -37,7 +37,7 @@ static SUB: Function =
         "sub",
         &[Overload {
             signature: "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(0)?.sub_with(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?)
@@ -48,7 +48,7 @@ static SUB: Function =
                     .sub_with_(a.other(1)?, plimsoll_tensor::AddOptions::new().alpha(a.number(2)?))
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.sub_with_out(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?),
@@ -62,9 +62,9 @@ static MUL: Function = Function::new(
     "mul",
     &[Overload {
         signature: "mul(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.mul(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.mul(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.mul_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.mul_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.mul_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -72,7 +72,7 @@ static DIV: Function = Function::new(
     "div",
     &[Overload {
         signature: "div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.div_with(
                     a.other(1)?,
@@ -90,7 +90,7 @@ static DIV: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.div_with_out(
                 a.other(1)?,
                 plimsoll_tensor::DivOptions::new()
@@ -104,20 +104,20 @@ static DIV: Function = Function::new(
 static MAXIMUM: Function = Function::new(
     "maximum",
     &[Overload {
-        signature: "maximum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.other(1)?)?])),
+        signature: "maximum(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.maximum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.maximum_out(a.tensor(1)?, &out[0])),
     }],
 );
 
 static MINIMUM: Function = Function::new(
     "minimum",
     &[Overload {
-        signature: "minimum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.other(1)?)?])),
+        signature: "minimum(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.minimum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.minimum_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -126,15 +126,15 @@ static POW: Function = Function::new(
     &[
         Overload {
             signature: "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.pow(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.pow(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.pow_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.pow_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.pow_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "pow(Scalar self, Tensor exponent) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rpow(a.number(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rpow(a.number(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -143,9 +143,9 @@ static LOGICAL_AND: Function = Function::new(
     "logical_and",
     &[Overload {
         signature: "logical_and(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_and(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_and(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.logical_and_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.logical_and_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_and_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -153,9 +153,9 @@ static LOGICAL_OR: Function = Function::new(
     "logical_or",
     &[Overload {
         signature: "logical_or(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_or(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_or(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.logical_or_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.logical_or_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_or_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -163,9 +163,9 @@ static LOGICAL_XOR: Function = Function::new(
     "logical_xor",
     &[Overload {
         signature: "logical_xor(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_xor(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_xor(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.logical_xor_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.logical_xor_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_xor_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -174,15 +174,17 @@ static BITWISE_AND: Function = Function::new(
     &[
         Overload {
             signature: "bitwise_and(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_and(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_and(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.bitwise_and_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.bitwise_and_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_and_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "bitwise_and(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_and(a.number(0)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_and(a.number(0)?)?])
+            }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -192,15 +194,15 @@ static BITWISE_OR: Function = Function::new(
     &[
         Overload {
             signature: "bitwise_or(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_or(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_or(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.bitwise_or_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.bitwise_or_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_or_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "bitwise_or(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_or(a.number(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_or(a.number(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -210,15 +212,17 @@ static BITWISE_XOR: Function = Function::new(
     &[
         Overload {
             signature: "bitwise_xor(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_xor(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_xor(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.bitwise_xor_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.bitwise_xor_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_xor_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "bitwise_xor(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_xor(a.number(0)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_xor(a.number(0)?)?])
+            }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -228,15 +232,19 @@ static BITWISE_LEFT_SHIFT: Function = Function::new(
     &[
         Overload {
             signature: "bitwise_left_shift(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_left_shift(a.other(1)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.bitwise_left_shift(a.other(1)?)?])
+            }),
             in_place: Some(|a| a.tensor(0)?.bitwise_left_shift_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.bitwise_left_shift_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_left_shift_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "bitwise_left_shift(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_left_shift(a.number(0)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_left_shift(a.number(0)?)?])
+            }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -246,17 +254,19 @@ static BITWISE_RIGHT_SHIFT: Function = Function::new(
     &[
         Overload {
             signature: "bitwise_right_shift(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_right_shift(a.other(1)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.bitwise_right_shift(a.other(1)?)?])
+            }),
             in_place: Some(|a| a.tensor(0)?.bitwise_right_shift_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.bitwise_right_shift_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_right_shift_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "bitwise_right_shift(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_right_shift(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -265,9 +275,9 @@ static GCD: Function = Function::new(
     "gcd",
     &[Overload {
         signature: "gcd(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.gcd(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.gcd(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.gcd_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.gcd_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.gcd_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -275,9 +285,9 @@ static LCM: Function = Function::new(
     "lcm",
     &[Overload {
         signature: "lcm(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.lcm(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.lcm(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.lcm_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.lcm_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.lcm_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -285,9 +295,9 @@ static ATAN2: Function = Function::new(
     "atan2",
     &[Overload {
         signature: "atan2(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan2(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan2(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.atan2_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.atan2_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.atan2_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -295,9 +305,9 @@ static COPYSIGN: Function = Function::new(
     "copysign",
     &[Overload {
         signature: "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.copysign(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.copysign(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.copysign_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.copysign_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.copysign_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -305,9 +315,9 @@ static FMAX: Function = Function::new(
     "fmax",
     &[Overload {
         signature: "fmax(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmax(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmax(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.fmax_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.fmax_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -315,9 +325,9 @@ static FMIN: Function = Function::new(
     "fmin",
     &[Overload {
         signature: "fmin(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmin(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmin(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.fmin_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.fmin_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -325,9 +335,9 @@ static FMOD: Function = Function::new(
     "fmod",
     &[Overload {
         signature: "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmod(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmod(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.fmod_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.fmod_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.fmod_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -336,15 +346,15 @@ static REMAINDER: Function = Function::new(
     &[
         Overload {
             signature: "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.remainder(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.remainder(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.remainder_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.remainder_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.remainder_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "remainder(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rremainder(a.number(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rremainder(a.number(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -353,9 +363,9 @@ static HEAVISIDE: Function = Function::new(
     "heaviside",
     &[Overload {
         signature: "heaviside(Tensor self, Tensor values) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.heaviside(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.heaviside(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.heaviside_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.heaviside_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.heaviside_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -363,9 +373,9 @@ static HYPOT: Function = Function::new(
     "hypot",
     &[Overload {
         signature: "hypot(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.hypot(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.hypot(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.hypot_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.hypot_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.hypot_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -373,9 +383,9 @@ static LOGADDEXP: Function = Function::new(
     "logaddexp",
     &[Overload {
         signature: "logaddexp(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.logaddexp_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logaddexp_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -383,9 +393,9 @@ static LOGADDEXP2: Function = Function::new(
     "logaddexp2",
     &[Overload {
         signature: "logaddexp2(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp2(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp2(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.logaddexp2_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logaddexp2_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -393,9 +403,9 @@ static NEXTAFTER: Function = Function::new(
     "nextafter",
     &[Overload {
         signature: "nextafter(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.nextafter(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.nextafter(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.nextafter_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.nextafter_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.nextafter_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -404,15 +414,15 @@ static XLOGY: Function = Function::new(
     &[
         Overload {
             signature: "xlogy(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.xlogy(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.xlogy(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.xlogy_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.xlogy_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.xlogy_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "xlogy(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rxlogy(a.number(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rxlogy(a.number(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -421,9 +431,9 @@ static IGAMMA: Function = Function::new(
     "igamma",
     &[Overload {
         signature: "igamma(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.igamma(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.igamma(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.igamma_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.igamma_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.igamma_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -431,9 +441,9 @@ static IGAMMAC: Function = Function::new(
     "igammac",
     &[Overload {
         signature: "igammac(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.igammac(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.igammac(a.tensor(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.igammac_(a.tensor(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.igammac_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.igammac_out(a.tensor(1)?, &out[0])),
     }],
 );
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static CLAMP: Function = Function::new(
@@ -11,7 +11,7 @@ static CLAMP: Function = Function::new(
     &[
         Overload {
             signature: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(0)?.clamp_with(
                         plimsoll_tensor::ClampOptions::new()
@@ -29,7 +29,7 @@ static CLAMP: Function = Function::new(
                     )
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.clamp_with_out(
                     plimsoll_tensor::ClampOptions::new()
                         .min(a.optional_number(1))
@@ -40,7 +40,7 @@ static CLAMP: Function = Function::new(
         },
         Overload {
             signature: "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(0)?.clamp_with(
                         plimsoll_tensor::ClampOptions::new()
@@ -58,7 +58,7 @@ static CLAMP: Function = Function::new(
                     )
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.clamp_with_out(
                     plimsoll_tensor::ClampOptions::new()
                         .min(a.optional_tensor(1))
@@ -74,9 +74,9 @@ static CLAMP_MIN: Function = Function::new(
     "clamp_min",
     &[Overload {
         signature: "clamp_min(Tensor self, Tensor|Scalar min) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.clamp_min(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.clamp_min(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.clamp_min_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.clamp_min_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.clamp_min_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -84,9 +84,9 @@ static CLAMP_MAX: Function = Function::new(
     "clamp_max",
     &[Overload {
         signature: "clamp_max(Tensor self, Tensor|Scalar max) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.clamp_max(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.clamp_max(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.clamp_max_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.clamp_max_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.clamp_max_out(a.other(1)?, &out[0])),
     }],
 );
 

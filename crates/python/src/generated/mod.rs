@@ -8,6 +8,7 @@ mod clamp;
 mod compare;
 mod copy;
 mod create;
+mod derived;
 mod index;
 mod join;
 mod linalg;
@@ -30,6 +31,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     clamp::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
+    derived::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;

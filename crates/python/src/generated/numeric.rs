@@ -3,19 +3,19 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static FREXP: Function = Function::new(
     "frexp",
     &[Overload {
         signature: "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             let (r0, r1) = a.tensor(0)?.frexp()?;
             Ok(smallvec::smallvec![r0, r1])
         }),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.frexp_out(&out[0], &out[1])),
+        out: Out::Written(|a, out| a.tensor(0)?.frexp_out(&out[0], &out[1])),
     }],
 );
 
@@ -23,7 +23,7 @@ static LOGIT: Function = Function::new(
     "logit",
     &[Overload {
         signature: "logit(Tensor self, float? eps=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?
                     .logit_with(plimsoll_tensor::LogitOptions::new().eps(a.optional_float(1)))?
@@ -34,7 +34,7 @@ static LOGIT: Function = Function::new(
                 .logit_with_(plimsoll_tensor::LogitOptions::new().eps(a.optional_float(1)))
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.logit_with_out(
                 plimsoll_tensor::LogitOptions::new().eps(a.optional_float(1)),
                 &out[0],
@@ -47,7 +47,7 @@ static NAN_TO_NUM: Function = Function::new(
     "nan_to_num",
     &[Overload {
         signature: "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.nan_to_num_with(
                     plimsoll_tensor::NanToNumOptions::new()
@@ -67,7 +67,7 @@ static NAN_TO_NUM: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.nan_to_num_with_out(
                 plimsoll_tensor::NanToNumOptions::new()
                     .nan(a.optional_float(1))
@@ -84,15 +84,15 @@ static POLYGAMMA: Function = Function::new(
     &[
         Overload {
             signature: "polygamma(int n, Tensor self) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.polygamma(a.int(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.polygamma(a.int(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
         Overload {
             signature: "polygamma(Tensor self, int n) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.polygamma(a.int(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.polygamma(a.int(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.polygamma_(a.int(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.polygamma_out(a.int(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.polygamma_out(a.int(1)?, &out[0])),
         },
     ],
 );

@@ -4,7 +4,7 @@ use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static SPECIAL_XLOG1PY: Function = Function::new(
@@ -12,15 +12,19 @@ static SPECIAL_XLOG1PY: Function = Function::new(
     &[
         Overload {
             signature: "special_xlog1py(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_xlog1py(a.other(1)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.special_xlog1py(a.other(1)?)?])
+            }),
             in_place: None,
-            out: Some(|a, out| a.tensor(0)?.special_xlog1py_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.special_xlog1py_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "special_xlog1py(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rspecial_xlog1py(a.number(0)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rspecial_xlog1py(a.number(0)?)?])
+            }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -30,15 +34,17 @@ static SPECIAL_ZETA: Function = Function::new(
     &[
         Overload {
             signature: "special_zeta(Tensor self, Tensor|Scalar other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_zeta(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_zeta(a.other(1)?)?])),
             in_place: None,
-            out: Some(|a, out| a.tensor(0)?.special_zeta_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.special_zeta_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "special_zeta(Scalar self, Tensor other) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rspecial_zeta(a.number(0)?)?])),
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rspecial_zeta(a.number(0)?)?])
+            }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -48,24 +54,24 @@ static SPECIAL_CHEBYSHEV_POLYNOMIAL_T: Function = Function::new(
     &[
         Overload {
             signature: "special_chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_chebyshev_polynomial_t(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_chebyshev_polynomial_t_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_chebyshev_polynomial_t(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -75,24 +81,24 @@ static SPECIAL_CHEBYSHEV_POLYNOMIAL_U: Function = Function::new(
     &[
         Overload {
             signature: "special_chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_chebyshev_polynomial_u(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_chebyshev_polynomial_u_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_chebyshev_polynomial_u(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -102,24 +108,24 @@ static SPECIAL_CHEBYSHEV_POLYNOMIAL_V: Function = Function::new(
     &[
         Overload {
             signature: "special_chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_chebyshev_polynomial_v(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_chebyshev_polynomial_v_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_chebyshev_polynomial_v(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -129,24 +135,24 @@ static SPECIAL_CHEBYSHEV_POLYNOMIAL_W: Function = Function::new(
     &[
         Overload {
             signature: "special_chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_chebyshev_polynomial_w(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_chebyshev_polynomial_w_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_chebyshev_polynomial_w(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -156,24 +162,24 @@ static SPECIAL_HERMITE_POLYNOMIAL_H: Function = Function::new(
     &[
         Overload {
             signature: "special_hermite_polynomial_h(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_hermite_polynomial_h(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_hermite_polynomial_h_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_hermite_polynomial_h(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_hermite_polynomial_h(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -183,24 +189,24 @@ static SPECIAL_HERMITE_POLYNOMIAL_HE: Function = Function::new(
     &[
         Overload {
             signature: "special_hermite_polynomial_he(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_hermite_polynomial_he(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_hermite_polynomial_he_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_hermite_polynomial_he(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_hermite_polynomial_he(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -210,24 +216,24 @@ static SPECIAL_LAGUERRE_POLYNOMIAL_L: Function = Function::new(
     &[
         Overload {
             signature: "special_laguerre_polynomial_l(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_laguerre_polynomial_l(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_laguerre_polynomial_l_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_laguerre_polynomial_l(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_laguerre_polynomial_l(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -237,24 +243,24 @@ static SPECIAL_LEGENDRE_POLYNOMIAL_P: Function = Function::new(
     &[
         Overload {
             signature: "special_legendre_polynomial_p(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_legendre_polynomial_p(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_legendre_polynomial_p_out(a.tensor(0)?, a.other(1)?, &out[0])
             }),
         },
         Overload {
             signature: "special_legendre_polynomial_p(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(1)?.rspecial_legendre_polynomial_p(a.number(0)?)?])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -264,14 +270,14 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_T: Function = Function::new(
     &[
         Overload {
             signature: "special_shifted_chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_shifted_chebyshev_polynomial_t(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_shifted_chebyshev_polynomial_t_out(
                     a.tensor(0)?,
                     a.other(1)?,
@@ -281,13 +287,13 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_T: Function = Function::new(
         },
         Overload {
             signature: "special_shifted_chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(1)?.rspecial_shifted_chebyshev_polynomial_t(a.number(0)?)?
                 ])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -297,14 +303,14 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_U: Function = Function::new(
     &[
         Overload {
             signature: "special_shifted_chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_shifted_chebyshev_polynomial_u(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_shifted_chebyshev_polynomial_u_out(
                     a.tensor(0)?,
                     a.other(1)?,
@@ -314,13 +320,13 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_U: Function = Function::new(
         },
         Overload {
             signature: "special_shifted_chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(1)?.rspecial_shifted_chebyshev_polynomial_u(a.number(0)?)?
                 ])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -330,14 +336,14 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_V: Function = Function::new(
     &[
         Overload {
             signature: "special_shifted_chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_shifted_chebyshev_polynomial_v(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_shifted_chebyshev_polynomial_v_out(
                     a.tensor(0)?,
                     a.other(1)?,
@@ -347,13 +353,13 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_V: Function = Function::new(
         },
         Overload {
             signature: "special_shifted_chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(1)?.rspecial_shifted_chebyshev_polynomial_v(a.number(0)?)?
                 ])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -363,14 +369,14 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_W: Function = Function::new(
     &[
         Overload {
             signature: "special_shifted_chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![Tensor::special_shifted_chebyshev_polynomial_w(
                     a.tensor(0)?,
                     a.other(1)?
                 )?])
             }),
             in_place: None,
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 Tensor::special_shifted_chebyshev_polynomial_w_out(
                     a.tensor(0)?,
                     a.other(1)?,
@@ -380,13 +386,13 @@ static SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_W: Function = Function::new(
         },
         Overload {
             signature: "special_shifted_chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
                     a.tensor(1)?.rspecial_shifted_chebyshev_polynomial_w(a.number(0)?)?
                 ])
             }),
             in_place: None,
-            out: None,
+            out: Out::Copied,
         },
     ],
 );
@@ -395,9 +401,9 @@ static SPECIAL_AIRY_AI: Function = Function::new(
     "special_airy_ai",
     &[Overload {
         signature: "special_airy_ai(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_airy_ai()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_airy_ai()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_airy_ai_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_airy_ai_out(&out[0])),
     }],
 );
 
@@ -405,9 +411,9 @@ static SPECIAL_BESSEL_J0: Function = Function::new(
     "special_bessel_j0",
     &[Overload {
         signature: "special_bessel_j0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_j0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_j0()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_bessel_j0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_bessel_j0_out(&out[0])),
     }],
 );
 
@@ -415,9 +421,9 @@ static SPECIAL_BESSEL_J1: Function = Function::new(
     "special_bessel_j1",
     &[Overload {
         signature: "special_bessel_j1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_j1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_j1()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_bessel_j1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_bessel_j1_out(&out[0])),
     }],
 );
 
@@ -425,9 +431,9 @@ static SPECIAL_BESSEL_Y0: Function = Function::new(
     "special_bessel_y0",
     &[Overload {
         signature: "special_bessel_y0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_y0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_y0()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_bessel_y0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_bessel_y0_out(&out[0])),
     }],
 );
 
@@ -435,9 +441,9 @@ static SPECIAL_BESSEL_Y1: Function = Function::new(
     "special_bessel_y1",
     &[Overload {
         signature: "special_bessel_y1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_y1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_bessel_y1()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_bessel_y1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_bessel_y1_out(&out[0])),
     }],
 );
 
@@ -445,9 +451,9 @@ static SPECIAL_ENTR: Function = Function::new(
     "special_entr",
     &[Overload {
         signature: "special_entr(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_entr()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_entr()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_entr_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_entr_out(&out[0])),
     }],
 );
 
@@ -455,9 +461,9 @@ static SPECIAL_ERFCX: Function = Function::new(
     "special_erfcx",
     &[Overload {
         signature: "special_erfcx(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_erfcx()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_erfcx()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_erfcx_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_erfcx_out(&out[0])),
     }],
 );
 
@@ -465,9 +471,9 @@ static SPECIAL_I0E: Function = Function::new(
     "special_i0e",
     &[Overload {
         signature: "special_i0e(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i0e()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i0e()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_i0e_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_i0e_out(&out[0])),
     }],
 );
 
@@ -475,9 +481,9 @@ static SPECIAL_I1: Function = Function::new(
     "special_i1",
     &[Overload {
         signature: "special_i1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i1()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_i1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_i1_out(&out[0])),
     }],
 );
 
@@ -485,9 +491,9 @@ static SPECIAL_I1E: Function = Function::new(
     "special_i1e",
     &[Overload {
         signature: "special_i1e(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i1e()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_i1e()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_i1e_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_i1e_out(&out[0])),
     }],
 );
 
@@ -495,9 +501,9 @@ static SPECIAL_LOG_NDTR: Function = Function::new(
     "special_log_ndtr",
     &[Overload {
         signature: "special_log_ndtr(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_log_ndtr()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_log_ndtr()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_log_ndtr_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_log_ndtr_out(&out[0])),
     }],
 );
 
@@ -505,9 +511,9 @@ static SPECIAL_MODIFIED_BESSEL_I0: Function = Function::new(
     "special_modified_bessel_i0",
     &[Overload {
         signature: "special_modified_bessel_i0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_i0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_i0()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_modified_bessel_i0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_modified_bessel_i0_out(&out[0])),
     }],
 );
 
@@ -515,9 +521,9 @@ static SPECIAL_MODIFIED_BESSEL_I1: Function = Function::new(
     "special_modified_bessel_i1",
     &[Overload {
         signature: "special_modified_bessel_i1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_i1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_i1()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_modified_bessel_i1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_modified_bessel_i1_out(&out[0])),
     }],
 );
 
@@ -525,9 +531,9 @@ static SPECIAL_MODIFIED_BESSEL_K0: Function = Function::new(
     "special_modified_bessel_k0",
     &[Overload {
         signature: "special_modified_bessel_k0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_k0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_k0()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_modified_bessel_k0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_modified_bessel_k0_out(&out[0])),
     }],
 );
 
@@ -535,9 +541,9 @@ static SPECIAL_MODIFIED_BESSEL_K1: Function = Function::new(
     "special_modified_bessel_k1",
     &[Overload {
         signature: "special_modified_bessel_k1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_k1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_modified_bessel_k1()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_modified_bessel_k1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_modified_bessel_k1_out(&out[0])),
     }],
 );
 
@@ -545,9 +551,9 @@ static SPECIAL_NDTR: Function = Function::new(
     "special_ndtr",
     &[Overload {
         signature: "special_ndtr(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_ndtr()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_ndtr()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_ndtr_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_ndtr_out(&out[0])),
     }],
 );
 
@@ -555,9 +561,9 @@ static SPECIAL_NDTRI: Function = Function::new(
     "special_ndtri",
     &[Overload {
         signature: "special_ndtri(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_ndtri()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_ndtri()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_ndtri_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_ndtri_out(&out[0])),
     }],
 );
 
@@ -565,9 +571,11 @@ static SPECIAL_SCALED_MODIFIED_BESSEL_K0: Function = Function::new(
     "special_scaled_modified_bessel_k0",
     &[Overload {
         signature: "special_scaled_modified_bessel_k0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_scaled_modified_bessel_k0()?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.special_scaled_modified_bessel_k0()?])
+        }),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_scaled_modified_bessel_k0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_scaled_modified_bessel_k0_out(&out[0])),
     }],
 );
 
@@ -575,9 +583,11 @@ static SPECIAL_SCALED_MODIFIED_BESSEL_K1: Function = Function::new(
     "special_scaled_modified_bessel_k1",
     &[Overload {
         signature: "special_scaled_modified_bessel_k1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_scaled_modified_bessel_k1()?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.special_scaled_modified_bessel_k1()?])
+        }),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_scaled_modified_bessel_k1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_scaled_modified_bessel_k1_out(&out[0])),
     }],
 );
 
@@ -585,9 +595,9 @@ static SPECIAL_SPHERICAL_BESSEL_J0: Function = Function::new(
     "special_spherical_bessel_j0",
     &[Overload {
         signature: "special_spherical_bessel_j0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_spherical_bessel_j0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.special_spherical_bessel_j0()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.special_spherical_bessel_j0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.special_spherical_bessel_j0_out(&out[0])),
     }],
 );
 
@@ -1156,39 +1166,96 @@ fn special_spherical_bessel_j0<'py>(
 
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(special_xlog1py, module)?)?;
-    module.add_function(wrap_pyfunction!(special_zeta, module)?)?;
-    module.add_function(wrap_pyfunction!(special_chebyshev_polynomial_t, module)?)?;
-    module.add_function(wrap_pyfunction!(special_chebyshev_polynomial_u, module)?)?;
-    module.add_function(wrap_pyfunction!(special_chebyshev_polynomial_v, module)?)?;
-    module.add_function(wrap_pyfunction!(special_chebyshev_polynomial_w, module)?)?;
-    module.add_function(wrap_pyfunction!(special_hermite_polynomial_h, module)?)?;
-    module.add_function(wrap_pyfunction!(special_hermite_polynomial_he, module)?)?;
-    module.add_function(wrap_pyfunction!(special_laguerre_polynomial_l, module)?)?;
-    module.add_function(wrap_pyfunction!(special_legendre_polynomial_p, module)?)?;
-    module.add_function(wrap_pyfunction!(special_shifted_chebyshev_polynomial_t, module)?)?;
-    module.add_function(wrap_pyfunction!(special_shifted_chebyshev_polynomial_u, module)?)?;
-    module.add_function(wrap_pyfunction!(special_shifted_chebyshev_polynomial_v, module)?)?;
-    module.add_function(wrap_pyfunction!(special_shifted_chebyshev_polynomial_w, module)?)?;
-    module.add_function(wrap_pyfunction!(special_airy_ai, module)?)?;
-    module.add_function(wrap_pyfunction!(special_bessel_j0, module)?)?;
-    module.add_function(wrap_pyfunction!(special_bessel_j1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_bessel_y0, module)?)?;
-    module.add_function(wrap_pyfunction!(special_bessel_y1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_entr, module)?)?;
-    module.add_function(wrap_pyfunction!(special_erfcx, module)?)?;
-    module.add_function(wrap_pyfunction!(special_i0e, module)?)?;
-    module.add_function(wrap_pyfunction!(special_i1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_i1e, module)?)?;
-    module.add_function(wrap_pyfunction!(special_log_ndtr, module)?)?;
-    module.add_function(wrap_pyfunction!(special_modified_bessel_i0, module)?)?;
-    module.add_function(wrap_pyfunction!(special_modified_bessel_i1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_modified_bessel_k0, module)?)?;
-    module.add_function(wrap_pyfunction!(special_modified_bessel_k1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_ndtr, module)?)?;
-    module.add_function(wrap_pyfunction!(special_ndtri, module)?)?;
-    module.add_function(wrap_pyfunction!(special_scaled_modified_bessel_k0, module)?)?;
-    module.add_function(wrap_pyfunction!(special_scaled_modified_bessel_k1, module)?)?;
-    module.add_function(wrap_pyfunction!(special_spherical_bessel_j0, module)?)?;
+    module.setattr("special_xlog1py", wrap_pyfunction!(special_xlog1py, module)?)?;
+    module.setattr("special_zeta", wrap_pyfunction!(special_zeta, module)?)?;
+    module.setattr(
+        "special_chebyshev_polynomial_t",
+        wrap_pyfunction!(special_chebyshev_polynomial_t, module)?,
+    )?;
+    module.setattr(
+        "special_chebyshev_polynomial_u",
+        wrap_pyfunction!(special_chebyshev_polynomial_u, module)?,
+    )?;
+    module.setattr(
+        "special_chebyshev_polynomial_v",
+        wrap_pyfunction!(special_chebyshev_polynomial_v, module)?,
+    )?;
+    module.setattr(
+        "special_chebyshev_polynomial_w",
+        wrap_pyfunction!(special_chebyshev_polynomial_w, module)?,
+    )?;
+    module.setattr(
+        "special_hermite_polynomial_h",
+        wrap_pyfunction!(special_hermite_polynomial_h, module)?,
+    )?;
+    module.setattr(
+        "special_hermite_polynomial_he",
+        wrap_pyfunction!(special_hermite_polynomial_he, module)?,
+    )?;
+    module.setattr(
+        "special_laguerre_polynomial_l",
+        wrap_pyfunction!(special_laguerre_polynomial_l, module)?,
+    )?;
+    module.setattr(
+        "special_legendre_polynomial_p",
+        wrap_pyfunction!(special_legendre_polynomial_p, module)?,
+    )?;
+    module.setattr(
+        "special_shifted_chebyshev_polynomial_t",
+        wrap_pyfunction!(special_shifted_chebyshev_polynomial_t, module)?,
+    )?;
+    module.setattr(
+        "special_shifted_chebyshev_polynomial_u",
+        wrap_pyfunction!(special_shifted_chebyshev_polynomial_u, module)?,
+    )?;
+    module.setattr(
+        "special_shifted_chebyshev_polynomial_v",
+        wrap_pyfunction!(special_shifted_chebyshev_polynomial_v, module)?,
+    )?;
+    module.setattr(
+        "special_shifted_chebyshev_polynomial_w",
+        wrap_pyfunction!(special_shifted_chebyshev_polynomial_w, module)?,
+    )?;
+    module.setattr("special_airy_ai", wrap_pyfunction!(special_airy_ai, module)?)?;
+    module.setattr("special_bessel_j0", wrap_pyfunction!(special_bessel_j0, module)?)?;
+    module.setattr("special_bessel_j1", wrap_pyfunction!(special_bessel_j1, module)?)?;
+    module.setattr("special_bessel_y0", wrap_pyfunction!(special_bessel_y0, module)?)?;
+    module.setattr("special_bessel_y1", wrap_pyfunction!(special_bessel_y1, module)?)?;
+    module.setattr("special_entr", wrap_pyfunction!(special_entr, module)?)?;
+    module.setattr("special_erfcx", wrap_pyfunction!(special_erfcx, module)?)?;
+    module.setattr("special_i0e", wrap_pyfunction!(special_i0e, module)?)?;
+    module.setattr("special_i1", wrap_pyfunction!(special_i1, module)?)?;
+    module.setattr("special_i1e", wrap_pyfunction!(special_i1e, module)?)?;
+    module.setattr("special_log_ndtr", wrap_pyfunction!(special_log_ndtr, module)?)?;
+    module.setattr(
+        "special_modified_bessel_i0",
+        wrap_pyfunction!(special_modified_bessel_i0, module)?,
+    )?;
+    module.setattr(
+        "special_modified_bessel_i1",
+        wrap_pyfunction!(special_modified_bessel_i1, module)?,
+    )?;
+    module.setattr(
+        "special_modified_bessel_k0",
+        wrap_pyfunction!(special_modified_bessel_k0, module)?,
+    )?;
+    module.setattr(
+        "special_modified_bessel_k1",
+        wrap_pyfunction!(special_modified_bessel_k1, module)?,
+    )?;
+    module.setattr("special_ndtr", wrap_pyfunction!(special_ndtr, module)?)?;
+    module.setattr("special_ndtri", wrap_pyfunction!(special_ndtri, module)?)?;
+    module.setattr(
+        "special_scaled_modified_bessel_k0",
+        wrap_pyfunction!(special_scaled_modified_bessel_k0, module)?,
+    )?;
+    module.setattr(
+        "special_scaled_modified_bessel_k1",
+        wrap_pyfunction!(special_scaled_modified_bessel_k1, module)?,
+    )?;
+    module.setattr(
+        "special_spherical_bessel_j0",
+        wrap_pyfunction!(special_spherical_bessel_j0, module)?,
+    )?;
     Ok(())
 }

@@ -3,16 +3,18 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static LERP: Function = Function::new(
     "lerp",
     &[Overload {
         signature: "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.lerp(a.tensor(1)?, a.other(2)?)?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.lerp(a.tensor(1)?, a.other(2)?)?])
+        }),
         in_place: Some(|a| a.tensor(0)?.lerp_(a.tensor(1)?, a.other(2)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.lerp_out(a.tensor(1)?, a.other(2)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.lerp_out(a.tensor(1)?, a.other(2)?, &out[0])),
     }],
 );
 
@@ -20,7 +22,7 @@ static ADDCMUL: Function = Function::new(
     "addcmul",
     &[Overload {
         signature: "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.addcmul_with(
                 a.tensor(1)?,
                 a.tensor(2)?,
@@ -36,7 +38,7 @@ static ADDCMUL: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.addcmul_with_out(
                 a.tensor(1)?,
                 a.tensor(2)?,
@@ -51,7 +53,7 @@ static ADDCDIV: Function = Function::new(
     "addcdiv",
     &[Overload {
         signature: "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.addcdiv_with(
                 a.tensor(1)?,
                 a.tensor(2)?,
@@ -67,7 +69,7 @@ static ADDCDIV: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.addcdiv_with_out(
                 a.tensor(1)?,
                 a.tensor(2)?,

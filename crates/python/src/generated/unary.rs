@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static EXP2: Function = Function::new(
     "exp2",
     &[Overload {
         signature: "exp2(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp2()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp2()?])),
         in_place: Some(|a| a.tensor(0)?.exp2_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.exp2_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.exp2_out(&out[0])),
     }],
 );
 
@@ -20,9 +20,9 @@ static EXPM1: Function = Function::new(
     "expm1",
     &[Overload {
         signature: "expm1(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.expm1()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.expm1()?])),
         in_place: Some(|a| a.tensor(0)?.expm1_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.expm1_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.expm1_out(&out[0])),
     }],
 );
 
@@ -30,9 +30,9 @@ static LOG10: Function = Function::new(
     "log10",
     &[Overload {
         signature: "log10(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log10()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log10()?])),
         in_place: Some(|a| a.tensor(0)?.log10_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log10_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log10_out(&out[0])),
     }],
 );
 
@@ -40,9 +40,9 @@ static LOG2: Function = Function::new(
     "log2",
     &[Overload {
         signature: "log2(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log2()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log2()?])),
         in_place: Some(|a| a.tensor(0)?.log2_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log2_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log2_out(&out[0])),
     }],
 );
 
@@ -50,9 +50,9 @@ static ABS: Function = Function::new(
     "abs",
     &[Overload {
         signature: "abs(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.abs()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.abs()?])),
         in_place: Some(|a| a.tensor(0)?.abs_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.abs_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.abs_out(&out[0])),
     }],
 );
 
@@ -60,9 +60,9 @@ static ERF: Function = Function::new(
     "erf",
     &[Overload {
         signature: "erf(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.erf()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erf()?])),
         in_place: Some(|a| a.tensor(0)?.erf_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.erf_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.erf_out(&out[0])),
     }],
 );
 
@@ -70,9 +70,9 @@ static EXP: Function = Function::new(
     "exp",
     &[Overload {
         signature: "exp(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp()?])),
         in_place: Some(|a| a.tensor(0)?.exp_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.exp_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.exp_out(&out[0])),
     }],
 );
 
@@ -80,7 +80,7 @@ static GELU: Function = Function::new(
     "gelu",
     &[Overload {
         signature: "gelu(Tensor self, *, str approximate='none') -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.gelu_with(
                     plimsoll_tensor::GeluOptions::new()
@@ -96,7 +96,7 @@ static GELU: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.gelu_with_out(
                 plimsoll_tensor::GeluOptions::new()
                     .approximate(a.word::<plimsoll_tensor::Approximate>(1)?),
@@ -110,9 +110,9 @@ static LOG: Function = Function::new(
     "log",
     &[Overload {
         signature: "log(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log()?])),
         in_place: Some(|a| a.tensor(0)?.log_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log_out(&out[0])),
     }],
 );
 
@@ -120,9 +120,9 @@ static LOG1P: Function = Function::new(
     "log1p",
     &[Overload {
         signature: "log1p(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log1p()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log1p()?])),
         in_place: Some(|a| a.tensor(0)?.log1p_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log1p_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log1p_out(&out[0])),
     }],
 );
 
@@ -130,9 +130,9 @@ static NEG: Function = Function::new(
     "neg",
     &[Overload {
         signature: "neg(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.neg()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.neg()?])),
         in_place: Some(|a| a.tensor(0)?.neg_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.neg_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.neg_out(&out[0])),
     }],
 );
 
@@ -140,9 +140,9 @@ static RECIPROCAL: Function = Function::new(
     "reciprocal",
     &[Overload {
         signature: "reciprocal(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.reciprocal()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.reciprocal()?])),
         in_place: Some(|a| a.tensor(0)?.reciprocal_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.reciprocal_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.reciprocal_out(&out[0])),
     }],
 );
 
@@ -150,9 +150,9 @@ static RELU: Function = Function::new(
     "relu",
     &[Overload {
         signature: "relu(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.relu()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.relu()?])),
         in_place: Some(|a| a.tensor(0)?.relu_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.relu_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.relu_out(&out[0])),
     }],
 );
 
@@ -160,9 +160,9 @@ static RSQRT: Function = Function::new(
     "rsqrt",
     &[Overload {
         signature: "rsqrt(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.rsqrt()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.rsqrt()?])),
         in_place: Some(|a| a.tensor(0)?.rsqrt_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.rsqrt_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.rsqrt_out(&out[0])),
     }],
 );
 
@@ -170,9 +170,9 @@ static SIGMOID: Function = Function::new(
     "sigmoid",
     &[Overload {
         signature: "sigmoid(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sigmoid()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sigmoid()?])),
         in_place: Some(|a| a.tensor(0)?.sigmoid_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sigmoid_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sigmoid_out(&out[0])),
     }],
 );
 
@@ -180,9 +180,9 @@ static SIGN: Function = Function::new(
     "sign",
     &[Overload {
         signature: "sign(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sign()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sign()?])),
         in_place: Some(|a| a.tensor(0)?.sign_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sign_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sign_out(&out[0])),
     }],
 );
 
@@ -190,9 +190,9 @@ static SQRT: Function = Function::new(
     "sqrt",
     &[Overload {
         signature: "sqrt(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sqrt()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sqrt()?])),
         in_place: Some(|a| a.tensor(0)?.sqrt_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sqrt_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sqrt_out(&out[0])),
     }],
 );
 
@@ -200,9 +200,19 @@ static TANH: Function = Function::new(
     "tanh",
     &[Overload {
         signature: "tanh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.tanh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.tanh()?])),
         in_place: Some(|a| a.tensor(0)?.tanh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.tanh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.tanh_out(&out[0])),
+    }],
+);
+
+static BITWISE_NOT: Function = Function::new(
+    "bitwise_not",
+    &[Overload {
+        signature: "bitwise_not(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_not()?])),
+        in_place: Some(|a| a.tensor(0)?.bitwise_not_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.bitwise_not_out(&out[0])),
     }],
 );
 
@@ -210,9 +220,9 @@ static ISFINITE: Function = Function::new(
     "isfinite",
     &[Overload {
         signature: "isfinite(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.isfinite()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isfinite()?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -220,9 +230,9 @@ static ISINF: Function = Function::new(
     "isinf",
     &[Overload {
         signature: "isinf(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.isinf()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isinf()?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -230,9 +240,9 @@ static ISNAN: Function = Function::new(
     "isnan",
     &[Overload {
         signature: "isnan(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.isnan()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isnan()?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -240,9 +250,9 @@ static ISNEGINF: Function = Function::new(
     "isneginf",
     &[Overload {
         signature: "isneginf(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.isneginf()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isneginf()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.isneginf_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.isneginf_out(&out[0])),
     }],
 );
 
@@ -250,9 +260,9 @@ static ISPOSINF: Function = Function::new(
     "isposinf",
     &[Overload {
         signature: "isposinf(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.isposinf()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isposinf()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.isposinf_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.isposinf_out(&out[0])),
     }],
 );
 
@@ -260,9 +270,9 @@ static LOGICAL_NOT: Function = Function::new(
     "logical_not",
     &[Overload {
         signature: "logical_not(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_not()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_not()?])),
         in_place: Some(|a| a.tensor(0)?.logical_not_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.logical_not_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_not_out(&out[0])),
     }],
 );
 
@@ -270,9 +280,9 @@ static SIGNBIT: Function = Function::new(
     "signbit",
     &[Overload {
         signature: "signbit(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.signbit()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.signbit()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.signbit_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.signbit_out(&out[0])),
     }],
 );
 
@@ -280,9 +290,9 @@ static CEIL: Function = Function::new(
     "ceil",
     &[Overload {
         signature: "ceil(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.ceil()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.ceil()?])),
         in_place: Some(|a| a.tensor(0)?.ceil_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.ceil_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.ceil_out(&out[0])),
     }],
 );
 
@@ -290,9 +300,9 @@ static FLOOR: Function = Function::new(
     "floor",
     &[Overload {
         signature: "floor(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.floor()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.floor()?])),
         in_place: Some(|a| a.tensor(0)?.floor_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.floor_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.floor_out(&out[0])),
     }],
 );
 
@@ -300,9 +310,9 @@ static FRAC: Function = Function::new(
     "frac",
     &[Overload {
         signature: "frac(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.frac()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.frac()?])),
         in_place: Some(|a| a.tensor(0)?.frac_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.frac_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.frac_out(&out[0])),
     }],
 );
 
@@ -310,7 +320,7 @@ static ROUND: Function = Function::new(
     "round",
     &[Overload {
         signature: "round(Tensor self, *, int decimals=0) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?
                     .round_with(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?))?
@@ -321,7 +331,7 @@ static ROUND: Function = Function::new(
                 .round_with_(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?))
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?
                 .round_with_out(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?), &out[0])
         }),
@@ -332,9 +342,9 @@ static TRUNC: Function = Function::new(
     "trunc",
     &[Overload {
         signature: "trunc(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.trunc()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.trunc()?])),
         in_place: Some(|a| a.tensor(0)?.trunc_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.trunc_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.trunc_out(&out[0])),
     }],
 );
 
@@ -342,9 +352,9 @@ static DIGAMMA: Function = Function::new(
     "digamma",
     &[Overload {
         signature: "digamma(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.digamma()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.digamma()?])),
         in_place: Some(|a| a.tensor(0)?.digamma_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.digamma_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.digamma_out(&out[0])),
     }],
 );
 
@@ -352,9 +362,9 @@ static ERFC: Function = Function::new(
     "erfc",
     &[Overload {
         signature: "erfc(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfc()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfc()?])),
         in_place: Some(|a| a.tensor(0)?.erfc_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.erfc_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.erfc_out(&out[0])),
     }],
 );
 
@@ -362,9 +372,9 @@ static ERFINV: Function = Function::new(
     "erfinv",
     &[Overload {
         signature: "erfinv(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfinv()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfinv()?])),
         in_place: Some(|a| a.tensor(0)?.erfinv_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.erfinv_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.erfinv_out(&out[0])),
     }],
 );
 
@@ -372,9 +382,9 @@ static I0: Function = Function::new(
     "i0",
     &[Overload {
         signature: "i0(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.i0()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.i0()?])),
         in_place: Some(|a| a.tensor(0)?.i0_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.i0_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.i0_out(&out[0])),
     }],
 );
 
@@ -382,9 +392,9 @@ static LGAMMA: Function = Function::new(
     "lgamma",
     &[Overload {
         signature: "lgamma(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.lgamma()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.lgamma()?])),
         in_place: Some(|a| a.tensor(0)?.lgamma_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.lgamma_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.lgamma_out(&out[0])),
     }],
 );
 
@@ -392,9 +402,9 @@ static SINC: Function = Function::new(
     "sinc",
     &[Overload {
         signature: "sinc(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinc()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinc()?])),
         in_place: Some(|a| a.tensor(0)?.sinc_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sinc_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sinc_out(&out[0])),
     }],
 );
 
@@ -402,9 +412,9 @@ static ACOS: Function = Function::new(
     "acos",
     &[Overload {
         signature: "acos(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.acos()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.acos()?])),
         in_place: Some(|a| a.tensor(0)?.acos_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.acos_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.acos_out(&out[0])),
     }],
 );
 
@@ -412,9 +422,9 @@ static ACOSH: Function = Function::new(
     "acosh",
     &[Overload {
         signature: "acosh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.acosh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.acosh()?])),
         in_place: Some(|a| a.tensor(0)?.acosh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.acosh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.acosh_out(&out[0])),
     }],
 );
 
@@ -422,9 +432,9 @@ static ANGLE: Function = Function::new(
     "angle",
     &[Overload {
         signature: "angle(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.angle()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.angle()?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.angle_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.angle_out(&out[0])),
     }],
 );
 
@@ -432,9 +442,9 @@ static ASIN: Function = Function::new(
     "asin",
     &[Overload {
         signature: "asin(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.asin()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.asin()?])),
         in_place: Some(|a| a.tensor(0)?.asin_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.asin_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.asin_out(&out[0])),
     }],
 );
 
@@ -442,9 +452,9 @@ static ASINH: Function = Function::new(
     "asinh",
     &[Overload {
         signature: "asinh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.asinh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.asinh()?])),
         in_place: Some(|a| a.tensor(0)?.asinh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.asinh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.asinh_out(&out[0])),
     }],
 );
 
@@ -452,9 +462,9 @@ static ATAN: Function = Function::new(
     "atan",
     &[Overload {
         signature: "atan(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan()?])),
         in_place: Some(|a| a.tensor(0)?.atan_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.atan_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.atan_out(&out[0])),
     }],
 );
 
@@ -462,9 +472,9 @@ static ATANH: Function = Function::new(
     "atanh",
     &[Overload {
         signature: "atanh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.atanh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atanh()?])),
         in_place: Some(|a| a.tensor(0)?.atanh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.atanh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.atanh_out(&out[0])),
     }],
 );
 
@@ -472,9 +482,9 @@ static COS: Function = Function::new(
     "cos",
     &[Overload {
         signature: "cos(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.cos()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.cos()?])),
         in_place: Some(|a| a.tensor(0)?.cos_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.cos_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.cos_out(&out[0])),
     }],
 );
 
@@ -482,9 +492,9 @@ static COSH: Function = Function::new(
     "cosh",
     &[Overload {
         signature: "cosh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.cosh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.cosh()?])),
         in_place: Some(|a| a.tensor(0)?.cosh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.cosh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.cosh_out(&out[0])),
     }],
 );
 
@@ -492,9 +502,9 @@ static SIN: Function = Function::new(
     "sin",
     &[Overload {
         signature: "sin(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sin()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sin()?])),
         in_place: Some(|a| a.tensor(0)?.sin_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sin_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sin_out(&out[0])),
     }],
 );
 
@@ -502,9 +512,9 @@ static SINH: Function = Function::new(
     "sinh",
     &[Overload {
         signature: "sinh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinh()?])),
         in_place: Some(|a| a.tensor(0)?.sinh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sinh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sinh_out(&out[0])),
     }],
 );
 
@@ -512,9 +522,9 @@ static TAN: Function = Function::new(
     "tan",
     &[Overload {
         signature: "tan(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.tan()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.tan()?])),
         in_place: Some(|a| a.tensor(0)?.tan_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.tan_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.tan_out(&out[0])),
     }],
 );
 
@@ -878,6 +888,26 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         TANH.in_place(slf, args, kwargs)
+    }
+
+    /// Each element with all of its bits flipped; bools are negated.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_not<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_NOT.method(slf, args, kwargs)
+    }
+
+    /// Each element with all of its bits flipped; bools are negated, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_not_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_NOT.in_place(slf, args, kwargs)
     }
 
     /// Where elements are neither infinite nor NaN.
@@ -1591,6 +1621,16 @@ fn tanh<'py>(
     TANH.function(args, kwargs)
 }
 
+/// Each element with all of its bits flipped; bools are negated.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_not<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_NOT.function(args, kwargs)
+}
+
 /// Where elements are neither infinite nor NaN.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
@@ -1911,6 +1951,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sign, module)?)?;
     module.add_function(wrap_pyfunction!(sqrt, module)?)?;
     module.add_function(wrap_pyfunction!(tanh, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_not, module)?)?;
     module.add_function(wrap_pyfunction!(isfinite, module)?)?;
     module.add_function(wrap_pyfunction!(isinf, module)?)?;
     module.add_function(wrap_pyfunction!(isnan, module)?)?;

@@ -1,9 +1,10 @@
-//! Activations of networks as methods: `inplace` of their options writes over the tensor, as PyTorch's
-//! functions do. Some are made of other operations.
+//! Activations of networks as methods: `inplace` of their options writes over the tensor, as
+//! PyTorch's functions do. Some are made of other operations.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::{Site, enter_operation, with_site};
 
+use super::nn::SoftmaxOptions;
 use super::options::options;
 use crate::Tensor;
 use crate::ops::activation as rows;
@@ -100,11 +101,35 @@ options! {
 }
 
 options! {
+    /// How [`Tensor::softmin_with`] computes.
+    SoftminOptions {
+        /// The dimension that adds up to 1; `None` is 0 for tensors of 0, 1 and 3 dimensions, else
+        /// 1.
+        dim: Option<i64> = None,
+        /// What PyTorch tells its own frames by; it has no meaning here.
+        _stacklevel: i64 = 3,
+        /// The dtype to compute in.
+        dtype: Option<DType> = None,
+    }
+}
+
+options! {
     /// The dimension of [`Tensor::glu_with`].
     GluOptions {
         /// The dimension that is halved.
         dim: i64 = -1,
     }
+}
+
+/// How far [`Tensor::softshrink`] brings elements.
+fn width(options: &HardshrinkOptions) -> Result<f64> {
+    if options.lambd < 0.0 || options.lambd.is_nan() {
+        return Err(Error::shape(
+            "softshrink",
+            format!("lambd is {}, and must be 0 or above", options.lambd),
+        ));
+    }
+    Ok(options.lambd)
 }
 
 /// Runs a row, over `x` itself if it is to be written.
@@ -328,13 +353,7 @@ impl Tensor {
     /// [`Tensor::softshrink`] with its numbers.
     #[track_caller]
     pub fn softshrink_with(&self, options: HardshrinkOptions) -> Result<Tensor> {
-        if options.lambd < 0.0 || options.lambd.is_nan() {
-            return Err(Error::shape(
-                "softshrink",
-                format!("lambd is {}, and must be 0 or above", options.lambd),
-            ));
-        }
-        run(&rows::SOFTSHRINK, self, [options.lambd, 0.0, 0.0], false, Site::caller())
+        run(&rows::SOFTSHRINK, self, [width(&options)?, 0.0, 0.0], false, Site::caller())
     }
 
     /// Each element times its [`Tensor::sigmoid`].
@@ -454,6 +473,33 @@ impl Tensor {
         with_site(Site::caller(), || self.sub(&self.tanh()?))
     }
 
+    /// [`Tensor::softplus_with`] into `out`.
+    #[track_caller]
+    pub fn softplus_with_out(&self, options: SoftplusOptions, out: &Tensor) -> Result<()> {
+        let numbers = [options.beta, options.threshold, 0.0];
+        pointwise::into(&rows::SOFTPLUS, &[self], numbers, out, Site::caller())
+    }
+
+    /// [`Tensor::hardshrink_with`] into `out`.
+    #[track_caller]
+    pub fn hardshrink_with_out(&self, options: HardshrinkOptions, out: &Tensor) -> Result<()> {
+        let numbers = [options.lambd, 0.0, 0.0];
+        pointwise::into(&rows::HARDSHRINK, &[self], numbers, out, Site::caller())
+    }
+
+    /// [`Tensor::softshrink_with`] into `out`.
+    #[track_caller]
+    pub fn softshrink_with_out(&self, options: HardshrinkOptions, out: &Tensor) -> Result<()> {
+        let numbers = [width(&options)?, 0.0, 0.0];
+        pointwise::into(&rows::SOFTSHRINK, &[self], numbers, out, Site::caller())
+    }
+
+    /// [`Tensor::logsigmoid`] into `out`.
+    #[track_caller]
+    pub fn logsigmoid_out(&self, out: &Tensor) -> Result<()> {
+        pointwise::into(&rows::LOGSIGMOID, &[self], NONE, out, Site::caller())
+    }
+
     /// Each element, or `value` where it is not above `threshold`.
     ///
     /// ```
@@ -478,8 +524,8 @@ impl Tensor {
         run(&rows::THRESHOLD, self, [threshold, value, 0.0], options.inplace, Site::caller())
     }
 
-    /// Each element, or where it is negative its product with a weight: one for all, or one for each
-    /// place along dimension 1.
+    /// Each element, or where it is negative its product with a weight: one for all, or one for
+    /// each place along dimension 1.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -557,7 +603,8 @@ impl Tensor {
         })
     }
 
-    /// The first half of the elements along a dimension times the [`Tensor::sigmoid`] of the second.
+    /// The first half of the elements along a dimension times the [`Tensor::sigmoid`] of the
+    /// second.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -591,6 +638,28 @@ impl Tensor {
             let (values, gates) =
                 (self.narrow(dim as i64, 0, half)?, self.narrow(dim as i64, half, half)?);
             values.mul(&gates.sigmoid()?)
+        })
+    }
+
+    /// The softmax of the negated elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[2], DType::F32)?.softmin()?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn softmin(&self) -> Result<Tensor> {
+        self.softmin_with(SoftminOptions::new())
+    }
+
+    /// [`Tensor::softmin`] along a dimension, and in another dtype.
+    #[track_caller]
+    pub fn softmin_with(&self, options: SoftminOptions) -> Result<Tensor> {
+        let _named = enter_operation("softmin");
+        let dim = options.dim.unwrap_or(if matches!(self.rank(), 0 | 1 | 3) { 0 } else { 1 });
+        with_site(Site::caller(), || {
+            self.neg()?.softmax_with(dim, SoftmaxOptions::new().dtype(options.dtype))
         })
     }
 }

@@ -119,7 +119,48 @@ impl Tensor {
     #[track_caller]
     pub fn ldexp(&self, other: &Tensor) -> Result<Tensor> {
         let _named = enter_operation("ldexp");
-        with_site(Site::caller(), || self.mul(&other.rpow(2.0)?))
+        with_site(Site::caller(), || {
+            // Of whole exponents the result has the dtype of floats, and the scale is exact.
+            if !self.dtype().is_float() || other.dtype().is_float() {
+                return self.mul(&other.rpow(2.0)?);
+            }
+            let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+            let scale = other.to_dtype(wide, Site::caller())?.rpow(2.0)?;
+            self.mul(&scale)?.to_dtype(self.dtype(), Site::caller())
+        })
+    }
+
+    /// [`Tensor::ldexp`] in place.
+    #[track_caller]
+    pub fn ldexp_(&self, other: &Tensor) -> Result<&Tensor> {
+        let _named = enter_operation("ldexp");
+        with_site(Site::caller(), || self.mul_(&other.rpow(2.0)?).map(drop))?;
+        Ok(self)
+    }
+
+    /// [`Tensor::true_divide`] in place.
+    #[track_caller]
+    pub fn true_divide_<'a>(&self, other: impl Into<Other<'a>>) -> Result<&Tensor> {
+        let _named = enter_operation("true_divide");
+        self.div_(other)
+    }
+
+    /// [`Tensor::float_power`] in place, of a float64 tensor.
+    #[track_caller]
+    pub fn float_power_<'a>(&self, exponent: impl Into<Other<'a>>) -> Result<&Tensor> {
+        let _named = enter_operation("float_power");
+        if self.dtype() != DType::F64 {
+            return Err(Error::dtype(
+                "float_power_",
+                format!("the result is float64 and the tensor {}; convert it first", self.dtype()),
+            ));
+        }
+        let exponent = exponent.into();
+        with_site(Site::caller(), || match exponent {
+            Other::Tensor(exponent) => self.pow_(&exponent.double()?).map(drop),
+            Other::Scalar(number) => self.pow_(number.to_f64()).map(drop),
+        })?;
+        Ok(self)
     }
 
     /// A fraction from a half to 1 and an exponent of 2, whose product each element is.

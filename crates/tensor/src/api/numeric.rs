@@ -203,6 +203,42 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::mvlgamma`] in place, of floats.
+    #[track_caller]
+    pub fn mvlgamma_(&self, p: i64) -> Result<&Tensor> {
+        let _named = enter_operation("mvlgamma");
+        if !self.dtype().is_float() {
+            return Err(Error::dtype(
+                "mvlgamma_",
+                format!("the result is no {}; convert to a float dtype first", self.dtype()),
+            ));
+        }
+        // Of a copy: backward reads what is overwritten here.
+        with_site(Site::caller(), || self.copy_(&self.clone_tensor()?.mvlgamma(p)?).map(drop))?;
+        Ok(self)
+    }
+
+    /// [`Tensor::square`] in place.
+    #[track_caller]
+    pub fn square_(&self) -> Result<&Tensor> {
+        let _named = enter_operation("square");
+        self.pow_(2)
+    }
+
+    /// [`Tensor::deg2rad`] in place.
+    #[track_caller]
+    pub fn deg2rad_(&self) -> Result<&Tensor> {
+        let _named = enter_operation("deg2rad");
+        self.mul_(std::f64::consts::PI / 180.0)
+    }
+
+    /// [`Tensor::rad2deg`] in place.
+    #[track_caller]
+    pub fn rad2deg_(&self) -> Result<&Tensor> {
+        let _named = enter_operation("rad2deg");
+        self.mul_(180.0 / std::f64::consts::PI)
+    }
+
     /// The square of each element.
     ///
     /// ```
@@ -253,10 +289,84 @@ impl Tensor {
     /// assert_eq!(x.positive()?.to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn positive(&self) -> Result<Tensor> {
         if self.dtype() == DType::Bool {
             return Err(Error::dtype("positive", "bools have no sign; convert with `to` first"));
         }
+        Ok(self.clone())
+    }
+
+    /// The sign of each element: another name of [`Tensor::sign`] for real numbers.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::full(&[1], -3.0, DType::F32)?.sgn()?.to_vec::<f32>()?, [-1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sgn(&self) -> Result<Tensor> {
+        let _named = enter_operation("sgn");
+        self.sign()
+    }
+
+    /// The complex conjugate: a real tensor itself.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.conj()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conj(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+
+    /// The complex conjugate in memory of its own: a real tensor itself, as in PyTorch.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.conj_physical()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conj_physical(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+
+    /// The real part: a real tensor itself.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.real()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn real(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+
+    /// The tensor with its conjugation carried out: a real tensor itself.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.resolve_conj()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn resolve_conj(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+
+    /// The tensor with its negation carried out: the tensor itself.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.resolve_neg()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn resolve_neg(&self) -> Result<Tensor> {
         Ok(self.clone())
     }
 

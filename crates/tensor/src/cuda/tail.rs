@@ -1,5 +1,6 @@
-//! Elementwise kernels of the long tail: one kernel for each function and each type that is computed
-//! in (f32, f64 or i64), which loads and stores every dtype. The twin of `chunked.rs` on the CPU.
+//! Elementwise kernels of the long tail: one kernel for each function and each type that is
+//! computed in (f32, f64 or i64), which loads and stores every dtype. The twin of `chunked.rs` on
+//! the CPU.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_cuda::Argument as Word;

@@ -1,5 +1,5 @@
-//! Activations of networks with host numbers, one row each, and their fused derivatives. Methods are
-//! in `api/activation.rs`; activations without numbers are entries of `unary/`.
+//! Activations of networks with host numbers, one row each, and their fused derivatives. Methods
+//! are in `api/activation.rs`; activations without numbers are entries of `unary/`.
 
 use plimsoll_core::Result;
 use plimsoll_cuda::source_files;
@@ -9,11 +9,12 @@ use plimsoll_kernels::cpu::{activation as cpu, ternary};
 use super::pointwise::{self, PointwiseRow, Slopes, fused};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
-use crate::operation::{DTypes, Input, OnCuda, OpInfo, Promotion, Saves};
+use crate::operation::{DTypes, Home, Input, OnCuda, OpInfo, Out, Promotion, Saves};
 use plimsoll_memory::Site;
 
 /// A function of floats that `torch.nn.functional` has.
 pub(crate) const FUNCTIONAL: OpInfo = OpInfo {
+    home: Home::Functional,
     family: "activation",
     differentiable: true,
     elementwise: true,
@@ -26,6 +27,21 @@ pub(crate) const FUNCTIONAL: OpInfo = OpInfo {
 
 const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo { name, signatures, ..FUNCTIONAL }
+}
+
+/// With a form that writes into a given tensor.
+const fn into(info: OpInfo) -> OpInfo {
+    OpInfo { out: Out::Cast, ..info }
+}
+
+/// A row that needs nothing more.
+const fn as_is(info: OpInfo) -> OpInfo {
+    info
+}
+
+/// At the top level of PyTorch.
+const fn at_top(info: OpInfo) -> OpInfo {
+    OpInfo { home: Home::Torch, ..info }
 }
 
 /// The fused derivative where nobody differentiates it, else the gradient times `slope`, which is
@@ -44,6 +60,7 @@ fn chained(
 }
 
 /// 1 where `x` is above `low`, else `below`, in x's dtype.
+#[track_caller]
 fn step(x: &Tensor, low: f64, above: f64, below: f64) -> Result<Tensor> {
     x.gt(low)?.to_dtype(x.dtype(), Site::caller())?.mul(above - below)?.add(below)
 }
@@ -120,10 +137,10 @@ pub(crate) static HARDTANH: PointwiseRow = PointwiseRow {
 };
 
 pub(crate) static SOFTPLUS: PointwiseRow = PointwiseRow {
-    info: info(
+    info: into(info(
         "softplus",
         &["softplus(Tensor input, float beta=1.0, float threshold=20.0) -> Tensor"],
-    ),
+    )),
     saves: X,
     cpu: |launch, [beta, threshold, _]| cpu::softplus(launch, beta, threshold),
     derivatives: only(|s| {
@@ -142,9 +159,9 @@ pub(crate) static SOFTPLUS: PointwiseRow = PointwiseRow {
 
 /// A row of an activation without numbers: what it computes, and its derivative twice.
 macro_rules! plain {
-    ($row:ident, $name:literal, $signature:literal, $kernel:path, $backward:literal, $fused:path, |$x:ident| $slope:expr) => {
+    ($row:ident: $wrap:ident, $name:literal, $signature:literal, $kernel:path, $backward:literal, $fused:path, |$x:ident| $slope:expr) => {
         pub(crate) static $row: PointwiseRow = PointwiseRow {
-            info: info($name, &[$signature]),
+            info: $wrap(info($name, &[$signature])),
             saves: X,
             cpu: |launch, _| $kernel(launch),
             derivatives: only(|s| {
@@ -160,7 +177,7 @@ macro_rules! plain {
 }
 
 plain!(
-    SILU,
+    SILU: as_is,
     "silu",
     "silu(Tensor input, bool inplace=False) -> Tensor",
     cpu::silu,
@@ -172,7 +189,7 @@ plain!(
     }
 );
 plain!(
-    MISH,
+    MISH: as_is,
     "mish",
     "mish(Tensor input, bool inplace=False) -> Tensor",
     cpu::mish,
@@ -184,7 +201,7 @@ plain!(
     }
 );
 plain!(
-    LOGSIGMOID,
+    LOGSIGMOID: into,
     "logsigmoid",
     "logsigmoid(Tensor input) -> Tensor",
     cpu::logsigmoid,
@@ -193,7 +210,7 @@ plain!(
     |x| x.neg()?.sigmoid()
 );
 plain!(
-    HARDSIGMOID,
+    HARDSIGMOID: as_is,
     "hardsigmoid",
     "hardsigmoid(Tensor input, bool inplace=False) -> Tensor",
     cpu::hardsigmoid,
@@ -202,7 +219,7 @@ plain!(
     |x| x.gt(-3.0)?.mul(&x.lt(3.0)?)?.to_dtype(x.dtype(), Site::caller())?.mul(1.0 / 6.0)
 );
 plain!(
-    HARDSWISH,
+    HARDSWISH: as_is,
     "hardswish",
     "hardswish(Tensor input, bool inplace=False) -> Tensor",
     cpu::hardswish,
@@ -222,6 +239,7 @@ static SHRINK_BACKWARD: PointwiseRow = PointwiseRow {
     ..PointwiseRow::BARE
 };
 
+#[track_caller]
 fn shrink_slope(s: &Slopes<'_>) -> Result<Tensor> {
     let lambd = s.numbers[0];
     chained(s, &SHRINK_BACKWARD, |x| {
@@ -231,14 +249,14 @@ fn shrink_slope(s: &Slopes<'_>) -> Result<Tensor> {
 }
 
 pub(crate) static HARDSHRINK: PointwiseRow = PointwiseRow {
-    info: info("hardshrink", &["hardshrink(Tensor self, float lambd=0.5) -> Tensor"]),
+    info: at_top(into(info("hardshrink", &["hardshrink(Tensor self, float lambd=0.5) -> Tensor"]))),
     saves: X,
     cpu: |launch, [lambd, ..]| cpu::hardshrink(launch, lambd),
     derivatives: only(shrink_slope),
 };
 
 pub(crate) static SOFTSHRINK: PointwiseRow = PointwiseRow {
-    info: info("softshrink", &["softshrink(Tensor input, float lambd=0.5) -> Tensor"]),
+    info: into(info("softshrink", &["softshrink(Tensor input, float lambd=0.5) -> Tensor"])),
     saves: X,
     cpu: |launch, [lambd, ..]| cpu::softshrink(launch, lambd),
     derivatives: only(shrink_slope),
@@ -273,7 +291,7 @@ pub(crate) static PRELU: PointwiseRow = PointwiseRow {
     info: OpInfo {
         promotion: Promotion::None,
         inputs: &[Input::Given],
-        ..info("prelu", &["prelu(Tensor self, Tensor weight) -> Tensor"])
+        ..at_top(info("prelu", &["prelu(Tensor self, Tensor weight) -> Tensor"]))
     },
     saves: [Saves::input(0).and(Saves::input(1)), Saves::input(0), Saves::NOTHING],
     cpu: |launch, _| cpu::prelu(launch),

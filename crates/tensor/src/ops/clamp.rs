@@ -186,9 +186,13 @@ pub(crate) static CLAMP: OpInfo = info(
         "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     ],
 );
-pub(crate) static CLAMP_MIN: OpInfo =
-    info("clamp_min", &["clamp_min(Tensor self, Tensor|Scalar min) -> Tensor"]);
-pub(crate) static CLAMP_MAX: OpInfo =
-    info("clamp_max", &["clamp_max(Tensor self, Tensor|Scalar max) -> Tensor"]);
+pub(crate) static CLAMP_MIN: OpInfo = OpInfo {
+    dtypes: DTypes::ALL,
+    ..info("clamp_min", &["clamp_min(Tensor self, Tensor|Scalar min) -> Tensor"])
+};
+pub(crate) static CLAMP_MAX: OpInfo = OpInfo {
+    dtypes: DTypes::ALL,
+    ..info("clamp_max", &["clamp_max(Tensor self, Tensor|Scalar max) -> Tensor"])
+};
 
 pub(crate) static OPS: &[&OpInfo] = &[&CLAMP, &CLAMP_MIN, &CLAMP_MAX];

@@ -46,8 +46,9 @@ impl Operation for Frexp {
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grads.first().and_then(Option::as_ref);
         let Some(grad) = grad else { return Ok(smallvec::smallvec![None]) };
-        let scale = backward.output(1)?.to_dtype(grad.dtype(), plimsoll_memory::Site::caller())?;
-        Ok(smallvec::smallvec![Some(grad.div(&scale.exp2()?)?)])
+        // The exponent in the gradient's dtype.
+        let exponent = grad.zeros_like()?.add(backward.output(1)?)?;
+        Ok(smallvec::smallvec![Some(grad.div(&exponent.exp2()?)?)])
     }
 
     fn share(&self) -> Arc<dyn Operation> {

@@ -9,6 +9,7 @@ pub(crate) mod clamp;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod derived;
 pub(crate) mod elementwise;
 pub(crate) mod frexp;
 pub(crate) mod index;
@@ -41,6 +42,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     compare::OPS,
     copy::OPS,
     create::OPS,
+    derived::OPS,
     frexp::OPS,
     index::OPS,
     join::OPS,

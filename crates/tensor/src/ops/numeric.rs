@@ -1,7 +1,7 @@
 //! Functions of one input with host numbers that are no activations: rounding to decimals, odds,
 //! replaced infinities, derivatives of the gamma function. Methods are in `api/numeric.rs`.
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{call, rounding, special};
 
@@ -38,7 +38,8 @@ pub(crate) static LOGIT: PointwiseRow = PointwiseRow {
     saves: X,
     cpu: |launch, [eps, ..]| {
         let eps = if eps.is_nan() { None } else { Some(eps) };
-        call::one_with(launch, eps, special::logit)
+        let round = launch.inputs.first().map_or(DType::F64, |input| input.dtype());
+        call::one_with(launch, (eps, call::rounding(round)), special::logit)
     },
     derivatives: only(|s| {
         let (x, eps) = (s.input(0)?, s.numbers[0]);
@@ -58,6 +59,7 @@ pub(crate) static NAN_TO_NUM: PointwiseRow = PointwiseRow {
             "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
         ],
         dtypes: DTypes::ALL,
+        out: Out::Exact,
         promotion: Promotion::Common,
         cuda: OnCuda::Kernels(&source_files::FUNCTIONS),
         ..FLOAT
@@ -78,7 +80,11 @@ pub(crate) static POLYGAMMA: PointwiseRow = PointwiseRow {
         ..FLOAT
     },
     saves: X,
-    cpu: |launch, [order, ..]| call::one_with(launch, order as i64, special::polygamma),
+    cpu: |launch, [order, ..]| {
+        let wide = launch.inputs.first().is_some_and(|input| input.dtype() == DType::F64);
+        let function = if wide { special::polygamma } else { special::polygamma32 };
+        call::one_with(launch, order as i64, function)
+    },
     derivatives: only(|s| s.grad.mul(&s.input(0)?.polygamma(s.numbers[0] as i64 + 1)?)),
 };
 

@@ -19,6 +19,8 @@ pub enum Values {
     Part,
     /// Numbers from 1.1 to 4; integers from 2 to 9.
     BeyondOne,
+    /// Integers from 0 to 5.
+    Shifts,
     /// Small numbers of both signs, none near zero.
     Nonzero,
     /// No two alike and well apart, in random order.
@@ -80,6 +82,11 @@ pub(crate) fn beyond_one(shape: &[usize]) -> Input {
     Input { values: Values::BeyondOne, ..any(shape) }
 }
 
+/// By how many places bits are moved: 0 to 5.
+pub(crate) fn shifts(shape: &[usize]) -> Input {
+    Input { values: Values::Shifts, ..any(shape) }
+}
+
 /// Numbers away from zero.
 pub(crate) fn nonzero(shape: &[usize]) -> Input {
     Input { values: Values::Nonzero, ..any(shape) }
@@ -135,6 +142,7 @@ impl Input {
             Values::Any => random.any(dtype),
             Values::Positive => random.positive(dtype),
             Values::Fraction => random.between(dtype, -0.9, 0.9, [-1, 1]),
+            Values::Shifts => random.between(dtype, 0.0, 5.0, [0, 5]),
             Values::Part => random.between(dtype, 0.05, 0.95, [0, 1]),
             Values::BeyondOne => random.between(dtype, 1.1, 4.0, [2, 9]),
             Values::Nonzero => random.nonzero(dtype),
@@ -157,7 +165,7 @@ fn apart(dtype: DType, rank: usize, count: usize) -> Number {
     let centred = rank as i64 - count as i64 / 2;
     match dtype {
         DType::Bool | DType::U8 => Number::Int(rank as i64),
-        DType::I32 | DType::I64 => Number::Int(centred),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Number::Int(centred),
         _ => Number::Float(centred as f64 * 0.25 + 0.125),
     }
 }
@@ -173,6 +181,8 @@ fn edge(dtype: DType, i: usize) -> Number {
     let (low, high) = match dtype {
         DType::Bool => (0, 1),
         DType::U8 => (0, 255),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         _ => (i64::MIN, i64::MAX),
     };
@@ -243,7 +253,9 @@ impl Random {
         match dtype {
             DType::Bool => Number::Int(self.below(2) as i64),
             DType::U8 => Number::Int(self.below(13) as i64),
-            DType::I32 | DType::I64 => Number::Int(self.below(13) as i64 - 6),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                Number::Int(self.below(13) as i64 - 6)
+            }
             _ => Number::Float(self.uniform(-3.0, 3.0)),
         }
     }
@@ -251,7 +263,9 @@ impl Random {
     fn positive(&mut self, dtype: DType) -> Number {
         match dtype {
             DType::Bool => Number::Int(1),
-            DType::U8 | DType::I32 | DType::I64 => Number::Int(1 + self.below(9) as i64),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                Number::Int(1 + self.below(9) as i64)
+            }
             _ => Number::Float(self.uniform(0.25, 4.0)),
         }
     }
@@ -270,7 +284,7 @@ impl Random {
         match dtype {
             DType::Bool => Number::Int(1),
             DType::U8 => Number::Int(1 + self.below(9) as i64),
-            DType::I32 | DType::I64 => {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
                 let size = 1 + self.below(6) as i64;
                 Number::Int(if negative { -size } else { size })
             }

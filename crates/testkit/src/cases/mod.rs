@@ -9,34 +9,63 @@
 //! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
+mod activation;
 mod batch_norm;
 mod binary;
 mod case;
 mod compare;
 mod copy;
 mod create;
+mod derived;
+mod functions;
 mod index;
 mod input;
 mod instance;
 mod join;
 mod linalg;
 mod nn;
+mod pairs;
 mod random;
 mod reduce;
 mod unary;
 mod views;
+
+use plimsoll_core::DType;
 
 pub use case::{Arrays, Case, Inputs, IntoOutputs, Outputs, Tolerance};
 pub use input::{Input, Values, Wanted};
 pub use instance::Instance;
 pub(crate) use instance::fingerprint;
 
+/// Floating point.
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+/// Integers and floating point.
+const NUMBERS: [DType; 9] = [
+    DType::U8,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+];
+
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 21] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
+        ("functions", functions::cases()),
+        ("pairs", pairs::cases()),
+        ("special", functions::special_cases()),
+        ("special_pairs", pairs::special_cases()),
+        ("activation", activation::cases()),
+        ("clamp", activation::clamp_cases()),
+        ("ternary", activation::ternary_cases()),
+        ("derived", derived::cases()),
         ("reduce", reduce::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),

@@ -3,14 +3,23 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
+use plimsoll_core::DType;
+
 use super::unary::erf;
+use super::{Number, round_to};
 
 /// Euler's constant.
 const GAMMA: f64 = 0.577_215_664_901_532_9;
 
 /// 0, or pi for numbers below 0.
 pub fn angle(x: f64) -> f64 {
-    if x.is_nan() { x } else if x < 0.0 { PI } else { 0.0 }
+    if x.is_nan() {
+        x
+    } else if x < 0.0 {
+        PI
+    } else {
+        0.0
+    }
 }
 
 /// sin(pi x) / (pi x).
@@ -66,19 +75,29 @@ pub fn ndtri(p: f64) -> f64 {
     }
 }
 
-/// The logarithm of the gamma function for positive x: Stirling's series far out, brought back.
+/// The logarithm of the gamma function for positive x: Stirling's series further out, brought back.
 pub fn lgamma(x: f64) -> f64 {
-    let back: f64 = (0..24).map(|k| (x + f64::from(k)).ln()).sum();
-    let z = x + 24.0;
-    let series = 1.0 / (12.0 * z) - 1.0 / (360.0 * z.powi(3)) + 1.0 / (1260.0 * z.powi(5));
-    (z - 0.5) * z.ln() - z + 0.5 * (2.0 * PI).ln() + series - back
+    const SERIES: [f64; 7] = [
+        1.0 / 12.0,
+        -1.0 / 360.0,
+        1.0 / 1260.0,
+        -1.0 / 1680.0,
+        1.0 / 1188.0,
+        -691.0 / 360_360.0,
+        1.0 / 156.0,
+    ];
+    let back: f64 = (0..9).map(|k| x + f64::from(k)).product();
+    let z = x + 9.0;
+    let series: f64 = (0..7).map(|k| SERIES[k] * z.powi(-1 - 2 * k as i32)).sum();
+    (z - 0.5) * z.ln() - z + 0.5 * (2.0 * PI).ln() + series - back.ln()
 }
 
 /// The derivative of [`lgamma`] for positive x, by its sum and what is left of that.
 pub fn digamma(x: f64) -> f64 {
-    let sum: f64 = (0..1000).map(|k| 1.0 / (x + f64::from(k))).sum();
-    let z = x + 1000.0;
-    z.ln() - 0.5 / z - 1.0 / (12.0 * z * z) - sum
+    let sum: f64 = (0..30).rev().map(|k| 1.0 / (x + f64::from(k))).sum();
+    let z = x + 30.0;
+    let series = 1.0 / 12.0 / z.powi(2) - 1.0 / 120.0 / z.powi(4) + 1.0 / 252.0 / z.powi(6);
+    z.ln() - 0.5 / z - series + 1.0 / 240.0 / z.powi(8) - sum
 }
 
 /// The sum of (q + k)^-x over k from 0 up, for x above 1: a thousand terms and what is left.
@@ -162,13 +181,13 @@ pub fn airy(x: f64) -> f64 {
     value
 }
 
-/// The incomplete gamma function below x over the whole, by its alternating series.
+/// The incomplete gamma function below x over the whole: a sum of the mass at every whole step.
 pub fn igamma(a: f64, x: f64) -> f64 {
     let term = |k: i32| {
-        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
-        sign * x.powi(k) / (factorial(k) * (a + f64::from(k)))
+        let at = a + f64::from(k);
+        (at * x.ln() - x - lgamma(at + 1.0)).exp()
     };
-    (0..60).map(term).sum::<f64>() * (a * x.ln() - lgamma(a)).exp()
+    (0..80).rev().map(term).sum()
 }
 
 /// The number of ways to choose k of n.
@@ -198,8 +217,20 @@ pub fn laguerre(x: f64, n: i32) -> f64 {
 
 /// Legendre's polynomial of degree n by its explicit sum.
 pub fn legendre(x: f64, n: i32) -> f64 {
-    (0..=n)
-        .map(|k| choose(n, k).powi(2) * (x - 1.0).powi(n - k) * (x + 1.0).powi(k))
-        .sum::<f64>()
+    (0..=n).map(|k| choose(n, k).powi(2) * (x - 1.0).powi(n - k) * (x + 1.0).powi(k)).sum::<f64>()
         / 2f64.powi(n)
+}
+
+/// The next number of `dtype` after a, toward b: the smallest step that rounding lets through.
+pub fn next_of(dtype: DType, a: f64, b: f64) -> f64 {
+    if a == b {
+        return b;
+    }
+    let rounded = |x: f64| round_to(dtype, Number::Float(x)).to_f64();
+    let mut step = (b - a).signum() * a.abs() * 2f64.powi(-60);
+    while rounded(a + step) == a {
+        step *= 2.0;
+    }
+    // The first step that lets through may round past the neighbour only to it.
+    rounded(a + step)
 }

@@ -78,6 +78,12 @@ pub fn ndtr(x: f64) -> f64 {
     0.5 * erfc(-x * FRAC_1_SQRT_2)
 }
 
+/// [`ndtr`] as PyTorch makes it of operations, each of which rounds.
+pub fn ndtr_in_steps(x: f64, round: fn(f64) -> f64) -> f64 {
+    let erf = round(math64::erf::<ScalarLevel>(round(x * FRAC_1_SQRT_2)));
+    0.5 * round(1.0 + erf)
+}
+
 /// The logarithm of [`ndtr`], exact far on both sides.
 pub fn log_ndtr(x: f64) -> f64 {
     if x < -1.0 {
@@ -98,7 +104,8 @@ pub fn ndtri(p: f64) -> f64 {
     }
 }
 
-/// [`ndtri`] for p up to a half: Newton's method on the logarithm, where tiny masses are no trouble.
+/// [`ndtri`] for p up to a half: Newton's method on the logarithm, where tiny masses are no
+/// trouble.
 fn lower_ndtri(p: f64) -> f64 {
     let w = -(4.0 * p * (1.0 - p)).ln();
     let mut x = if w < 16.0 {

@@ -56,6 +56,17 @@ pub fn polygamma(x: f64, n: i64) -> f64 {
     }
 }
 
+/// [`polygamma`] of float32 and halves. Its reflection is computed in f32, as PyTorch does: the
+/// sine of a rounded multiple of pi is another number.
+pub fn polygamma32(x: f64, n: i64) -> f64 {
+    if n != 1 || x >= 0.5 {
+        return polygamma(x, n);
+    }
+    let pi = std::f32::consts::PI;
+    let sine = (pi * x as f32).sin();
+    f64::from(pi * pi / (sine * sine)) - trigamma(1.0 - x)
+}
+
 fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
         let sine = (PI * x).sin();

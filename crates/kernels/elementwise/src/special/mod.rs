@@ -10,11 +10,11 @@ pub use bessel::{
     airy_ai, bessel_j0, bessel_j1, bessel_y0, bessel_y1, i0, i0e, i1, i1e, k0, k0e, k1, k1e,
     spherical_bessel_j0,
 };
-pub use error::{erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri};
-pub use gamma::{digamma, igamma, igammac, lgamma, polygamma, zeta};
+pub use error::{erfc, erfcx, erfinv, log_ndtr, ndtr, ndtr_in_steps, ndtri};
+pub use gamma::{digamma, igamma, igammac, lgamma, polygamma, polygamma32, zeta};
 pub use polynomial::{
     chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w, hermite_h, hermite_he, laguerre_l,
-    legendre_p,
+    legendre_p, shifted,
 };
 
 /// The entropy of a probability: -x ln x, 0 at 0, minus infinity below.
@@ -55,14 +55,15 @@ pub fn xlog1py(x: f64, y: f64) -> f64 {
     }
 }
 
-/// The logarithm of the odds of x, which is first brought within `eps` of the ends of 0 to 1.
-pub fn logit(x: f64, eps: Option<f64>) -> f64 {
-    let x = match eps {
+/// The logarithm of the odds of x, which is first brought within `eps` of the ends of 0 to 1. Every
+/// step is rounded by `round`.
+pub fn logit(x: f64, (eps, round): (Option<f64>, fn(f64) -> f64)) -> f64 {
+    let x = match eps.map(round) {
         Some(eps) if x < eps => eps,
-        Some(eps) if x > 1.0 - eps => 1.0 - eps,
+        Some(eps) if x > round(1.0 - eps) => round(1.0 - eps),
         _ => x,
     };
-    (x / (1.0 - x)).ln()
+    round(x / round(1.0 - x)).ln()
 }
 
 /// ln(exp(a) + exp(b)).

@@ -1,10 +1,12 @@
-//! Functions of two operands as bits and as truths: entries as in `functions.rs`. None has a derivative.
+//! Functions of two operands as bits and as truths: entries as in `functions.rs`. None has a
+//! derivative.
 
 use plimsoll_core::DType;
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{bitwise as cpu, call};
 
-use super::{binary, info};
+use super::entry::binary;
+use super::info;
 use crate::operation::{DTypes, OnCuda, OpInfo};
 
 /// A function of every dtype that gives bools.

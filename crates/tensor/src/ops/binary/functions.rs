@@ -1,13 +1,14 @@
-//! The rarer functions of two operands, an entry each as in `unary/functions.rs`: documentation, forms,
-//! signatures, kernel, derivatives. Sums, products and their like are in `mod.rs`.
+//! The rarer functions of two operands, an entry each as in `unary/functions.rs`: documentation,
+//! forms, signatures, kernel, derivatives. Sums, products and their like are in `mod.rs`.
 
 use plimsoll_core::Result;
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{arithmetic as cpu, call, special};
 
-use super::{BOTH, NOTHING, Reads, Sides, binary, info};
+use super::entry::binary;
+use super::{BOTH, NOTHING, Reads, Sides, info};
 use crate::Tensor;
-use crate::operation::{DTypes, OnCuda, OpInfo, Promotion};
+use crate::operation::{DTypes, OnCuda, OpInfo, Out, Promotion};
 use crate::promotion::Other;
 
 /// A function of floats; integers become float32.
@@ -22,7 +23,8 @@ const FLOAT: OpInfo = OpInfo {
 const NUMBER: OpInfo = OpInfo { dtypes: DTypes::NUMBERS, promotion: Promotion::Common, ..FLOAT };
 
 /// As [`NUMBER`], and of bools.
-const STEP: OpInfo = OpInfo { dtypes: DTypes::ALL, differentiable: false, ..NUMBER };
+const STEP: OpInfo =
+    OpInfo { dtypes: DTypes::ALL, differentiable: false, out: Out::Exact, ..NUMBER };
 
 /// Of every dtype, without a form in place.
 const NO_FORM_IN_PLACE: OpInfo = OpInfo { dtypes: DTypes::ALL, in_place: false, ..NUMBER };
@@ -33,8 +35,8 @@ const NUMBER_FLOAT: OpInfo = OpInfo { dtypes: DTypes::FLOATS, ..NUMBER };
 /// As [`NUMBER_FLOAT`], without a form in place.
 const FLOAT_ONLY: OpInfo = OpInfo { in_place: false, ..NUMBER_FLOAT };
 
-/// As [`NUMBER_FLOAT`], without a derivative.
-const NO_SLOPE: OpInfo = OpInfo { differentiable: false, ..NUMBER_FLOAT };
+/// As [`NUMBER_FLOAT`]; its place in a graph has no derivative, as in PyTorch.
+const NO_SLOPE: OpInfo = NUMBER_FLOAT;
 
 /// As [`NUMBER_FLOAT`], with a derivative by the second operand alone.
 const SECOND_ONLY: OpInfo = NUMBER_FLOAT;
@@ -298,6 +300,7 @@ binary! {
         "nextafter(Tensor self, Tensor other) -> Tensor",
     ] {
         cpu: |launch, second, _| cpu::nextafter(launch, second),
+        derivatives: [|s| Err(s.no_derivative()), |s| Err(s.no_derivative())],
     }
 
     /// Each element times the logarithm of the other operand, and 0 where it is 0.

@@ -1,9 +1,10 @@
 //! Elementwise operations of two operands, of which one may be a host number, one row each: name,
 //! kernel, what backward needs, derivatives. Operands have one dtype here: `prepare` brought them
-//! together. Arithmetic is here, with its methods in `api/binary.rs`; the other files of this folder
-//! have rows and methods in one entry, by [`binary!`].
+//! together. Arithmetic is here, with its methods in `api/binary.rs`; the other files of this
+//! folder have rows and methods in one entry (`entry.rs`).
 
 pub(crate) mod bitwise;
+mod entry;
 pub(crate) mod functions;
 pub(crate) mod special;
 
@@ -14,19 +15,16 @@ use plimsoll_core::{DType, Error, Result, Scalar};
 use super::elementwise;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
-use crate::dispatch::Dest;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
     Promotion, Saves,
 };
-use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
 use plimsoll_cuda::source_files;
 pub(crate) use plimsoll_kernels::Second;
 use plimsoll_kernels::cpu::divide::{Rounding, divide};
 use plimsoll_kernels::cpu::{binary as cpu, pow};
 use plimsoll_kernels::{CpuLaunch, Meta};
-use plimsoll_memory::Site;
 
 /// One binary operation.
 #[derive(Debug)]
@@ -50,127 +48,6 @@ impl BinaryRow {
         cpu: |launch, _, _| Err(Error::unsupported(launch.operation, "its row names no kernel")),
         derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
     };
-}
-
-/// Declares rows and methods, and the list of the rows. A fourth name is that of the method whose
-/// first operand is the number. What an entry leaves out is as in [`BinaryRow::STEP`].
-macro_rules! binary {
-    ($(
-        $(#[$doc:meta])*
-        $name:ident, $in_place:ident, $into:ident $(, $reversed:ident)? => $row:ident: $kind:ident,
-        [$($signature:literal,)*] {
-            $($field:ident: $value:expr,)*
-        }
-    )*) => {
-        $(
-            pub(crate) static $row: $crate::ops::binary::BinaryRow = $crate::ops::binary::BinaryRow {
-                info: $crate::operation::OpInfo {
-                    name: stringify!($name),
-                    signatures: &[$($signature),*],
-                    ..$kind
-                },
-                $($field: $value,)*
-                ..$crate::ops::binary::BinaryRow::STEP
-            };
-
-            impl $crate::Tensor {
-                $(#[$doc])*
-                #[track_caller]
-                pub fn $name<'a>(
-                    &self,
-                    other: impl Into<$crate::Other<'a>>,
-                ) -> plimsoll_core::Result<$crate::Tensor> {
-                    let site = plimsoll_memory::Site::caller();
-                    $crate::ops::binary::new(&$row, self, other.into(), site)
-                }
-
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
-                #[track_caller]
-                pub fn $in_place<'a>(
-                    &self,
-                    other: impl Into<$crate::Other<'a>>,
-                ) -> plimsoll_core::Result<&$crate::Tensor> {
-                    let site = plimsoll_memory::Site::caller();
-                    $crate::ops::binary::in_place(&$row, self, other.into(), site)
-                }
-
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
-                #[track_caller]
-                pub fn $into<'a>(
-                    &self,
-                    other: impl Into<$crate::Other<'a>>,
-                    out: &$crate::Tensor,
-                ) -> plimsoll_core::Result<()> {
-                    let site = plimsoll_memory::Site::caller();
-                    $crate::ops::binary::into(&$row, self, other.into(), out, site)
-                }
-
-                $(
-                    #[doc = concat!(
-                        "[`Tensor::", stringify!($name), "`] of a number and this tensor, in that order."
-                    )]
-                    #[track_caller]
-                    pub fn $reversed(
-                        &self,
-                        number: impl Into<plimsoll_core::Scalar>,
-                    ) -> plimsoll_core::Result<$crate::Tensor> {
-                        let site = plimsoll_memory::Site::caller();
-                        $crate::ops::binary::reversed(&$row, self, number.into(), site)
-                    }
-                )?
-            }
-        )*
-
-        pub(crate) static OPS: &[&$crate::operation::OpInfo] = &[$(&$row.info),*];
-    };
-}
-use binary;
-
-/// Runs the operation of `row` on a tensor and a second operand.
-pub(crate) fn new(row: &'static BinaryRow, a: &Tensor, b: Other<'_>, site: Site) -> Result<Tensor> {
-    match b {
-        Other::Tensor(b) => apply_one(&Binary::of(row, Second::Tensor), &[a, b], site),
-        Other::Scalar(number) => apply_one(&Binary::of(row, Second::Right(number)), &[a], site),
-    }
-}
-
-/// Runs it with the number first.
-pub(crate) fn reversed(
-    row: &'static BinaryRow,
-    x: &Tensor,
-    number: Scalar,
-    site: Site,
-) -> Result<Tensor> {
-    apply_one(&Binary::of(row, Second::Left(number)), &[x], site)
-}
-
-/// Runs it over `a` itself. A result of another dtype is made apart and copied in.
-fn in_place<'a>(
-    row: &'static BinaryRow,
-    a: &'a Tensor,
-    b: Other<'_>,
-    site: Site,
-) -> Result<&'a Tensor> {
-    if row.result.is_some() {
-        return a.copy_from(&new(row, a, b, site)?, site);
-    }
-    let op = |second| Binary::of(row, second);
-    match b {
-        Other::Tensor(b) => apply(&op(Second::Tensor), &[a, b], Dest::InPlace, site),
-        Other::Scalar(number) => apply(&op(Second::Right(number)), &[a], Dest::InPlace, site),
-    }?;
-    Ok(a)
-}
-
-/// Runs it into `out`.
-fn into(row: &'static BinaryRow, a: &Tensor, b: Other<'_>, out: &Tensor, site: Site) -> Result<()> {
-    let op = |second| Binary::of(row, second);
-    let dest = Dest::Out(&[out]);
-    match b {
-        Other::Tensor(b) => apply(&op(Second::Tensor), &[a, b], dest, site),
-        Other::Scalar(number) => apply(&op(Second::Right(number)), &[a], dest, site),
-    }
-    .map(drop)
 }
 
 /// What a derivative reads.
@@ -340,9 +217,9 @@ impl<'a> Sides<'a> {
         Tensor::where_(mask, self.grad, 0.0)
     }
 
-    /// What PyTorch says of the first operand of some functions.
+    /// What PyTorch says of the operands of some functions.
     fn no_derivative(&self) -> Error {
-        Error::autograd(self.backward.operation, "there is no derivative by the first operand")
+        Error::unsupported(self.backward.operation, "there is no derivative by this operand")
     }
 
     /// The gradient unless `own` is not the chosen one; half of it where both are equal. As in
@@ -466,7 +343,7 @@ pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
 pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info("maximum", &["maximum(Tensor self, Tensor|Scalar other) -> Tensor"])
+        ..info("maximum", &["maximum(Tensor self, Tensor other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {
@@ -489,7 +366,7 @@ pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
 pub(crate) static MINIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info("minimum", &["minimum(Tensor self, Tensor|Scalar other) -> Tensor"])
+        ..info("minimum", &["minimum(Tensor self, Tensor other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {

@@ -1,15 +1,18 @@
 //! Special functions of two operands: entries as in `functions.rs`.
 
+use plimsoll_core::DType;
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{call, special};
 
+use super::entry::binary;
 use super::functions::like;
-use super::{BOTH, NOTHING, binary, info};
+use super::{BOTH, NOTHING, info};
 use crate::Tensor;
-use crate::operation::{DTypes, OnCuda, OpInfo, Promotion};
+use crate::operation::{DTypes, Home, OnCuda, OpInfo, Promotion};
 
 /// A function of floats; integers become float32.
 const FLOAT: OpInfo = OpInfo {
+    home: Home::Special,
     family: "special",
     in_place: false,
     cuda: OnCuda::Kernels(&source_files::SPECIAL),
@@ -18,8 +21,23 @@ const FLOAT: OpInfo = OpInfo {
     ..info("", &[])
 };
 
-/// As [`FLOAT`], without a derivative.
-const POLYNOMIAL: OpInfo = OpInfo { differentiable: false, ..FLOAT };
+/// As [`FLOAT`]; PyTorch has these for no half types.
+const WIDE: OpInfo = OpInfo { dtypes: DTypes::of(&[DType::F32, DType::F64]), ..FLOAT };
+
+/// As [`WIDE`], without a derivative.
+const POLYNOMIAL: OpInfo = OpInfo { differentiable: false, ..WIDE };
+
+/// A polynomial of 2 x - 1.
+macro_rules! shifted {
+    ($launch:expr, $second:expr, $polynomial:path) => {
+        call::two_in(
+            $launch,
+            $second,
+            |x, n| $polynomial(special::shifted(x), n),
+            |x, n| $polynomial(special::shifted(x), n),
+        )
+    };
+}
 
 binary! {
     /// Each element times the logarithm of 1 plus the other operand, and 0 where it is 0.
@@ -55,7 +73,7 @@ binary! {
     /// assert_eq!(x.special_zeta(2.0)?.to_vec::<f32>()?, [f32::INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_zeta, special_zeta_, special_zeta_out, rspecial_zeta => SPECIAL_ZETA: FLOAT, [
+    special_zeta, special_zeta_, special_zeta_out, rspecial_zeta => SPECIAL_ZETA: WIDE, [
         "special_zeta(Tensor self, Tensor|Scalar other) -> Tensor",
         "special_zeta(Scalar self, Tensor other) -> Tensor",
     ] {
@@ -83,7 +101,7 @@ binary! {
         "special_chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::chebyshev_t),
+        cpu: |launch, second, _| call::two_in(launch, second, special::chebyshev_t, special::chebyshev_t),
     }
 
     /// Chebyshev's polynomial of the second kind and of degree n.
@@ -98,7 +116,7 @@ binary! {
         "special_chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::chebyshev_u),
+        cpu: |launch, second, _| call::two_in(launch, second, special::chebyshev_u, special::chebyshev_u),
     }
 
     /// Chebyshev's polynomial of the third kind and of degree n.
@@ -113,7 +131,7 @@ binary! {
         "special_chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::chebyshev_v),
+        cpu: |launch, second, _| call::two_in(launch, second, special::chebyshev_v, special::chebyshev_v),
     }
 
     /// Chebyshev's polynomial of the fourth kind and of degree n.
@@ -128,7 +146,7 @@ binary! {
         "special_chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::chebyshev_w),
+        cpu: |launch, second, _| call::two_in(launch, second, special::chebyshev_w, special::chebyshev_w),
     }
 
     /// Hermite's polynomial of degree n, as physicists write it.
@@ -143,7 +161,7 @@ binary! {
         "special_hermite_polynomial_h(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_hermite_polynomial_h(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::hermite_h),
+        cpu: |launch, second, _| call::two_in(launch, second, special::hermite_h, special::hermite_h),
     }
 
     /// Hermite's polynomial of degree n, as statisticians write it.
@@ -158,7 +176,7 @@ binary! {
         "special_hermite_polynomial_he(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_hermite_polynomial_he(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::hermite_he),
+        cpu: |launch, second, _| call::two_in(launch, second, special::hermite_he, special::hermite_he),
     }
 
     /// Laguerre's polynomial of degree n.
@@ -173,7 +191,7 @@ binary! {
         "special_laguerre_polynomial_l(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_laguerre_polynomial_l(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::laguerre_l),
+        cpu: |launch, second, _| call::two_in(launch, second, special::laguerre_l, special::laguerre_l),
     }
 
     /// Legendre's polynomial of degree n.
@@ -188,7 +206,7 @@ binary! {
         "special_legendre_polynomial_p(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_legendre_polynomial_p(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, special::legendre_p),
+        cpu: |launch, second, _| call::two_in(launch, second, special::legendre_p, special::legendre_p),
     }
 
     /// Chebyshev's polynomial of the first kind, for 0 to 1.
@@ -203,7 +221,7 @@ binary! {
         "special_shifted_chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_shifted_chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, |x, n| special::chebyshev_t(2.0 * x - 1.0, n)),
+        cpu: |launch, second, _| shifted!(launch, second, special::chebyshev_t),
     }
 
     /// Chebyshev's polynomial of the second kind, for 0 to 1.
@@ -218,7 +236,7 @@ binary! {
         "special_shifted_chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_shifted_chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, |x, n| special::chebyshev_u(2.0 * x - 1.0, n)),
+        cpu: |launch, second, _| shifted!(launch, second, special::chebyshev_u),
     }
 
     /// Chebyshev's polynomial of the third kind, for 0 to 1.
@@ -233,7 +251,7 @@ binary! {
         "special_shifted_chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_shifted_chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, |x, n| special::chebyshev_v(2.0 * x - 1.0, n)),
+        cpu: |launch, second, _| shifted!(launch, second, special::chebyshev_v),
     }
 
     /// Chebyshev's polynomial of the fourth kind, for 0 to 1.
@@ -248,6 +266,6 @@ binary! {
         "special_shifted_chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor",
         "special_shifted_chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor",
     ] {
-        cpu: |launch, second, _| call::two(launch, second, |x, n| special::chebyshev_w(2.0 * x - 1.0, n)),
+        cpu: |launch, second, _| shifted!(launch, second, special::chebyshev_w),
     }
 }

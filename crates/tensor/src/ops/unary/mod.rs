@@ -211,7 +211,8 @@ const FLOAT32: OpInfo = OpInfo { autocast: Autocast::FLOAT32_ON_CUDA, ..FLOAT };
 const FLOAT_ONLY: OpInfo = OpInfo { promotion: Promotion::Common, ..FLOAT };
 
 /// A function of every number, of its dtype.
-const NUMBER: OpInfo = OpInfo { dtypes: DTypes::NUMBERS, promotion: Promotion::Common, ..FLOAT };
+const NUMBER: OpInfo =
+    OpInfo { dtypes: DTypes::NUMBERS, promotion: Promotion::Common, out: Out::Exact, ..FLOAT };
 
 /// A function of every dtype.
 const ANY: OpInfo = OpInfo { dtypes: DTypes::ALL, ..NUMBER };

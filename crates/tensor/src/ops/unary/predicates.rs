@@ -13,8 +13,8 @@ const TEST_INTO: OpInfo = OpInfo { differentiable: false, in_place: false, ..tai
 /// A question that only makes new tensors.
 const TEST: OpInfo = OpInfo { out: Out::None, ..TEST_INTO };
 
-/// A question whose answer may be written over its tensor, as 0 and 1.
-const LOGICAL: OpInfo = OpInfo { in_place: true, ..TEST_INTO };
+/// A question whose answer may be written over its tensor, as 0 and 1, and into any dtype.
+const LOGICAL: OpInfo = OpInfo { in_place: true, out: Out::Cast, ..TEST_INTO };
 
 /// A function of integers and bools.
 const BITS: OpInfo =

@@ -1,4 +1,5 @@
-//! Rounding to whole numbers: entries as in `functions.rs`. Steps have no slope, so gradients are 0.
+//! Rounding to whole numbers: entries as in `functions.rs`. Steps have no slope, so gradients are
+//! 0.
 
 use plimsoll_kernels::cpu::rounding as cpu;
 

@@ -1,5 +1,5 @@
-//! Special functions that PyTorch has among the plain ones: entries as in `functions.rs`. The others
-//! are in `ops/special/`.
+//! Special functions that PyTorch has among the plain ones: entries as in `functions.rs`. The
+//! others are in `ops/special/`.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 

@@ -2,30 +2,45 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{call, special};
 use plimsoll_memory::Site;
 
 use super::unary;
 use crate::Tensor;
-use crate::operation::{OnCuda, OpInfo, Saves};
+use crate::operation::{DTypes, Home, OnCuda, OpInfo, Saves};
 
 /// A function of floats; integers become float32.
 const FLOAT: OpInfo = OpInfo {
+    home: Home::Special,
     family: "special",
     in_place: false,
     cuda: OnCuda::Kernels(&source_files::SPECIAL),
     ..super::FLOAT
 };
 
-/// As [`FLOAT`], without a derivative.
-const FLAT: OpInfo = OpInfo { differentiable: false, ..FLOAT };
+/// As [`FLOAT`]; PyTorch has these for no half types.
+const WIDE: OpInfo = OpInfo { dtypes: DTypes::of(&[DType::F32, DType::F64]), ..FLOAT };
+
+/// As [`WIDE`], without a derivative.
+const FLAT: OpInfo = OpInfo { differentiable: false, ..WIDE };
 
 /// sqrt(2 / pi).
 const SQRT_2_OVER_PI: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
 
-/// Where a quotient by x is its limit at 0.
-const NEAR: f64 = 1e-15;
+/// PyTorch has these in graphs, and no derivative.
+fn no_derivative(name: &str) -> Error {
+    Error::unsupported(name, "there is no derivative of this function")
+}
+
+/// Where x is not at 0, and x with another number there, so that quotients by it are finite.
+fn away_from_zero(x: &Tensor) -> Result<(Tensor, Tensor)> {
+    const NEAR: f64 = 1e-15;
+    let far = x.abs()?.gt(NEAR)?;
+    let safe = Tensor::where_(&far, x, NEAR)?;
+    Ok((far, safe))
+}
 
 unary! {
     /// Airy's function.
@@ -48,8 +63,9 @@ unary! {
     /// assert_eq!(x.special_bessel_j0()?.to_vec::<f32>()?, [1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_bessel_j0, special_bessel_j0_, special_bessel_j0_out => SPECIAL_BESSEL_J0: FLAT {
+    special_bessel_j0, special_bessel_j0_, special_bessel_j0_out => SPECIAL_BESSEL_J0: WIDE {
         cpu: |launch| call::one(launch, special::bessel_j0),
+        derivative: |_, _| Err(no_derivative("special_bessel_j0")),
     }
 
     /// The Bessel function of the first kind, order 1.
@@ -60,8 +76,9 @@ unary! {
     /// assert_eq!(x.special_bessel_j1()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_bessel_j1, special_bessel_j1_, special_bessel_j1_out => SPECIAL_BESSEL_J1: FLAT {
+    special_bessel_j1, special_bessel_j1_, special_bessel_j1_out => SPECIAL_BESSEL_J1: WIDE {
         cpu: |launch| call::one(launch, special::bessel_j1),
+        derivative: |_, _| Err(no_derivative("special_bessel_j1")),
     }
 
     /// The Bessel function of the second kind, order 0.
@@ -72,8 +89,9 @@ unary! {
     /// assert_eq!(x.special_bessel_y0()?.to_vec::<f32>()?, [f32::NEG_INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_bessel_y0, special_bessel_y0_, special_bessel_y0_out => SPECIAL_BESSEL_Y0: FLAT {
+    special_bessel_y0, special_bessel_y0_, special_bessel_y0_out => SPECIAL_BESSEL_Y0: WIDE {
         cpu: |launch| call::one(launch, special::bessel_y0),
+        derivative: |_, _| Err(no_derivative("special_bessel_y0")),
     }
 
     /// The Bessel function of the second kind, order 1.
@@ -84,8 +102,9 @@ unary! {
     /// assert_eq!(x.special_bessel_y1()?.to_vec::<f32>()?, [f32::NEG_INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_bessel_y1, special_bessel_y1_, special_bessel_y1_out => SPECIAL_BESSEL_Y1: FLAT {
+    special_bessel_y1, special_bessel_y1_, special_bessel_y1_out => SPECIAL_BESSEL_Y1: WIDE {
         cpu: |launch| call::one(launch, special::bessel_y1),
+        derivative: |_, _| Err(no_derivative("special_bessel_y1")),
     }
 
     /// The entropy of each element: minus itself times its logarithm.
@@ -114,7 +133,7 @@ unary! {
     /// assert_eq!(x.special_erfcx()?.to_vec::<f32>()?, [1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_erfcx, special_erfcx_, special_erfcx_out => SPECIAL_ERFCX: FLOAT {
+    special_erfcx, special_erfcx_, special_erfcx_out => SPECIAL_ERFCX: WIDE {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::erfcx),
         derivative: |grad, x| grad.mul(&x.mul(2.0)?.mul(&x.special_erfcx()?)?.sub(FRAC_2_SQRT_PI)?),
@@ -146,8 +165,9 @@ unary! {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::i1),
         derivative: |grad, x| {
-            let slope = x.i0()?.sub(&x.special_i1()?.div(x)?)?;
-            grad.mul(&Tensor::where_(&x.abs()?.lt(NEAR)?, 0.5, &slope)?)
+            let (far, safe) = away_from_zero(x)?;
+            let slope = safe.i0()?.sub(&x.special_i1()?.div(&safe)?)?;
+            grad.mul(&Tensor::where_(&far, &slope, 0.5)?)
         },
     }
 
@@ -163,9 +183,10 @@ unary! {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::i1e),
         derivative: |grad, x| {
-            let both = x.sign()?.add(&x.reciprocal()?)?;
-            let slope = x.special_i0e()?.sub(&x.special_i1e()?.mul(&both)?)?;
-            grad.mul(&Tensor::where_(&x.abs()?.lt(NEAR)?, 0.5, &slope)?)
+            let (far, safe) = away_from_zero(x)?;
+            let both = safe.sign()?.add(&safe.reciprocal()?)?;
+            let slope = safe.special_i0e()?.sub(&x.special_i1e()?.mul(&both)?)?;
+            grad.mul(&Tensor::where_(&far, &slope, 0.5)?)
         },
     }
 
@@ -177,7 +198,7 @@ unary! {
     /// assert_eq!(x.special_log_ndtr()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_log_ndtr, special_log_ndtr_, special_log_ndtr_out => SPECIAL_LOG_NDTR: FLOAT {
+    special_log_ndtr, special_log_ndtr_, special_log_ndtr_out => SPECIAL_LOG_NDTR: WIDE {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::log_ndtr),
         derivative: |grad, x| grad.div(&x.mul(-FRAC_1_SQRT_2)?.special_erfcx()?)?.mul(SQRT_2_OVER_PI),
@@ -191,8 +212,9 @@ unary! {
     /// assert_eq!(x.special_modified_bessel_i0()?.to_vec::<f32>()?, [1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_modified_bessel_i0, special_modified_bessel_i0_, special_modified_bessel_i0_out => SPECIAL_MODIFIED_BESSEL_I0: FLAT {
+    special_modified_bessel_i0, special_modified_bessel_i0_, special_modified_bessel_i0_out => SPECIAL_MODIFIED_BESSEL_I0: WIDE {
         cpu: |launch| call::one(launch, special::i0),
+        derivative: |_, _| Err(no_derivative("special_modified_bessel_i0")),
     }
 
     /// The modified Bessel function of the first kind, order 1.
@@ -203,8 +225,9 @@ unary! {
     /// assert_eq!(x.special_modified_bessel_i1()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_modified_bessel_i1, special_modified_bessel_i1_, special_modified_bessel_i1_out => SPECIAL_MODIFIED_BESSEL_I1: FLAT {
+    special_modified_bessel_i1, special_modified_bessel_i1_, special_modified_bessel_i1_out => SPECIAL_MODIFIED_BESSEL_I1: WIDE {
         cpu: |launch| call::one(launch, special::i1),
+        derivative: |_, _| Err(no_derivative("special_modified_bessel_i1")),
     }
 
     /// The modified Bessel function of the second kind, order 0.
@@ -215,8 +238,9 @@ unary! {
     /// assert_eq!(x.special_modified_bessel_k0()?.to_vec::<f32>()?, [f32::INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_modified_bessel_k0, special_modified_bessel_k0_, special_modified_bessel_k0_out => SPECIAL_MODIFIED_BESSEL_K0: FLAT {
+    special_modified_bessel_k0, special_modified_bessel_k0_, special_modified_bessel_k0_out => SPECIAL_MODIFIED_BESSEL_K0: WIDE {
         cpu: |launch| call::one(launch, special::k0),
+        derivative: |_, _| Err(no_derivative("special_modified_bessel_k0")),
     }
 
     /// The modified Bessel function of the second kind, order 1.
@@ -227,8 +251,9 @@ unary! {
     /// assert_eq!(x.special_modified_bessel_k1()?.to_vec::<f32>()?, [f32::INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_modified_bessel_k1, special_modified_bessel_k1_, special_modified_bessel_k1_out => SPECIAL_MODIFIED_BESSEL_K1: FLAT {
+    special_modified_bessel_k1, special_modified_bessel_k1_, special_modified_bessel_k1_out => SPECIAL_MODIFIED_BESSEL_K1: WIDE {
         cpu: |launch| call::one(launch, special::k1),
+        derivative: |_, _| Err(no_derivative("special_modified_bessel_k1")),
     }
 
     /// The mass of the normal distribution below each element.
@@ -241,7 +266,12 @@ unary! {
     /// ```
     special_ndtr, special_ndtr_, special_ndtr_out => SPECIAL_NDTR: FLOAT {
         saves: Saves::input(0),
-        cpu: |launch| call::one(launch, special::ndtr),
+        cpu: |launch| match launch.inputs.first().map(|input| input.dtype()) {
+            Some(half @ (DType::F16 | DType::BF16)) => {
+                call::one_with(launch, call::rounding(half), special::ndtr_in_steps)
+            }
+            _ => call::one(launch, special::ndtr),
+        },
         derivative: |grad, x| grad.mul(&x.mul(x)?.mul(-0.5)?.exp()?.mul(SQRT_2_OVER_PI * 0.5)?),
     }
 
@@ -253,7 +283,7 @@ unary! {
     /// assert_eq!(x.special_ndtri()?.to_vec::<f32>()?, [0.0, f32::INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    special_ndtri, special_ndtri_, special_ndtri_out => SPECIAL_NDTRI: FLOAT {
+    special_ndtri, special_ndtri_, special_ndtri_out => SPECIAL_NDTRI: WIDE {
         saves: Saves::output(0),
         cpu: |launch| call::one(launch, special::ndtri),
         derivative: |grad, out| grad.mul(&out.mul(out)?.mul(0.5)?.exp()?.mul(2.0 / SQRT_2_OVER_PI)?),
