@@ -15,7 +15,7 @@ fn recur<R: Real>(x: R, n: R, first: R, next: impl Fn(R, R, R) -> R) -> R {
     }
     let (mut before, mut now, mut k) = (R::ONE, first, R::ONE);
     // What is not finite stays so: the loop ends early where the degree is absurd.
-    while k < n && now - now == R::ZERO {
+    while k < n && now.abs() < R::INFINITY {
         (before, now) = (now, next(k, before, now));
         k = k + R::ONE;
     }
