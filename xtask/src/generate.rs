@@ -29,8 +29,12 @@ const POSITIONAL: &[&str] =
 
 /// Options values that several operations share; others are named like their operation.
 const SHARED_OPTIONS: &[(&str, &[&str])] = &[
-    ("AddOptions", &["add", "sub"]),
     ("ProductOptions", &["addmm", "addmv", "addbmm", "baddbmm", "addr"]),
+    ("AddOptions", &["add", "sub", "rsub"]),
+    ("AddcmulOptions", &["addcmul", "addcdiv"]),
+    ("HardshrinkOptions", &["hardshrink", "softshrink"]),
+    ("InplaceOptions", &["silu", "mish", "hardswish", "hardsigmoid", "selu", "relu6"]),
+    ("IscloseOptions", &["isclose", "allclose"]),
     ("SumOptions", &["sum", "mean"]),
     ("ReduceOptions", &["amax", "amin", "any", "all"]),
     ("ArgOptions", &["argmax", "argmin"]),
@@ -50,11 +54,41 @@ const RUST_CALLS: &[(&str, &str)] = &[
         "einsum(str equation, Tensor[] tensors) -> Tensor",
         "Tensor::einsum(a.text(0)?, &a.tensors(1)?)?",
     ),
-    ("pow(Scalar self, Tensor exponent) -> Tensor", "a.tensor(1)?.rpow(a.number(0)?)?"),
+    ("polygamma(int n, Tensor self) -> Tensor", "a.tensor(1)?.polygamma(a.int(0)?)?"),
     (
         "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         "a.tensor(0)?.slice(a.int(1)?, a.optional_int(2).unwrap_or(0), a.optional_int(3).unwrap_or(i64::MAX), a.int(4)?)?",
     ),
+];
+
+/// Composed operations whose form in place is a method of its own: what they are made of has one,
+/// or they refuse tensors that the result does not fit.
+const OWN_IN_PLACE: &[&str] =
+    &["deg2rad", "float_power", "ldexp", "mvlgamma", "rad2deg", "square", "true_divide"];
+
+/// Functions of `torch.special` that are others of `torch` under a name of their own.
+const SPECIAL_NAMES: &[(&str, &str)] = &[
+    ("digamma", "digamma"),
+    ("psi", "digamma"),
+    ("erf", "erf"),
+    ("erfc", "erfc"),
+    ("erfinv", "erfinv"),
+    ("exp2", "exp2"),
+    ("expit", "sigmoid"),
+    ("expm1", "expm1"),
+    ("gammainc", "igamma"),
+    ("gammaincc", "igammac"),
+    ("gammaln", "lgamma"),
+    ("i0", "i0"),
+    ("log1p", "log1p"),
+    ("log_softmax", "log_softmax"),
+    ("logit", "logit"),
+    ("multigammaln", "mvlgamma"),
+    ("polygamma", "polygamma"),
+    ("round", "round"),
+    ("sinc", "sinc"),
+    ("softmax", "softmax"),
+    ("xlogy", "xlogy"),
 ];
 
 pub(crate) const NOTICE: &str =
@@ -210,7 +244,8 @@ impl Operation {
     /// The Rust calls of one signature: a new tensor, in place, into given ones.
     fn overload(&self, text: &mut String, overload: &Overload) {
         let _ = writeln!(text, "Overload {{ signature: {:?},", overload.text);
-        let overridden = RUST_CALLS.iter().find(|(signature, _)| *signature == overload.text);
+        let given = RUST_CALLS.iter().find(|(signature, _)| *signature == overload.text);
+        let overridden = given.map(|(_, call)| call.to_string()).or_else(|| overload.reversed());
         let tensors = overload.signature.results.len();
         let results = match tensors {
             _ if overload.signature.returns == Returns::Bool => "Ok({})".to_string(),
@@ -225,12 +260,9 @@ impl Operation {
         let variant = if overload.signature.returns == Returns::Bool { "Bool" } else { "Tensors" };
         let some =
             |call: String| format!("New::{variant}(|a| {})", results.replacen("{}", &call, 1));
-        if let Some((_, call)) = overridden {
-            let _ = writeln!(
-                text,
-                "new: {}, in_place: None, out: Out::None }},",
-                some(call.to_string())
-            );
+        if let Some(call) = overridden {
+            let out = if self.info.out.exists() { "Out::Copied" } else { "Out::None" };
+            let _ = writeln!(text, "new: {}, in_place: None, out: {out} }},", some(call));
             return;
         }
         let new = if self.writes() {
@@ -242,7 +274,7 @@ impl Operation {
         let composed = matches!(self.info.cuda, OnCuda::Composed);
         let in_place = if !writes || !overload.signature.is_method() {
             "None".to_string()
-        } else if composed && !self.writes() {
+        } else if composed && !self.writes() && !OWN_IN_PLACE.contains(&self.name()) {
             let result = overload.call("", None);
             format!("Some(|a| a.tensor(0)?.copy_(&{result}?).map(drop))")
         } else {
@@ -262,6 +294,16 @@ impl Operation {
 }
 
 impl Overload {
+    /// The Rust call where the first operand is the number: `rpow` of `pow(Scalar self, ..)`.
+    fn reversed(&self) -> Option<String> {
+        match self.signature.parameters.as_slice() {
+            [Parameter { kind: Kind::Number, .. }, Parameter { kind: Kind::Tensor, .. }] => {
+                Some(format!("a.tensor(1)?.r{}(a.number(0)?)?", self.signature.name))
+            }
+            _ => None,
+        }
+    }
+
     /// The Rust call of the form with this ending, without the question mark.
     fn call(&self, ending: &str, targets: Option<String>) -> String {
         let signature = &self.signature;
@@ -458,6 +500,10 @@ fn reexports<'a>(home: Home, operations: impl Iterator<Item = &'a Operation>) ->
     for name in names {
         let short = name.strip_prefix(home.prefix()).unwrap_or(name);
         let _ = writeln!(text, "from {dots}_plimsoll import {name} as {short}");
+        listed.push(short);
+    }
+    for (short, name) in SPECIAL_NAMES.iter().filter(|_| home == Home::Special) {
+        let _ = writeln!(text, "from ._plimsoll import {name} as {short}");
         listed.push(short);
     }
     let _ = writeln!(text, "\n__all__ = {listed:?}");

@@ -15,6 +15,20 @@ macro_rules! source {
     };
 }
 
+/// A source of the long tail, with what those share.
+macro_rules! tail_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -31,7 +45,33 @@ pub static OPTIM: KernelSource = source!("optim");
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
+/// Activations and their derivatives.
+pub static ACTIVATION: KernelSource = tail_source!("activation");
+/// The rarer arithmetic on two operands.
+pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
+/// Operands as bits and truths.
+pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Functions of one input of the long tail.
+pub static FUNCTIONS: KernelSource = tail_source!("functions");
+/// Special functions.
+pub static SPECIAL: KernelSource = tail_source!("special");
+/// Functions of three operands.
+pub static TERNARY: KernelSource = tail_source!("ternary");
 
 /// Every source, for those who compile them all.
-pub static ALL: &[&KernelSource] =
-    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REDUCE, &UNARY];
+pub static ALL: &[&KernelSource] = &[
+    &ACTIVATION,
+    &ARITHMETIC,
+    &BATCH_NORM,
+    &BINARY,
+    &BITWISE,
+    &COPY,
+    &FILL,
+    &FUNCTIONS,
+    &LAYER_NORM,
+    &OPTIM,
+    &REDUCE,
+    &SPECIAL,
+    &TERNARY,
+    &UNARY,
+];

@@ -3,14 +3,18 @@
 //! dtype and instruction set takes minutes. What they are made of is `plimsoll-engine`.
 
 pub use plimsoll_engine::{
-    CpuLaunch, Element, Meta, Operand, Second, Truth, Workspace, match_dtype, parallel,
+    CpuLaunch, Element, Meta, Operand, Second, Truth, Workspace, chunked::Argument, match_dtype,
+    parallel,
 };
 
 /// The kernels by family, as functions on a [`CpuLaunch`].
 pub mod cpu {
     pub use plimsoll_engine::simd;
     pub use plimsoll_kernels_copy::{copy, fill, join, random, unview};
-    pub use plimsoll_kernels_elementwise::{binary, compare, divide, optim, pow, select, unary};
+    pub use plimsoll_kernels_elementwise::{
+        activation, arithmetic, binary, bitwise, call, compare, divide, optim, pow, rounding,
+        select, special, ternary, unary,
+    };
     pub use plimsoll_kernels_index::{index, sort};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
     pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, reduce, softmax};

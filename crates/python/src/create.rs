@@ -15,19 +15,29 @@ use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
 use crate::subclass;
+use crate::targets::Targets;
 use crate::tensor::PyTensor;
 
 /// Elements of `input` where `condition` holds, of `other` elsewhere.
 #[pyfunction]
+#[pyo3(signature = (condition, input, other, *, out=None))]
 fn r#where<'py>(
     condition: &Bound<'py, PyTensor>,
     input: Given<'py>,
     other: Given<'py>,
+    out: Option<&Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let objects = [condition.as_any(), &input.object, &other.object];
     let class = subclass::of_all(objects.into_iter().cloned())?;
     let (py, condition) = (condition.py(), condition.get().tensor());
     let (input, other) = (&input.operand, &other.operand);
+    if let Some(out) = out {
+        let targets = Targets { tensors: vec![out.clone()], object: out.clone().into_any() };
+        targets.write(py, |outs| {
+            Tensor::where_out(&condition, input.other(), other.other(), &outs[0])
+        })?;
+        return Ok(out.clone());
+    }
     fresh_as(py, &class, || Tensor::where_(&condition, input.other(), other.other()))
 }
 

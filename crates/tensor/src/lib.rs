@@ -30,19 +30,27 @@ mod storage;
 mod summaries;
 mod tensor;
 
+pub use api::activation::{
+    CeluOptions, EluOptions, GluOptions, HardshrinkOptions, HardtanhOptions, InplaceOptions,
+    LeakyReluOptions, RreluOptions, SoftminOptions, SoftplusOptions, ThresholdOptions,
+};
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
+pub use api::clamp::{ClampOptions, Limit};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
+pub use api::derived::IscloseOptions;
 pub use api::foreign::Lent;
 pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
+pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::parameter::Parameter;
 pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
 pub use api::sort::SortOptions;
 pub use api::subscript::{At, Subscript};
+pub use api::ternary::AddcmulOptions;
 pub use api::unary::{Approximate, GeluOptions};
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};

@@ -218,6 +218,8 @@ impl DTypes {
     /// Integers.
     pub const INTEGERS: DTypes =
         DTypes::of(&[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64]);
+    /// Integers and bools.
+    pub const BITS: DTypes = DTypes(DTypes::INTEGERS.0 | 1 << DType::Bool as u32);
     /// Integers and floating point.
     pub const NUMBERS: DTypes = DTypes(DTypes::INTEGERS.0 | DTypes::FLOATS.0);
 

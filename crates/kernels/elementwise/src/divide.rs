@@ -3,12 +3,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{DType, Error, Result};
 
 use plimsoll_engine::chunked::{self, Argument, Body};
 use plimsoll_engine::real::Real;
 use plimsoll_engine::simd::Level;
-use plimsoll_engine::{CpuLaunch, Second};
+use plimsoll_engine::{CpuLaunch, Second, input_dtype};
+
+use crate::call::rounding;
 
 /// How a quotient becomes whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +22,15 @@ pub enum Rounding {
 }
 
 /// `[a, b]`, or one of them a host number -> a / b, rounded.
-pub fn divide(launch: &CpuLaunch<'_>, second: Second, rounding: Rounding) -> Result<()> {
-    let arguments = match second {
-        Second::Tensor => [Argument::Input(0), Argument::Input(1)],
-        Second::Right(number) => [Argument::Input(0), Argument::Number(number)],
-        Second::Left(number) => [Argument::Number(number), Argument::Input(0)],
-    };
+pub fn divide(launch: &CpuLaunch<'_>, second: Second, mode: Rounding) -> Result<()> {
+    let arguments = Argument::pair(second);
     let by_zero = AtomicBool::new(false);
-    match rounding {
+    match mode {
+        // A half type's quotient is rounded before it is made whole, as in PyTorch.
+        Rounding::Trunc if matches!(input_dtype(launch)?, DType::F16 | DType::BF16) => {
+            let round = rounding(input_dtype(launch)?);
+            chunked::run_calling(launch, arguments, &|[a, b]| round(a / b).trunc())
+        }
         Rounding::Trunc => chunked::run(launch, arguments, Truncated(&by_zero)),
         Rounding::Floor => chunked::run(launch, arguments, Floored(&by_zero)),
     }?;
@@ -99,7 +102,7 @@ impl Body<2> for Floored<'_> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::{DType, Scalar};
+    use plimsoll_core::Scalar;
 
     use super::*;
     use plimsoll_engine::testing::{FLOATS, Held, check_binary, launch};

@@ -20,10 +20,7 @@ use plimsoll_engine::{CpuLaunch, Second};
 pub fn pow(launch: &CpuLaunch<'_>, second: Second) -> Result<()> {
     match second {
         Second::Right(exponent) => pow_scalar(launch, exponent),
-        Second::Left(base) => {
-            chunked::run(launch, [Argument::Number(base), Argument::Input(0)], Raise)
-        }
-        Second::Tensor => chunked::run(launch, [Argument::Input(0), Argument::Input(1)], Raise),
+        Second::Left(_) | Second::Tensor => chunked::run(launch, Argument::pair(second), Raise),
     }
 }
 

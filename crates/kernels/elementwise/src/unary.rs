@@ -64,10 +64,7 @@ float_unary!(
 float_unary!(
     /// The natural logarithm of 1 + x, exact for small x: what rounding 1 + x loses is put back as
     /// a factor.
-    log1p, Log1p, |L, R, x| {
-        let sum = R::ONE + x;
-        if sum == R::ONE || sum == R::INFINITY { x } else { sum.ln::<L>() * (x / (sum - R::ONE)) }
-    }
+    log1p, Log1p, |L, R, x| log1p_of::<L, R>(x)
 );
 float_unary!(
     /// The hyperbolic tangent.
@@ -104,6 +101,13 @@ float_unary!(
         half.mul_add::<L>(gelu_inner::<L, R>(x).tanh::<L>(), half)
     }
 );
+
+/// The natural logarithm of 1 + x.
+#[inline(always)]
+pub(crate) fn log1p_of<L: Level, R: Real>(x: R) -> R {
+    let sum = R::ONE + x;
+    if sum == R::ONE || sum == R::INFINITY { x } else { sum.ln::<L>() * (x / (sum - R::ONE)) }
+}
 
 /// (1 + erf(x / sqrt 2)) / 2.
 #[inline(always)]

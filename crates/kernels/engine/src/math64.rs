@@ -7,11 +7,25 @@
 
 use crate::simd::Level;
 
+// Functions of the platform's library that std does not offer. All are pure functions of their
+// arguments.
 unsafe extern "C" {
-    /// The platform's error function (a pure function of its argument), which std does not yet
-    /// offer.
     #[link_name = "erf"]
     safe fn c_erf(x: f64) -> f64;
+    #[link_name = "erfc"]
+    safe fn c_erfc(x: f64) -> f64;
+    /// Unlike `lgamma` it leaves the sign with the caller, and not in a variable that all threads
+    /// share.
+    #[link_name = "lgamma_r"]
+    safe fn c_lgamma_r(x: f64, sign: &mut i32) -> f64;
+    #[link_name = "j0"]
+    safe fn c_j0(x: f64) -> f64;
+    #[link_name = "j1"]
+    safe fn c_j1(x: f64) -> f64;
+    #[link_name = "y0"]
+    safe fn c_y0(x: f64) -> f64;
+    #[link_name = "y1"]
+    safe fn c_y1(x: f64) -> f64;
 }
 
 /// e to the power of `x`.
@@ -36,4 +50,34 @@ pub fn tanh<L: Level>(x: f64) -> f64 {
 #[inline(always)]
 pub fn erf<L: Level>(x: f64) -> f64 {
     c_erf(x)
+}
+
+/// 1 minus the error function.
+pub fn erfc(x: f64) -> f64 {
+    c_erfc(x)
+}
+
+/// The logarithm of the gamma function's magnitude.
+pub fn ln_gamma(x: f64) -> f64 {
+    c_lgamma_r(x, &mut 0)
+}
+
+/// The Bessel function of the first kind, order 0.
+pub fn j0(x: f64) -> f64 {
+    c_j0(x)
+}
+
+/// The Bessel function of the first kind, order 1.
+pub fn j1(x: f64) -> f64 {
+    c_j1(x)
+}
+
+/// The Bessel function of the second kind, order 0, for positive x.
+pub fn y0(x: f64) -> f64 {
+    c_y0(x)
+}
+
+/// The Bessel function of the second kind, order 1, for positive x.
+pub fn y1(x: f64) -> f64 {
+    c_y1(x)
 }

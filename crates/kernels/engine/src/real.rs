@@ -52,8 +52,16 @@ pub trait Real:
     fn pow(self, exponent: Self) -> Self;
     /// The nearest whole number that is not above.
     fn floor(self) -> Self;
+    /// The nearest whole number that is not below.
+    fn ceil(self) -> Self;
+    /// The nearest whole number, the even one of two.
+    fn round_even(self) -> Self;
     /// Without its fraction.
     fn trunc(self) -> Self;
+    /// Without its sign.
+    fn abs(self) -> Self;
+    /// Whether it is not a number.
+    fn is_nan(self) -> bool;
     /// What is left of `self` after whole `divisor`s toward zero: C's `fmod`.
     fn remainder(self, divisor: Self) -> Self;
     /// With the sign of `sign`.
@@ -113,8 +121,24 @@ macro_rules! real {
                 $type::floor(self)
             }
             #[inline(always)]
+            fn ceil(self) -> Self {
+                $type::ceil(self)
+            }
+            #[inline(always)]
+            fn round_even(self) -> Self {
+                $type::round_ties_even(self)
+            }
+            #[inline(always)]
             fn trunc(self) -> Self {
                 $type::trunc(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $type::abs(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $type::is_nan(self)
             }
             #[inline(always)]
             fn remainder(self, divisor: Self) -> Self {

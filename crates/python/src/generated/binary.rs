@@ -104,20 +104,20 @@ static DIV: Function = Function::new(
 static MAXIMUM: Function = Function::new(
     "maximum",
     &[Overload {
-        signature: "maximum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.other(1)?)?])),
+        signature: "maximum(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.tensor(1)?)?])),
         in_place: None,
-        out: Out::Written(|a, out| a.tensor(0)?.maximum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.maximum_out(a.tensor(1)?, &out[0])),
     }],
 );
 
 static MINIMUM: Function = Function::new(
     "minimum",
     &[Overload {
-        signature: "minimum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.other(1)?)?])),
+        signature: "minimum(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.tensor(1)?)?])),
         in_place: None,
-        out: Out::Written(|a, out| a.tensor(0)?.minimum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.minimum_out(a.tensor(1)?, &out[0])),
     }],
 );
 
@@ -134,9 +134,317 @@ static POW: Function = Function::new(
             signature: "pow(Scalar self, Tensor exponent) -> Tensor",
             new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rpow(a.number(0)?)?])),
             in_place: None,
-            out: Out::None,
+            out: Out::Copied,
         },
     ],
+);
+
+static LOGICAL_AND: Function = Function::new(
+    "logical_and",
+    &[Overload {
+        signature: "logical_and(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_and(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.logical_and_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_and_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static LOGICAL_OR: Function = Function::new(
+    "logical_or",
+    &[Overload {
+        signature: "logical_or(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_or(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.logical_or_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_or_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static LOGICAL_XOR: Function = Function::new(
+    "logical_xor",
+    &[Overload {
+        signature: "logical_xor(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_xor(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.logical_xor_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_xor_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static BITWISE_AND: Function = Function::new(
+    "bitwise_and",
+    &[
+        Overload {
+            signature: "bitwise_and(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_and(a.other(1)?)?])),
+            in_place: Some(|a| a.tensor(0)?.bitwise_and_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_and_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "bitwise_and(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_and(a.number(0)?)?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static BITWISE_OR: Function = Function::new(
+    "bitwise_or",
+    &[
+        Overload {
+            signature: "bitwise_or(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_or(a.other(1)?)?])),
+            in_place: Some(|a| a.tensor(0)?.bitwise_or_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_or_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "bitwise_or(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_or(a.number(0)?)?])),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static BITWISE_XOR: Function = Function::new(
+    "bitwise_xor",
+    &[
+        Overload {
+            signature: "bitwise_xor(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_xor(a.other(1)?)?])),
+            in_place: Some(|a| a.tensor(0)?.bitwise_xor_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_xor_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "bitwise_xor(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_xor(a.number(0)?)?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static BITWISE_LEFT_SHIFT: Function = Function::new(
+    "bitwise_left_shift",
+    &[
+        Overload {
+            signature: "bitwise_left_shift(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.bitwise_left_shift(a.other(1)?)?])
+            }),
+            in_place: Some(|a| a.tensor(0)?.bitwise_left_shift_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_left_shift_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "bitwise_left_shift(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_left_shift(a.number(0)?)?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static BITWISE_RIGHT_SHIFT: Function = Function::new(
+    "bitwise_right_shift",
+    &[
+        Overload {
+            signature: "bitwise_right_shift(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.bitwise_right_shift(a.other(1)?)?])
+            }),
+            in_place: Some(|a| a.tensor(0)?.bitwise_right_shift_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.bitwise_right_shift_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "bitwise_right_shift(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(1)?.rbitwise_right_shift(a.number(0)?)?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static GCD: Function = Function::new(
+    "gcd",
+    &[Overload {
+        signature: "gcd(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.gcd(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.gcd_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.gcd_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static LCM: Function = Function::new(
+    "lcm",
+    &[Overload {
+        signature: "lcm(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.lcm(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.lcm_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.lcm_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static ATAN2: Function = Function::new(
+    "atan2",
+    &[Overload {
+        signature: "atan2(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan2(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.atan2_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.atan2_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static COPYSIGN: Function = Function::new(
+    "copysign",
+    &[Overload {
+        signature: "copysign(Tensor self, Tensor|Scalar other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.copysign(a.other(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.copysign_(a.other(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.copysign_out(a.other(1)?, &out[0])),
+    }],
+);
+
+static FMAX: Function = Function::new(
+    "fmax",
+    &[Overload {
+        signature: "fmax(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmax(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.fmax_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static FMIN: Function = Function::new(
+    "fmin",
+    &[Overload {
+        signature: "fmin(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmin(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.fmin_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static FMOD: Function = Function::new(
+    "fmod",
+    &[Overload {
+        signature: "fmod(Tensor self, Tensor|Scalar other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fmod(a.other(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.fmod_(a.other(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.fmod_out(a.other(1)?, &out[0])),
+    }],
+);
+
+static REMAINDER: Function = Function::new(
+    "remainder",
+    &[
+        Overload {
+            signature: "remainder(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.remainder(a.other(1)?)?])),
+            in_place: Some(|a| a.tensor(0)?.remainder_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.remainder_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "remainder(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rremainder(a.number(0)?)?])),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static HEAVISIDE: Function = Function::new(
+    "heaviside",
+    &[Overload {
+        signature: "heaviside(Tensor self, Tensor values) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.heaviside(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.heaviside_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.heaviside_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static HYPOT: Function = Function::new(
+    "hypot",
+    &[Overload {
+        signature: "hypot(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.hypot(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.hypot_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.hypot_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static LOGADDEXP: Function = Function::new(
+    "logaddexp",
+    &[Overload {
+        signature: "logaddexp(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.logaddexp_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static LOGADDEXP2: Function = Function::new(
+    "logaddexp2",
+    &[Overload {
+        signature: "logaddexp2(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logaddexp2(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.logaddexp2_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static NEXTAFTER: Function = Function::new(
+    "nextafter",
+    &[Overload {
+        signature: "nextafter(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.nextafter(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.nextafter_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.nextafter_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static XLOGY: Function = Function::new(
+    "xlogy",
+    &[
+        Overload {
+            signature: "xlogy(Tensor self, Tensor|Scalar other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.xlogy(a.other(1)?)?])),
+            in_place: Some(|a| a.tensor(0)?.xlogy_(a.other(1)?).map(drop)),
+            out: Out::Written(|a, out| a.tensor(0)?.xlogy_out(a.other(1)?, &out[0])),
+        },
+        Overload {
+            signature: "xlogy(Scalar self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rxlogy(a.number(0)?)?])),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static IGAMMA: Function = Function::new(
+    "igamma",
+    &[Overload {
+        signature: "igamma(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.igamma(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.igamma_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.igamma_out(a.tensor(1)?, &out[0])),
+    }],
+);
+
+static IGAMMAC: Function = Function::new(
+    "igammac",
+    &[Overload {
+        signature: "igammac(Tensor self, Tensor other) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.igammac(a.tensor(1)?)?])),
+        in_place: Some(|a| a.tensor(0)?.igammac_(a.tensor(1)?).map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.igammac_out(a.tensor(1)?, &out[0])),
+    }],
 );
 
 #[pymethods]
@@ -260,6 +568,447 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         POW.in_place(slf, args, kwargs)
     }
+
+    /// Where both operands are nonzero.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_and<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_AND.method(slf, args, kwargs)
+    }
+
+    /// Where both operands are nonzero, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_and_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_AND.in_place(slf, args, kwargs)
+    }
+
+    /// Where one of the operands is nonzero.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_or<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_OR.method(slf, args, kwargs)
+    }
+
+    /// Where one of the operands is nonzero, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_or_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_OR.in_place(slf, args, kwargs)
+    }
+
+    /// Where just one of the operands is nonzero.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_xor<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_XOR.method(slf, args, kwargs)
+    }
+
+    /// Where just one of the operands is nonzero, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_xor_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_XOR.in_place(slf, args, kwargs)
+    }
+
+    /// The bits that both operands have.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_and<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_AND.method(slf, args, kwargs)
+    }
+
+    /// The bits that both operands have, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_and_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_AND.in_place(slf, args, kwargs)
+    }
+
+    /// The bits that one of the operands has.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_or<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_OR.method(slf, args, kwargs)
+    }
+
+    /// The bits that one of the operands has, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_or_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_OR.in_place(slf, args, kwargs)
+    }
+
+    /// The bits that just one of the operands has.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_xor<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_XOR.method(slf, args, kwargs)
+    }
+
+    /// The bits that just one of the operands has, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_xor_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_XOR.in_place(slf, args, kwargs)
+    }
+
+    /// The bits of each element moved up by the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_left_shift<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_LEFT_SHIFT.method(slf, args, kwargs)
+    }
+
+    /// The bits of each element moved up by the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_left_shift_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_LEFT_SHIFT.in_place(slf, args, kwargs)
+    }
+
+    /// The bits of each element moved down by the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_right_shift<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_RIGHT_SHIFT.method(slf, args, kwargs)
+    }
+
+    /// The bits of each element moved down by the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_right_shift_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_RIGHT_SHIFT.in_place(slf, args, kwargs)
+    }
+
+    /// The largest whole number that divides both operands.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn gcd<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        GCD.method(slf, args, kwargs)
+    }
+
+    /// The largest whole number that divides both operands, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn gcd_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        GCD.in_place(slf, args, kwargs)
+    }
+
+    /// The smallest whole number that both operands divide.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lcm<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LCM.method(slf, args, kwargs)
+    }
+
+    /// The smallest whole number that both operands divide, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lcm_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LCM.in_place(slf, args, kwargs)
+    }
+
+    /// The angle of each point whose ordinate is this tensor and whose abscissa the other.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atan2<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATAN2.method(slf, args, kwargs)
+    }
+
+    /// The angle of each point whose ordinate is this tensor and whose abscissa the other, in
+    /// place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atan2_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATAN2.in_place(slf, args, kwargs)
+    }
+
+    /// Each element with the sign of the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn copysign<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COPYSIGN.method(slf, args, kwargs)
+    }
+
+    /// Each element with the sign of the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn copysign_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COPYSIGN.in_place(slf, args, kwargs)
+    }
+
+    /// The larger of both operands, and of a NaN and a number the number.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn fmax<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FMAX.method(slf, args, kwargs)
+    }
+
+    /// The smaller of both operands, and of a NaN and a number the number.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn fmin<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FMIN.method(slf, args, kwargs)
+    }
+
+    /// What is left of each element after whole divisors, with its own sign.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn fmod<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FMOD.method(slf, args, kwargs)
+    }
+
+    /// What is left of each element after whole divisors, with its own sign, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn fmod_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FMOD.in_place(slf, args, kwargs)
+    }
+
+    /// What is left of each element after whole divisors, with the divisor's sign.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn remainder<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        REMAINDER.method(slf, args, kwargs)
+    }
+
+    /// What is left of each element after whole divisors, with the divisor's sign, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn remainder_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        REMAINDER.in_place(slf, args, kwargs)
+    }
+
+    /// 0 for elements below 0, 1 above, and the other operand at 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn heaviside<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        HEAVISIDE.method(slf, args, kwargs)
+    }
+
+    /// 0 for elements below 0, 1 above, and the other operand at 0, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn heaviside_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        HEAVISIDE.in_place(slf, args, kwargs)
+    }
+
+    /// The length of the hypotenuse over both operands.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn hypot<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        HYPOT.method(slf, args, kwargs)
+    }
+
+    /// The length of the hypotenuse over both operands, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn hypot_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        HYPOT.in_place(slf, args, kwargs)
+    }
+
+    /// The logarithm of the sum of both operands' exponentials.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logaddexp<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGADDEXP.method(slf, args, kwargs)
+    }
+
+    /// The binary logarithm of the sum of 2 to the power of both operands.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logaddexp2<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGADDEXP2.method(slf, args, kwargs)
+    }
+
+    /// The next number of the dtype after each element, toward the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn nextafter<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        NEXTAFTER.method(slf, args, kwargs)
+    }
+
+    /// The next number of the dtype after each element, toward the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn nextafter_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        NEXTAFTER.in_place(slf, args, kwargs)
+    }
+
+    /// Each element times the logarithm of the other operand, and 0 where it is 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn xlogy<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        XLOGY.method(slf, args, kwargs)
+    }
+
+    /// Each element times the logarithm of the other operand, and 0 where it is 0, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn xlogy_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        XLOGY.in_place(slf, args, kwargs)
+    }
+
+    /// The part of the gamma function of each element that lies below the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn igamma<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        IGAMMA.method(slf, args, kwargs)
+    }
+
+    /// The part of the gamma function of each element that lies below the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn igamma_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        IGAMMA.in_place(slf, args, kwargs)
+    }
+
+    /// The part of the gamma function of each element that lies above the other operand.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn igammac<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        IGAMMAC.method(slf, args, kwargs)
+    }
+
+    /// The part of the gamma function of each element that lies above the other operand, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn igammac_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        IGAMMAC.in_place(slf, args, kwargs)
+    }
 }
 
 /// The sum of both operands.
@@ -332,6 +1081,246 @@ fn pow<'py>(
     POW.function(args, kwargs)
 }
 
+/// Where both operands are nonzero.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logical_and<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGICAL_AND.function(args, kwargs)
+}
+
+/// Where one of the operands is nonzero.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logical_or<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGICAL_OR.function(args, kwargs)
+}
+
+/// Where just one of the operands is nonzero.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logical_xor<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGICAL_XOR.function(args, kwargs)
+}
+
+/// The bits that both operands have.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_and<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_AND.function(args, kwargs)
+}
+
+/// The bits that one of the operands has.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_or<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_OR.function(args, kwargs)
+}
+
+/// The bits that just one of the operands has.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_xor<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_XOR.function(args, kwargs)
+}
+
+/// The bits of each element moved up by the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_left_shift<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_LEFT_SHIFT.function(args, kwargs)
+}
+
+/// The bits of each element moved down by the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_right_shift<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_RIGHT_SHIFT.function(args, kwargs)
+}
+
+/// The largest whole number that divides both operands.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn gcd<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    GCD.function(args, kwargs)
+}
+
+/// The smallest whole number that both operands divide.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn lcm<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LCM.function(args, kwargs)
+}
+
+/// The angle of each point whose ordinate is this tensor and whose abscissa the other.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn atan2<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ATAN2.function(args, kwargs)
+}
+
+/// Each element with the sign of the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn copysign<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COPYSIGN.function(args, kwargs)
+}
+
+/// The larger of both operands, and of a NaN and a number the number.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn fmax<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FMAX.function(args, kwargs)
+}
+
+/// The smaller of both operands, and of a NaN and a number the number.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn fmin<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FMIN.function(args, kwargs)
+}
+
+/// What is left of each element after whole divisors, with its own sign.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn fmod<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FMOD.function(args, kwargs)
+}
+
+/// What is left of each element after whole divisors, with the divisor's sign.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn remainder<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    REMAINDER.function(args, kwargs)
+}
+
+/// 0 for elements below 0, 1 above, and the other operand at 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn heaviside<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    HEAVISIDE.function(args, kwargs)
+}
+
+/// The length of the hypotenuse over both operands.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn hypot<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    HYPOT.function(args, kwargs)
+}
+
+/// The logarithm of the sum of both operands' exponentials.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logaddexp<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGADDEXP.function(args, kwargs)
+}
+
+/// The binary logarithm of the sum of 2 to the power of both operands.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logaddexp2<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGADDEXP2.function(args, kwargs)
+}
+
+/// The next number of the dtype after each element, toward the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn nextafter<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    NEXTAFTER.function(args, kwargs)
+}
+
+/// Each element times the logarithm of the other operand, and 0 where it is 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn xlogy<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    XLOGY.function(args, kwargs)
+}
+
+/// The part of the gamma function of each element that lies below the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn igamma<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    IGAMMA.function(args, kwargs)
+}
+
+/// The part of the gamma function of each element that lies above the other operand.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn igammac<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    IGAMMAC.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(add, module)?)?;
@@ -341,5 +1330,29 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(maximum, module)?)?;
     module.add_function(wrap_pyfunction!(minimum, module)?)?;
     module.add_function(wrap_pyfunction!(pow, module)?)?;
+    module.add_function(wrap_pyfunction!(logical_and, module)?)?;
+    module.add_function(wrap_pyfunction!(logical_or, module)?)?;
+    module.add_function(wrap_pyfunction!(logical_xor, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_and, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_or, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_xor, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_left_shift, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_right_shift, module)?)?;
+    module.add_function(wrap_pyfunction!(gcd, module)?)?;
+    module.add_function(wrap_pyfunction!(lcm, module)?)?;
+    module.add_function(wrap_pyfunction!(atan2, module)?)?;
+    module.add_function(wrap_pyfunction!(copysign, module)?)?;
+    module.add_function(wrap_pyfunction!(fmax, module)?)?;
+    module.add_function(wrap_pyfunction!(fmin, module)?)?;
+    module.add_function(wrap_pyfunction!(fmod, module)?)?;
+    module.add_function(wrap_pyfunction!(remainder, module)?)?;
+    module.add_function(wrap_pyfunction!(heaviside, module)?)?;
+    module.add_function(wrap_pyfunction!(hypot, module)?)?;
+    module.add_function(wrap_pyfunction!(logaddexp, module)?)?;
+    module.add_function(wrap_pyfunction!(logaddexp2, module)?)?;
+    module.add_function(wrap_pyfunction!(nextafter, module)?)?;
+    module.add_function(wrap_pyfunction!(xlogy, module)?)?;
+    module.add_function(wrap_pyfunction!(igamma, module)?)?;
+    module.add_function(wrap_pyfunction!(igammac, module)?)?;
     Ok(())
 }

@@ -2,17 +2,23 @@
 //!
 //! One file a family; what the tables are is in `function.rs`.
 
+mod activation;
 mod binary;
+mod clamp;
 mod compare;
 mod copy;
 mod create;
+mod derived;
 mod index;
 mod join;
 mod linalg;
 mod nn;
+mod numeric;
 mod random;
 mod reduce;
 mod sort;
+mod special;
+mod ternary;
 mod unary;
 mod views;
 
@@ -20,15 +26,21 @@ use pyo3::prelude::*;
 
 /// Adds every function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    activation::register(module)?;
     binary::register(module)?;
+    clamp::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
+    derived::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
     nn::register(module)?;
+    numeric::register(module)?;
     reduce::register(module)?;
     sort::register(module)?;
+    special::register(module)?;
+    ternary::register(module)?;
     unary::register(module)?;
     views::register(module)?;
     Ok(())

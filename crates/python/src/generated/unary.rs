@@ -6,6 +6,46 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
+static EXP2: Function = Function::new(
+    "exp2",
+    &[Overload {
+        signature: "exp2(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp2()?])),
+        in_place: Some(|a| a.tensor(0)?.exp2_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.exp2_out(&out[0])),
+    }],
+);
+
+static EXPM1: Function = Function::new(
+    "expm1",
+    &[Overload {
+        signature: "expm1(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.expm1()?])),
+        in_place: Some(|a| a.tensor(0)?.expm1_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.expm1_out(&out[0])),
+    }],
+);
+
+static LOG10: Function = Function::new(
+    "log10",
+    &[Overload {
+        signature: "log10(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log10()?])),
+        in_place: Some(|a| a.tensor(0)?.log10_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.log10_out(&out[0])),
+    }],
+);
+
+static LOG2: Function = Function::new(
+    "log2",
+    &[Overload {
+        signature: "log2(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log2()?])),
+        in_place: Some(|a| a.tensor(0)?.log2_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.log2_out(&out[0])),
+    }],
+);
+
 static ABS: Function = Function::new(
     "abs",
     &[Overload {
@@ -166,8 +206,410 @@ static TANH: Function = Function::new(
     }],
 );
 
+static BITWISE_NOT: Function = Function::new(
+    "bitwise_not",
+    &[Overload {
+        signature: "bitwise_not(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.bitwise_not()?])),
+        in_place: Some(|a| a.tensor(0)?.bitwise_not_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.bitwise_not_out(&out[0])),
+    }],
+);
+
+static ISFINITE: Function = Function::new(
+    "isfinite",
+    &[Overload {
+        signature: "isfinite(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isfinite()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static ISINF: Function = Function::new(
+    "isinf",
+    &[Overload {
+        signature: "isinf(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isinf()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static ISNAN: Function = Function::new(
+    "isnan",
+    &[Overload {
+        signature: "isnan(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isnan()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static ISNEGINF: Function = Function::new(
+    "isneginf",
+    &[Overload {
+        signature: "isneginf(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isneginf()?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.isneginf_out(&out[0])),
+    }],
+);
+
+static ISPOSINF: Function = Function::new(
+    "isposinf",
+    &[Overload {
+        signature: "isposinf(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.isposinf()?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.isposinf_out(&out[0])),
+    }],
+);
+
+static LOGICAL_NOT: Function = Function::new(
+    "logical_not",
+    &[Overload {
+        signature: "logical_not(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logical_not()?])),
+        in_place: Some(|a| a.tensor(0)?.logical_not_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.logical_not_out(&out[0])),
+    }],
+);
+
+static SIGNBIT: Function = Function::new(
+    "signbit",
+    &[Overload {
+        signature: "signbit(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.signbit()?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.signbit_out(&out[0])),
+    }],
+);
+
+static CEIL: Function = Function::new(
+    "ceil",
+    &[Overload {
+        signature: "ceil(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.ceil()?])),
+        in_place: Some(|a| a.tensor(0)?.ceil_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.ceil_out(&out[0])),
+    }],
+);
+
+static FLOOR: Function = Function::new(
+    "floor",
+    &[Overload {
+        signature: "floor(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.floor()?])),
+        in_place: Some(|a| a.tensor(0)?.floor_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.floor_out(&out[0])),
+    }],
+);
+
+static FRAC: Function = Function::new(
+    "frac",
+    &[Overload {
+        signature: "frac(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.frac()?])),
+        in_place: Some(|a| a.tensor(0)?.frac_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.frac_out(&out[0])),
+    }],
+);
+
+static ROUND: Function = Function::new(
+    "round",
+    &[Overload {
+        signature: "round(Tensor self, *, int decimals=0) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?
+                    .round_with(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?))?
+            ])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?
+                .round_with_(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?))
+                .map(drop)
+        }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?
+                .round_with_out(plimsoll_tensor::RoundOptions::new().decimals(a.int(1)?), &out[0])
+        }),
+    }],
+);
+
+static TRUNC: Function = Function::new(
+    "trunc",
+    &[Overload {
+        signature: "trunc(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.trunc()?])),
+        in_place: Some(|a| a.tensor(0)?.trunc_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.trunc_out(&out[0])),
+    }],
+);
+
+static DIGAMMA: Function = Function::new(
+    "digamma",
+    &[Overload {
+        signature: "digamma(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.digamma()?])),
+        in_place: Some(|a| a.tensor(0)?.digamma_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.digamma_out(&out[0])),
+    }],
+);
+
+static ERFC: Function = Function::new(
+    "erfc",
+    &[Overload {
+        signature: "erfc(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfc()?])),
+        in_place: Some(|a| a.tensor(0)?.erfc_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.erfc_out(&out[0])),
+    }],
+);
+
+static ERFINV: Function = Function::new(
+    "erfinv",
+    &[Overload {
+        signature: "erfinv(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erfinv()?])),
+        in_place: Some(|a| a.tensor(0)?.erfinv_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.erfinv_out(&out[0])),
+    }],
+);
+
+static I0: Function = Function::new(
+    "i0",
+    &[Overload {
+        signature: "i0(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.i0()?])),
+        in_place: Some(|a| a.tensor(0)?.i0_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.i0_out(&out[0])),
+    }],
+);
+
+static LGAMMA: Function = Function::new(
+    "lgamma",
+    &[Overload {
+        signature: "lgamma(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.lgamma()?])),
+        in_place: Some(|a| a.tensor(0)?.lgamma_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.lgamma_out(&out[0])),
+    }],
+);
+
+static SINC: Function = Function::new(
+    "sinc",
+    &[Overload {
+        signature: "sinc(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinc()?])),
+        in_place: Some(|a| a.tensor(0)?.sinc_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.sinc_out(&out[0])),
+    }],
+);
+
+static ACOS: Function = Function::new(
+    "acos",
+    &[Overload {
+        signature: "acos(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.acos()?])),
+        in_place: Some(|a| a.tensor(0)?.acos_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.acos_out(&out[0])),
+    }],
+);
+
+static ACOSH: Function = Function::new(
+    "acosh",
+    &[Overload {
+        signature: "acosh(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.acosh()?])),
+        in_place: Some(|a| a.tensor(0)?.acosh_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.acosh_out(&out[0])),
+    }],
+);
+
+static ANGLE: Function = Function::new(
+    "angle",
+    &[Overload {
+        signature: "angle(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.angle()?])),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.angle_out(&out[0])),
+    }],
+);
+
+static ASIN: Function = Function::new(
+    "asin",
+    &[Overload {
+        signature: "asin(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.asin()?])),
+        in_place: Some(|a| a.tensor(0)?.asin_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.asin_out(&out[0])),
+    }],
+);
+
+static ASINH: Function = Function::new(
+    "asinh",
+    &[Overload {
+        signature: "asinh(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.asinh()?])),
+        in_place: Some(|a| a.tensor(0)?.asinh_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.asinh_out(&out[0])),
+    }],
+);
+
+static ATAN: Function = Function::new(
+    "atan",
+    &[Overload {
+        signature: "atan(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atan()?])),
+        in_place: Some(|a| a.tensor(0)?.atan_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.atan_out(&out[0])),
+    }],
+);
+
+static ATANH: Function = Function::new(
+    "atanh",
+    &[Overload {
+        signature: "atanh(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.atanh()?])),
+        in_place: Some(|a| a.tensor(0)?.atanh_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.atanh_out(&out[0])),
+    }],
+);
+
+static COS: Function = Function::new(
+    "cos",
+    &[Overload {
+        signature: "cos(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.cos()?])),
+        in_place: Some(|a| a.tensor(0)?.cos_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.cos_out(&out[0])),
+    }],
+);
+
+static COSH: Function = Function::new(
+    "cosh",
+    &[Overload {
+        signature: "cosh(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.cosh()?])),
+        in_place: Some(|a| a.tensor(0)?.cosh_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.cosh_out(&out[0])),
+    }],
+);
+
+static SIN: Function = Function::new(
+    "sin",
+    &[Overload {
+        signature: "sin(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sin()?])),
+        in_place: Some(|a| a.tensor(0)?.sin_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.sin_out(&out[0])),
+    }],
+);
+
+static SINH: Function = Function::new(
+    "sinh",
+    &[Overload {
+        signature: "sinh(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sinh()?])),
+        in_place: Some(|a| a.tensor(0)?.sinh_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.sinh_out(&out[0])),
+    }],
+);
+
+static TAN: Function = Function::new(
+    "tan",
+    &[Overload {
+        signature: "tan(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.tan()?])),
+        in_place: Some(|a| a.tensor(0)?.tan_().map(drop)),
+        out: Out::Written(|a, out| a.tensor(0)?.tan_out(&out[0])),
+    }],
+);
+
 #[pymethods]
 impl PyTensor {
+    /// 2 to the power of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn exp2<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        EXP2.method(slf, args, kwargs)
+    }
+
+    /// 2 to the power of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn exp2_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        EXP2.in_place(slf, args, kwargs)
+    }
+
+    /// `e` to the power of each element, minus 1, exact near 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn expm1<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        EXPM1.method(slf, args, kwargs)
+    }
+
+    /// `e` to the power of each element, minus 1, exact near 0, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn expm1_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        EXPM1.in_place(slf, args, kwargs)
+    }
+
+    /// The logarithm of each element to the base 10.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn log10<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOG10.method(slf, args, kwargs)
+    }
+
+    /// The logarithm of each element to the base 10, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn log10_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOG10.in_place(slf, args, kwargs)
+    }
+
+    /// The logarithm of each element to the base 2.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn log2<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOG2.method(slf, args, kwargs)
+    }
+
+    /// The logarithm of each element to the base 2, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn log2_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOG2.in_place(slf, args, kwargs)
+    }
+
     /// Each element without its sign.
     #[pyo3(signature = (*args, **kwargs))]
     fn abs<'py>(
@@ -447,6 +889,596 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         TANH.in_place(slf, args, kwargs)
     }
+
+    /// Each element with all of its bits flipped; bools are negated.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_not<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_NOT.method(slf, args, kwargs)
+    }
+
+    /// Each element with all of its bits flipped; bools are negated, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn bitwise_not_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        BITWISE_NOT.in_place(slf, args, kwargs)
+    }
+
+    /// Where elements are neither infinite nor NaN.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn isfinite<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ISFINITE.method(slf, args, kwargs)
+    }
+
+    /// Where elements are infinite.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn isinf<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ISINF.method(slf, args, kwargs)
+    }
+
+    /// Where elements are not a number.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn isnan<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ISNAN.method(slf, args, kwargs)
+    }
+
+    /// Where elements are infinite and negative.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn isneginf<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ISNEGINF.method(slf, args, kwargs)
+    }
+
+    /// Where elements are infinite and positive.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn isposinf<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ISPOSINF.method(slf, args, kwargs)
+    }
+
+    /// Where elements are 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_not<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_NOT.method(slf, args, kwargs)
+    }
+
+    /// Where elements are 0, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logical_not_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGICAL_NOT.in_place(slf, args, kwargs)
+    }
+
+    /// Where elements have a minus sign, negative zeros too.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn signbit<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SIGNBIT.method(slf, args, kwargs)
+    }
+
+    /// The smallest whole number that is not below each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn ceil<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        CEIL.method(slf, args, kwargs)
+    }
+
+    /// The smallest whole number that is not below each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn ceil_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        CEIL.in_place(slf, args, kwargs)
+    }
+
+    /// The largest whole number that is not above each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn floor<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FLOOR.method(slf, args, kwargs)
+    }
+
+    /// The largest whole number that is not above each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn floor_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FLOOR.in_place(slf, args, kwargs)
+    }
+
+    /// What each element has beyond its whole part, with its sign.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn frac<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FRAC.method(slf, args, kwargs)
+    }
+
+    /// What each element has beyond its whole part, with its sign, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn frac_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FRAC.in_place(slf, args, kwargs)
+    }
+
+    /// The whole number nearest to each element, the even one of two.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn round<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ROUND.method(slf, args, kwargs)
+    }
+
+    /// The whole number nearest to each element, the even one of two, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn round_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ROUND.in_place(slf, args, kwargs)
+    }
+
+    /// The whole part of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn trunc<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TRUNC.method(slf, args, kwargs)
+    }
+
+    /// The whole part of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn trunc_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TRUNC.in_place(slf, args, kwargs)
+    }
+
+    /// The derivative of the logarithm of the gamma function.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn digamma<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        DIGAMMA.method(slf, args, kwargs)
+    }
+
+    /// The derivative of the logarithm of the gamma function, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn digamma_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        DIGAMMA.in_place(slf, args, kwargs)
+    }
+
+    /// 1 minus the error function of each element, exact where that is close to 1.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn erfc<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ERFC.method(slf, args, kwargs)
+    }
+
+    /// 1 minus the error function of each element, exact where that is close to 1, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn erfc_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ERFC.in_place(slf, args, kwargs)
+    }
+
+    /// The number whose error function each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn erfinv<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ERFINV.method(slf, args, kwargs)
+    }
+
+    /// The number whose error function each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn erfinv_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ERFINV.in_place(slf, args, kwargs)
+    }
+
+    /// The modified Bessel function of the first kind, order 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn i0<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        I0.method(slf, args, kwargs)
+    }
+
+    /// The modified Bessel function of the first kind, order 0, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn i0_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        I0.in_place(slf, args, kwargs)
+    }
+
+    /// The logarithm of the gamma function's magnitude.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lgamma<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LGAMMA.method(slf, args, kwargs)
+    }
+
+    /// The logarithm of the gamma function's magnitude, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lgamma_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LGAMMA.in_place(slf, args, kwargs)
+    }
+
+    /// The sine of pi times each element, over pi times the element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sinc<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SINC.method(slf, args, kwargs)
+    }
+
+    /// The sine of pi times each element, over pi times the element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sinc_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SINC.in_place(slf, args, kwargs)
+    }
+
+    /// The angle whose cosine each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acos<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ACOS.method(slf, args, kwargs)
+    }
+
+    /// The angle whose cosine each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acos_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ACOS.in_place(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic cosine each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acosh<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ACOSH.method(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic cosine each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acosh_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ACOSH.in_place(slf, args, kwargs)
+    }
+
+    /// The angle of each element in the complex plane: 0, or pi for those below 0.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn angle<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ANGLE.method(slf, args, kwargs)
+    }
+
+    /// The angle whose sine each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn asin<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ASIN.method(slf, args, kwargs)
+    }
+
+    /// The angle whose sine each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn asin_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ASIN.in_place(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic sine each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn asinh<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ASINH.method(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic sine each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn asinh_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ASINH.in_place(slf, args, kwargs)
+    }
+
+    /// The angle whose tangent each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atan<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATAN.method(slf, args, kwargs)
+    }
+
+    /// The angle whose tangent each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atan_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATAN.in_place(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic tangent each element is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atanh<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATANH.method(slf, args, kwargs)
+    }
+
+    /// The number whose hyperbolic tangent each element is, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn atanh_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ATANH.in_place(slf, args, kwargs)
+    }
+
+    /// The cosine of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cos<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COS.method(slf, args, kwargs)
+    }
+
+    /// The cosine of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cos_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COS.in_place(slf, args, kwargs)
+    }
+
+    /// The hyperbolic cosine of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cosh<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COSH.method(slf, args, kwargs)
+    }
+
+    /// The hyperbolic cosine of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cosh_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COSH.in_place(slf, args, kwargs)
+    }
+
+    /// The sine of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sin<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SIN.method(slf, args, kwargs)
+    }
+
+    /// The sine of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sin_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SIN.in_place(slf, args, kwargs)
+    }
+
+    /// The hyperbolic sine of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sinh<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SINH.method(slf, args, kwargs)
+    }
+
+    /// The hyperbolic sine of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sinh_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SINH.in_place(slf, args, kwargs)
+    }
+
+    /// The tangent of each element.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tan<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TAN.method(slf, args, kwargs)
+    }
+
+    /// The tangent of each element, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn tan_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TAN.in_place(slf, args, kwargs)
+    }
+}
+
+/// 2 to the power of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn exp2<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    EXP2.function(args, kwargs)
+}
+
+/// `e` to the power of each element, minus 1, exact near 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn expm1<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    EXPM1.function(args, kwargs)
+}
+
+/// The logarithm of each element to the base 10.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn log10<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOG10.function(args, kwargs)
+}
+
+/// The logarithm of each element to the base 2.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn log2<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOG2.function(args, kwargs)
 }
 
 /// Each element without its sign.
@@ -589,8 +1621,322 @@ fn tanh<'py>(
     TANH.function(args, kwargs)
 }
 
+/// Each element with all of its bits flipped; bools are negated.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn bitwise_not<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BITWISE_NOT.function(args, kwargs)
+}
+
+/// Where elements are neither infinite nor NaN.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn isfinite<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ISFINITE.function(args, kwargs)
+}
+
+/// Where elements are infinite.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn isinf<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ISINF.function(args, kwargs)
+}
+
+/// Where elements are not a number.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn isnan<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ISNAN.function(args, kwargs)
+}
+
+/// Where elements are infinite and negative.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn isneginf<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ISNEGINF.function(args, kwargs)
+}
+
+/// Where elements are infinite and positive.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn isposinf<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ISPOSINF.function(args, kwargs)
+}
+
+/// Where elements are 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logical_not<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGICAL_NOT.function(args, kwargs)
+}
+
+/// Where elements have a minus sign, negative zeros too.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn signbit<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SIGNBIT.function(args, kwargs)
+}
+
+/// The smallest whole number that is not below each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn ceil<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CEIL.function(args, kwargs)
+}
+
+/// The largest whole number that is not above each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn floor<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FLOOR.function(args, kwargs)
+}
+
+/// What each element has beyond its whole part, with its sign.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn frac<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FRAC.function(args, kwargs)
+}
+
+/// The whole number nearest to each element, the even one of two.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn round<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ROUND.function(args, kwargs)
+}
+
+/// The whole part of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn trunc<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TRUNC.function(args, kwargs)
+}
+
+/// The derivative of the logarithm of the gamma function.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn digamma<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    DIGAMMA.function(args, kwargs)
+}
+
+/// 1 minus the error function of each element, exact where that is close to 1.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn erfc<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ERFC.function(args, kwargs)
+}
+
+/// The number whose error function each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn erfinv<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ERFINV.function(args, kwargs)
+}
+
+/// The modified Bessel function of the first kind, order 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn i0<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    I0.function(args, kwargs)
+}
+
+/// The logarithm of the gamma function's magnitude.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn lgamma<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LGAMMA.function(args, kwargs)
+}
+
+/// The sine of pi times each element, over pi times the element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn sinc<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SINC.function(args, kwargs)
+}
+
+/// The angle whose cosine each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn acos<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ACOS.function(args, kwargs)
+}
+
+/// The number whose hyperbolic cosine each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn acosh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ACOSH.function(args, kwargs)
+}
+
+/// The angle of each element in the complex plane: 0, or pi for those below 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn angle<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ANGLE.function(args, kwargs)
+}
+
+/// The angle whose sine each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn asin<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ASIN.function(args, kwargs)
+}
+
+/// The number whose hyperbolic sine each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn asinh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ASINH.function(args, kwargs)
+}
+
+/// The angle whose tangent each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn atan<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ATAN.function(args, kwargs)
+}
+
+/// The number whose hyperbolic tangent each element is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn atanh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ATANH.function(args, kwargs)
+}
+
+/// The cosine of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cos<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COS.function(args, kwargs)
+}
+
+/// The hyperbolic cosine of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cosh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COSH.function(args, kwargs)
+}
+
+/// The sine of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn sin<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SIN.function(args, kwargs)
+}
+
+/// The hyperbolic sine of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn sinh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SINH.function(args, kwargs)
+}
+
+/// The tangent of each element.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn tan<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TAN.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(exp2, module)?)?;
+    module.add_function(wrap_pyfunction!(expm1, module)?)?;
+    module.add_function(wrap_pyfunction!(log10, module)?)?;
+    module.add_function(wrap_pyfunction!(log2, module)?)?;
     module.add_function(wrap_pyfunction!(abs, module)?)?;
     module.add_function(wrap_pyfunction!(erf, module)?)?;
     module.add_function(wrap_pyfunction!(exp, module)?)?;
@@ -605,5 +1951,36 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sign, module)?)?;
     module.add_function(wrap_pyfunction!(sqrt, module)?)?;
     module.add_function(wrap_pyfunction!(tanh, module)?)?;
+    module.add_function(wrap_pyfunction!(bitwise_not, module)?)?;
+    module.add_function(wrap_pyfunction!(isfinite, module)?)?;
+    module.add_function(wrap_pyfunction!(isinf, module)?)?;
+    module.add_function(wrap_pyfunction!(isnan, module)?)?;
+    module.add_function(wrap_pyfunction!(isneginf, module)?)?;
+    module.add_function(wrap_pyfunction!(isposinf, module)?)?;
+    module.add_function(wrap_pyfunction!(logical_not, module)?)?;
+    module.add_function(wrap_pyfunction!(signbit, module)?)?;
+    module.add_function(wrap_pyfunction!(ceil, module)?)?;
+    module.add_function(wrap_pyfunction!(floor, module)?)?;
+    module.add_function(wrap_pyfunction!(frac, module)?)?;
+    module.add_function(wrap_pyfunction!(round, module)?)?;
+    module.add_function(wrap_pyfunction!(trunc, module)?)?;
+    module.add_function(wrap_pyfunction!(digamma, module)?)?;
+    module.add_function(wrap_pyfunction!(erfc, module)?)?;
+    module.add_function(wrap_pyfunction!(erfinv, module)?)?;
+    module.add_function(wrap_pyfunction!(i0, module)?)?;
+    module.add_function(wrap_pyfunction!(lgamma, module)?)?;
+    module.add_function(wrap_pyfunction!(sinc, module)?)?;
+    module.add_function(wrap_pyfunction!(acos, module)?)?;
+    module.add_function(wrap_pyfunction!(acosh, module)?)?;
+    module.add_function(wrap_pyfunction!(angle, module)?)?;
+    module.add_function(wrap_pyfunction!(asin, module)?)?;
+    module.add_function(wrap_pyfunction!(asinh, module)?)?;
+    module.add_function(wrap_pyfunction!(atan, module)?)?;
+    module.add_function(wrap_pyfunction!(atanh, module)?)?;
+    module.add_function(wrap_pyfunction!(cos, module)?)?;
+    module.add_function(wrap_pyfunction!(cosh, module)?)?;
+    module.add_function(wrap_pyfunction!(sin, module)?)?;
+    module.add_function(wrap_pyfunction!(sinh, module)?)?;
+    module.add_function(wrap_pyfunction!(tan, module)?)?;
     Ok(())
 }

@@ -2,17 +2,21 @@
 //! `ops/`. Each method notes its caller's line once, turns its arguments into an operation value
 //! and hands both to `dispatch`.
 
+pub(crate) mod activation;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
+pub(crate) mod clamp;
 mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
 mod data;
+pub(crate) mod derived;
 pub(crate) mod foreign;
 mod index;
 mod join;
 pub(crate) mod linalg;
 pub(crate) mod nn;
+pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod options;
 pub(crate) mod parameter;
@@ -23,6 +27,7 @@ mod roles;
 mod select;
 pub(crate) mod sort;
 pub(crate) mod subscript;
+pub(crate) mod ternary;
 mod transfer;
 pub(crate) mod unary;
 pub(crate) mod views;

@@ -12,6 +12,7 @@ mod matmul;
 mod optim;
 mod reduce;
 mod strided;
+mod tail;
 mod unary;
 mod unview;
 
@@ -27,6 +28,7 @@ pub(crate) use matmul::{
 };
 pub(crate) use optim::adamw;
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use tail::{tail, tail_of};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
 
@@ -86,6 +88,11 @@ impl CudaLaunch<'_> {
         }
         let blocks = n.div_ceil(4 * each * THREADS as usize).clamp(1, i32::MAX as usize);
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
+    /// The same launch with output `index` as its first.
+    pub(crate) fn into_output(&self, index: usize) -> CudaLaunch<'_> {
+        CudaLaunch { outputs: self.outputs.get(index..).unwrap_or_default(), ..*self }
     }
 
     /// The first output, for kernels that write row by row.

@@ -2,22 +2,29 @@
 //! tests, the coverage table and the Python methods; an operation that is not in it does not exist
 //! for users.
 
+pub(crate) mod activation;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
+pub(crate) mod clamp;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod derived;
 pub(crate) mod elementwise;
+pub(crate) mod frexp;
 pub(crate) mod index;
 pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod nn;
+pub(crate) mod numeric;
 pub(crate) mod optim;
+pub(crate) mod pointwise;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod sort;
+pub(crate) mod ternary;
 pub(crate) mod transfer;
 pub(crate) mod unary;
 pub(crate) mod views;
@@ -26,19 +33,34 @@ use crate::operation::OpInfo;
 
 /// Every operation, by family.
 pub static OPS: &[&[&OpInfo]] = &[
+    activation::OPS,
     binary::OPS,
+    binary::bitwise::OPS,
+    binary::functions::OPS,
+    binary::special::OPS,
+    clamp::OPS,
     compare::OPS,
     copy::OPS,
     create::OPS,
+    derived::OPS,
+    frexp::OPS,
     index::OPS,
     join::OPS,
     linalg::OPS,
     nn::OPS,
+    numeric::OPS,
     random::OPS,
     reduce::OPS,
     select::OPS,
     sort::OPS,
-    unary::OPS,
+    ternary::OPS,
+    unary::exponential::OPS,
+    unary::functions::OPS,
+    unary::predicates::OPS,
+    unary::rounding::OPS,
+    unary::special::OPS,
+    unary::special_module::OPS,
+    unary::trigonometric::OPS,
     views::OPS,
 ];
 

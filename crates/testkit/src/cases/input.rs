@@ -13,6 +13,14 @@ pub enum Values {
     Any,
     /// Numbers from 1/4 to 4; integers from 1 to 9.
     Positive,
+    /// Numbers from -0.9 to 0.9; integers -1, 0 and 1.
+    Fraction,
+    /// Numbers from 0.05 to 0.95; integers 0 and 1.
+    Part,
+    /// Numbers from 1.1 to 4; integers from 2 to 9.
+    BeyondOne,
+    /// Integers from 0 to 5.
+    Shifts,
     /// Small numbers of both signs, none near zero.
     Nonzero,
     /// No two alike and well apart, in random order.
@@ -57,6 +65,26 @@ pub(crate) fn any(shape: &[usize]) -> Input {
 /// Positive numbers.
 pub(crate) fn positive(shape: &[usize]) -> Input {
     Input { values: Values::Positive, ..any(shape) }
+}
+
+/// Numbers between -1 and 1.
+pub(crate) fn fraction(shape: &[usize]) -> Input {
+    Input { values: Values::Fraction, ..any(shape) }
+}
+
+/// Numbers between 0 and 1.
+pub(crate) fn part(shape: &[usize]) -> Input {
+    Input { values: Values::Part, ..any(shape) }
+}
+
+/// Numbers above 1.
+pub(crate) fn beyond_one(shape: &[usize]) -> Input {
+    Input { values: Values::BeyondOne, ..any(shape) }
+}
+
+/// By how many places bits are moved: 0 to 5.
+pub(crate) fn shifts(shape: &[usize]) -> Input {
+    Input { values: Values::Shifts, ..any(shape) }
 }
 
 /// Numbers away from zero.
@@ -113,6 +141,10 @@ impl Input {
         let numbers = order.iter().enumerate().map(|(i, &rank)| match self.values {
             Values::Any => random.any(dtype),
             Values::Positive => random.positive(dtype),
+            Values::Fraction => random.between(dtype, -0.9, 0.9, [-1, 1]),
+            Values::Shifts => random.between(dtype, 0.0, 5.0, [0, 5]),
+            Values::Part => random.between(dtype, 0.05, 0.95, [0, 1]),
+            Values::BeyondOne => random.between(dtype, 1.1, 4.0, [2, 9]),
             Values::Nonzero => random.nonzero(dtype),
             Values::Distinct => apart(dtype, rank, count),
             Values::Special => edge(dtype, i),
@@ -236,6 +268,15 @@ impl Random {
             }
             _ => Number::Float(self.uniform(0.25, 4.0)),
         }
+    }
+
+    /// Floats between two ends, or integers from the first to the last of another two.
+    fn between(&mut self, dtype: DType, low: f64, high: f64, [first, last]: [i64; 2]) -> Number {
+        if dtype.is_float() {
+            return Number::Float(self.uniform(low, high));
+        }
+        let first = if matches!(dtype, DType::Bool | DType::U8) { first.max(0) } else { first };
+        Number::Int(first + self.below((last - first + 1) as u64) as i64)
     }
 
     fn nonzero(&mut self, dtype: DType) -> Number {

@@ -9,18 +9,22 @@
 //! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
+mod activation;
 mod batch_norm;
 mod binary;
 mod case;
 mod compare;
 mod copy;
 mod create;
+mod derived;
+mod functions;
 mod index;
 mod input;
 mod instance;
 mod join;
 mod linalg;
 mod nn;
+mod pairs;
 mod random;
 mod reduce;
 mod unary;
@@ -50,10 +54,18 @@ const NUMBERS: [DType; 9] = [
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 21] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
+        ("functions", functions::cases()),
+        ("pairs", pairs::cases()),
+        ("special", functions::special_cases()),
+        ("special_pairs", pairs::special_cases()),
+        ("activation", activation::cases()),
+        ("clamp", activation::clamp_cases()),
+        ("ternary", activation::ternary_cases()),
+        ("derived", derived::cases()),
         ("reduce", reduce::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),

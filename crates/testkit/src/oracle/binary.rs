@@ -18,7 +18,8 @@ fn zip<N: Into<Number>>(
     Array::build(result, &shape, |i| f(a.at_broadcast(i), b.at_broadcast(i)))
 }
 
-fn arithmetic(
+/// A function that keeps the common dtype, in its integer and its float form.
+pub fn arithmetic(
     a: &Array,
     b: &Array,
     int: impl Fn(i64, i64) -> i64,
@@ -105,4 +106,37 @@ pub fn where_(condition: &Array, a: &Array, b: &Array) -> Array {
     Array::build(dtype, &shape, |i| {
         if condition.at_broadcast(i).is_true() { a.at_broadcast(i) } else { b.at_broadcast(i) }
     })
+}
+
+/// A float function of both; integers and bools become `float32` first.
+pub fn float(a: &Array, b: &Array, f: impl Fn(f64, f64) -> f64) -> Array {
+    let dtype = float_dtype(common_dtype(&[a, b]));
+    zip(a, b, dtype, dtype, |x, y| f(x.to_f64(), y.to_f64()))
+}
+
+/// A truth about both.
+pub fn question(a: &Array, b: &Array, f: impl Fn(f64, f64) -> bool) -> Array {
+    zip(a, b, common_dtype(&[a, b]), DType::Bool, |x, y| f(x.to_f64(), y.to_f64()))
+}
+
+/// A truth about whether both are nonzero.
+pub fn truths(a: &Array, b: &Array, f: impl Fn(bool, bool) -> bool) -> Array {
+    zip(a, b, common_dtype(&[a, b]), DType::Bool, |x, y| f(x.is_true(), y.is_true()))
+}
+
+/// What is left of whole divisors, with the divisor's sign.
+pub fn modulo(a: f64, b: f64) -> f64 {
+    a - b * (a / b).floor()
+}
+
+/// [`modulo`] of integers.
+pub fn whole_modulo(a: i64, b: i64) -> i64 {
+    modulo(a as f64, b as f64) as i64
+}
+
+/// The largest number that divides both, by trying all.
+pub fn gcd(a: i64, b: i64) -> i64 {
+    let (a, b) = (a.abs(), b.abs());
+    let divides = |d: &i64| a % d == 0 && b % d == 0;
+    (1..=a.max(b)).rev().find(divides).unwrap_or(0)
 }

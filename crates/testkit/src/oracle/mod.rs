@@ -9,6 +9,7 @@ mod array;
 pub mod binary;
 pub mod copy;
 pub mod create;
+pub mod functions;
 pub mod index;
 pub mod join;
 pub mod linalg;

@@ -2,72 +2,17 @@
 //! dtypes they are for (`FLOAT` and the others of `mod.rs`), what backward reads, the kernel, the
 //! derivative. CUDA's kernels have the same names (`cuda/kernels/unary.cu`).
 
-use plimsoll_core::Result;
 use plimsoll_kernels::cpu::unary as cpu;
-use plimsoll_memory::Site;
 
-use super::{
-    ANY, FLOAT, FLOAT_ONLY, FLOAT32, NUMBER, Unary, UnaryRow, fused, in_place, into, run_fused,
-};
+use super::{ANY, FLOAT, FLOAT_ONLY, FLOAT32, NUMBER, UnaryRow, fused, run_fused, unary};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::operation::{OpInfo, Saves};
-use crate::prepare::apply_one;
 
 /// 1 / sqrt(2 pi).
 const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_7;
 /// sqrt(2 / pi).
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
-
-/// Declares rows and methods, and the list of the rows. Signatures are PyTorch's where they have
-/// more than the input.
-macro_rules! unary {
-    ($(
-        $(#[$doc:meta])*
-        $name:ident, $in_place:ident, $into:ident => $row:ident: $kind:ident $(, $signature:literal)? {
-            $($field:ident: $value:expr,)*
-        }
-    )*) => {
-        $(
-            pub(crate) static $row: UnaryRow = UnaryRow {
-                info: OpInfo {
-                    name: stringify!($name),
-                    signatures: &[unary!(@signature $name $(, $signature)?)],
-                    ..$kind
-                },
-                $($field: $value,)*
-            };
-
-            impl Tensor {
-                $(#[$doc])*
-                #[track_caller]
-                pub fn $name(&self) -> Result<Tensor> {
-                    apply_one(&Unary(&$row), &[self], Site::caller())
-                }
-
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
-                #[track_caller]
-                pub fn $in_place(&self) -> Result<&Tensor> {
-                    in_place(&$row, self, Site::caller())
-                }
-
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
-                #[track_caller]
-                pub fn $into(&self, out: &Tensor) -> Result<()> {
-                    into(&$row, self, out, Site::caller())
-                }
-            }
-        )*
-
-        pub(crate) static OPS: &[&OpInfo] = &[$(&$row.info),*];
-    };
-    (@signature $name:ident) => {
-        concat!(stringify!($name), "(Tensor self) -> Tensor")
-    };
-    (@signature $name:ident, $signature:literal) => {
-        $signature
-    };
-}
 
 unary! {
     /// Each element without its sign.
@@ -299,6 +244,7 @@ unary! {
 /// [`GELU`] in the approximation by tanh.
 pub(crate) static GELU_TANH: UnaryRow = UnaryRow {
     info: OpInfo { name: "gelu_tanh", ..FLOAT_ONLY },
+    result: None,
     saves: Saves::input(0),
     cpu: cpu::gelu_tanh,
     derivative: |grad, x| {

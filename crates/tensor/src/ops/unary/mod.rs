@@ -1,11 +1,18 @@
 //! Elementwise operations of one input: what their rows are made of. The rows, with the methods of
-//! the API, are in `functions.rs`, one entry each.
+//! the API, are in `functions.rs` and the other files of this folder, one entry each. Those with
+//! host numbers beside the input are in `ops/pointwise/`.
 
-mod functions;
+pub(crate) mod exponential;
+pub(crate) mod functions;
+pub(crate) mod predicates;
+pub(crate) mod rounding;
+pub(crate) mod special;
+pub(crate) mod special_module;
+pub(crate) mod trigonometric;
 
 use std::sync::Arc;
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Error, Result};
 
 use super::elementwise;
 use crate::Tensor;
@@ -20,12 +27,14 @@ use plimsoll_cuda::source_files;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
 
-pub(crate) use functions::{GELU, GELU_TANH, OPS};
+pub(crate) use functions::{GELU, GELU_TANH};
 
 /// One unary operation.
 #[derive(Debug)]
 pub(crate) struct UnaryRow {
     pub(crate) info: OpInfo,
+    /// The result's dtype, if that is not the input's.
+    result: Option<DType>,
     /// What the derivative reads: the input, the output, or nothing.
     saves: Saves,
     cpu: fn(&CpuLaunch<'_>) -> Result<()>,
@@ -33,6 +42,69 @@ pub(crate) struct UnaryRow {
     /// itself if none is saved).
     derivative: fn(grad: &Tensor, saved: &Tensor) -> Result<Tensor>,
 }
+
+impl UnaryRow {
+    /// What entries leave out: a result of the input's dtype, that does not move with the input.
+    pub(crate) const STEP: UnaryRow = UnaryRow {
+        info: OpInfo::BARE,
+        result: None,
+        saves: Saves::NOTHING,
+        cpu: |launch| Err(Error::unsupported(launch.operation, "its row names no kernel")),
+        derivative: |grad, _| grad.zeros_like(),
+    };
+}
+
+/// Declares rows and methods, and the list of the rows. Signatures are PyTorch's where they have
+/// more than the input. What an entry leaves out is as in [`UnaryRow::STEP`].
+macro_rules! unary {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $in_place:ident, $into:ident => $row:ident: $kind:ident $(, $signature:literal)? {
+            $($field:ident: $value:expr,)*
+        }
+    )*) => {
+        $(
+            pub(crate) static $row: $crate::ops::unary::UnaryRow = $crate::ops::unary::UnaryRow {
+                info: $crate::operation::OpInfo {
+                    name: stringify!($name),
+                    signatures: &[$crate::ops::unary::unary!(@signature $name $(, $signature)?)],
+                    ..$kind
+                },
+                $($field: $value,)*
+                ..$crate::ops::unary::UnaryRow::STEP
+            };
+
+            impl $crate::Tensor {
+                $(#[$doc])*
+                #[track_caller]
+                pub fn $name(&self) -> plimsoll_core::Result<$crate::Tensor> {
+                    $crate::ops::unary::new(&$row, self, plimsoll_memory::Site::caller())
+                }
+
+                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+                #[track_caller]
+                pub fn $in_place(&self) -> plimsoll_core::Result<&$crate::Tensor> {
+                    $crate::ops::unary::in_place(&$row, self, plimsoll_memory::Site::caller())
+                }
+
+                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+                #[track_caller]
+                pub fn $into(&self, out: &$crate::Tensor) -> plimsoll_core::Result<()> {
+                    $crate::ops::unary::into(&$row, self, out, plimsoll_memory::Site::caller())
+                }
+            }
+        )*
+
+        pub(crate) static OPS: &[&$crate::operation::OpInfo] = &[$(&$row.info),*];
+    };
+    (@signature $name:ident) => {
+        concat!(stringify!($name), "(Tensor self) -> Tensor")
+    };
+    (@signature $name:ident, $signature:literal) => {
+        $signature
+    };
+}
+pub(crate) use unary;
 
 /// A row as an operation.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +116,7 @@ impl Operation for Unary {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        elementwise::infer(self.0.info.name, inputs, inputs[0].dtype)
+        elementwise::infer(self.0.info.name, inputs, self.0.result.unwrap_or(inputs[0].dtype))
     }
 
     fn saves(&self, _needs: Needs) -> Saves {
@@ -56,7 +128,16 @@ impl Operation for Unary {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::unary(launch, self.0.info.name)
+        match self.0.info.cuda {
+            OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::UNARY) => {
+                cuda::unary(launch, self.0.info.name)
+            }
+            _ => {
+                // `bitwise_not` of bools is another function than that of integers.
+                let is_bool = f64::from(u8::from(launch.inputs[0].dtype() == DType::Bool));
+                cuda::tail(launch, &self.0.info, None, [is_bool, 0.0, 0.0])
+            }
+        }
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -96,7 +177,12 @@ impl Operation for Fused {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::unary_backward(launch, self.info.name)
+        match self.info.cuda {
+            OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::UNARY) => {
+                cuda::unary_backward(launch, self.info.name)
+            }
+            _ => cuda::tail(launch, self.info, None, [0.0; 3]),
+        }
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -125,10 +211,16 @@ const FLOAT32: OpInfo = OpInfo { autocast: Autocast::FLOAT32_ON_CUDA, ..FLOAT };
 const FLOAT_ONLY: OpInfo = OpInfo { promotion: Promotion::Common, ..FLOAT };
 
 /// A function of every number, of its dtype.
-const NUMBER: OpInfo = OpInfo { dtypes: DTypes::NUMBERS, promotion: Promotion::Common, ..FLOAT };
+const NUMBER: OpInfo =
+    OpInfo { dtypes: DTypes::NUMBERS, promotion: Promotion::Common, out: Out::Exact, ..FLOAT };
 
 /// A function of every dtype.
 const ANY: OpInfo = OpInfo { dtypes: DTypes::ALL, ..NUMBER };
+
+/// The same, with CUDA kernels of the long tail.
+const fn tail(info: OpInfo) -> OpInfo {
+    OpInfo { cuda: OnCuda::Kernels(&source_files::FUNCTIONS), ..info }
+}
 
 /// A derivative kernel: internal, reached only through its forward operation.
 const fn fused(name: &'static str) -> OpInfo {
@@ -153,12 +245,21 @@ fn run_fused(
     apply_one(&Fused { info, kernel }, &[grad, saved], Site::caller())
 }
 
-/// Runs the operation of `row` over `x` itself.
+/// Runs the operation of `row`.
+pub(crate) fn new(row: &'static UnaryRow, x: &Tensor, site: Site) -> Result<Tensor> {
+    apply_one(&Unary(row), &[x], site)
+}
+
+/// Runs the operation of `row` over `x` itself. A result of another dtype is made apart and copied
+/// in.
 pub(crate) fn in_place<'a>(
     row: &'static UnaryRow,
     x: &'a Tensor,
     site: Site,
 ) -> Result<&'a Tensor> {
+    if row.result.is_some() {
+        return x.copy_from(&new(row, x, site)?, site);
+    }
     apply(&Unary(row), &[x], Dest::InPlace, site)?;
     Ok(x)
 }

@@ -1,6 +1,12 @@
 //! Elementwise operations of two operands, of which one may be a host number, one row each: name,
 //! kernel, what backward needs, derivatives. Operands have one dtype here: `prepare` brought them
-//! together.
+//! together. Arithmetic is here, with its methods in `api/binary.rs`; the other files of this
+//! folder have rows and methods in one entry (`entry.rs`).
+
+pub(crate) mod bitwise;
+mod entry;
+pub(crate) mod functions;
+pub(crate) mod special;
 
 use std::sync::Arc;
 
@@ -24,11 +30,24 @@ use plimsoll_kernels::{CpuLaunch, Meta};
 #[derive(Debug)]
 pub(crate) struct BinaryRow {
     pub(crate) info: OpInfo,
+    /// The result's dtype, if that is not the operands'.
+    result: Option<DType>,
     /// What the derivative by the first operand reads, and what that by the second does.
     reads: [Reads; 2],
     cpu: fn(&CpuLaunch<'_>, Second, alpha: Scalar) -> Result<()>,
     /// The gradients of the first and of the second operand, in the result's shape.
     derivatives: [fn(&Sides<'_>) -> Result<Tensor>; 2],
+}
+
+impl BinaryRow {
+    /// What rows leave out: a result of the operands' dtype, that does not move with them.
+    const STEP: BinaryRow = BinaryRow {
+        info: OpInfo::BARE,
+        result: None,
+        reads: [NOTHING; 2],
+        cpu: |launch, _, _| Err(Error::unsupported(launch.operation, "its row names no kernel")),
+        derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    };
 }
 
 /// What a derivative reads.
@@ -83,7 +102,7 @@ impl Operation for Binary {
                 ),
             ));
         }
-        elementwise::infer(self.row.info.name, inputs, dtype)
+        elementwise::infer(self.row.info.name, inputs, self.row.result.unwrap_or(dtype))
     }
 
     fn number(&self) -> Option<Scalar> {
@@ -110,7 +129,16 @@ impl Operation for Binary {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::binary(launch, self.row.info.name, self.second, self.alpha)
+        match self.row.info.cuda {
+            OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::BINARY) => {
+                cuda::binary(launch, self.row.info.name, self.second, self.alpha)
+            }
+            _ => {
+                // Shifts must know how many bits there are.
+                let bits = launch.inputs[0].dtype().size_bytes() as f64 * 8.0;
+                cuda::tail(launch, &self.row.info, Some(self.second), [bits, 0.0, 0.0])
+            }
+        }
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -184,6 +212,16 @@ impl<'a> Sides<'a> {
         }
     }
 
+    /// The gradient where `mask` holds, else 0.
+    fn kept(&self, mask: &Tensor) -> Result<Tensor> {
+        Tensor::where_(mask, self.grad, 0.0)
+    }
+
+    /// What PyTorch says of the operands of some functions.
+    fn no_derivative(&self) -> Error {
+        Error::unsupported(self.backward.operation, "there is no derivative by this operand")
+    }
+
     /// The gradient unless `own` is not the chosen one; half of it where both are equal. As in
     /// PyTorch, a NaN does not lose, and nothing does beside one.
     fn chosen(&self, own: &Tensor, loses: &Tensor, other: Other<'_>) -> Result<Tensor> {
@@ -226,6 +264,7 @@ pub(crate) static ADD: BinaryRow = BinaryRow {
         Second::Right(number) | Second::Left(number) => cpu::add_scalar(launch, number),
     },
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, false)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static SUB: BinaryRow = BinaryRow {
@@ -240,6 +279,7 @@ pub(crate) static SUB: BinaryRow = BinaryRow {
         Second::Left(number) => cpu::rsub_scalar(launch, number),
     },
     derivatives: [|s| Ok(s.grad.clone()), |s| scaled(s.grad, s.alpha, true)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MUL: BinaryRow = BinaryRow {
@@ -250,6 +290,7 @@ pub(crate) static MUL: BinaryRow = BinaryRow {
         Second::Right(number) | Second::Left(number) => cpu::mul_scalar(launch, number),
     },
     derivatives: [|s| s.grad.mul(s.b()?), |s| s.grad.mul(s.a()?)],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static DIV: BinaryRow = BinaryRow {
@@ -278,6 +319,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
             s.grad.neg()?.mul(&quotient)?.div(divisor)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
@@ -286,6 +328,7 @@ pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    ..BinaryRow::STEP
 };
 
 /// [`DIV`] rounded down.
@@ -294,12 +337,13 @@ pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info("maximum", &["maximum(Tensor self, Tensor|Scalar other) -> Tensor"])
+        ..info("maximum", &["maximum(Tensor self, Tensor other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {
@@ -316,12 +360,13 @@ pub(crate) static MAXIMUM: BinaryRow = BinaryRow {
             s.chosen(own, &own.lt(other)?, other)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static MINIMUM: BinaryRow = BinaryRow {
     info: OpInfo {
         in_place: false,
-        ..info("minimum", &["minimum(Tensor self, Tensor|Scalar other) -> Tensor"])
+        ..info("minimum", &["minimum(Tensor self, Tensor other) -> Tensor"])
     },
     reads: [BOTH, BOTH],
     cpu: |launch, second, _| match second {
@@ -338,6 +383,7 @@ pub(crate) static MINIMUM: BinaryRow = BinaryRow {
             s.chosen(own, &own.gt(other)?, other)
         },
     ],
+    ..BinaryRow::STEP
 };
 
 pub(crate) static POW: BinaryRow = BinaryRow {
@@ -384,6 +430,7 @@ pub(crate) static POW: BinaryRow = BinaryRow {
             }
         },
     ],
+    ..BinaryRow::STEP
 };
 
 /// Integers have no powers below 0 that are whole: PyTorch refuses them as numbers, and so do we.
