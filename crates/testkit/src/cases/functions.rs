@@ -223,8 +223,8 @@ pub(super) fn special_cases() -> Vec<Case> {
     special_module().iter().flat_map(special_rows).collect()
 }
 
-/// PyTorch's Bessel functions are good to ten digits in float64, and its `i0e` of halves to two: that
-/// one is compared with its float32.
+/// PyTorch's Bessel functions are good to ten digits in float64, and its `i0e` of halves to two:
+/// that one is compared with its float32.
 fn special_rows(function: &Function) -> Vec<Case> {
     let of = |case: Case, belongs: fn(DType) -> bool| {
         let taken: Vec<DType> = case.dtypes.iter().copied().filter(|&d| belongs(d)).collect();
