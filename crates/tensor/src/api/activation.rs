@@ -628,7 +628,7 @@ impl Tensor {
         with_site(site, || {
             let dim = plimsoll_core::normalize_dim("glu", options.dim, self.rank())?;
             let size = self.shape()[dim];
-            if size % 2 != 0 {
+            if !size.is_multiple_of(2) {
                 return Err(Error::shape(
                     "glu",
                     format!("dimension {dim} of shape {:?} has no halves", self.shape()),

@@ -91,7 +91,7 @@ impl CudaLaunch<'_> {
     }
 
     /// The same launch with output `index` as its first.
-    pub(crate) fn into_output(&self, index: usize) -> CudaLaunch<'_> {
+    pub(crate) fn writing_output(&self, index: usize) -> CudaLaunch<'_> {
         CudaLaunch { outputs: self.outputs.get(index..).unwrap_or_default(), ..*self }
     }
 

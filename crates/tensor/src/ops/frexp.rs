@@ -39,7 +39,7 @@ impl Operation for Frexp {
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let only = &[Argument::Input(0)];
         cuda::tail_of(launch, &FREXP, only, [0.0; 3])?;
-        cuda::tail_of(&launch.into_output(1), &FREXP, only, [1.0, 0.0, 0.0])
+        cuda::tail_of(&launch.writing_output(1), &FREXP, only, [1.0, 0.0, 0.0])
     }
 
     /// The exponent stands still, so the fraction moves with the input over 2 to its power.

@@ -169,7 +169,8 @@ fn activations() -> Vec<Case> {
         row("selu", "selu(a)", Tensor::selu, |x| {
             SELU[1] * if x > 0.0 { x } else { SELU[0] * x.exp_m1() }
         }),
-        row("rrelu", "rrelu(a)", Tensor::rrelu, |x| if x > 0.0 { x } else { x * 11.0 / 48.0 }),
+        row("rrelu", "rrelu(a)", Tensor::rrelu, |x| if x > 0.0 { x } else { x * 11.0 / 48.0 })
+            .plain(),
         row("relu6", "relu6(a)", Tensor::relu6, |x| x.clamp(0.0, 6.0)),
         row("softsign", "softsign(a)", Tensor::softsign, |x| x / (1.0 + x.abs())),
         row("tanhshrink", "tanhshrink(a)", Tensor::tanhshrink, |x| x - x.tanh()),

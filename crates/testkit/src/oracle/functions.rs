@@ -22,6 +22,16 @@ pub fn angle(x: f64) -> f64 {
     }
 }
 
+/// The inverse of the hyperbolic sine, by a quotient that does not overflow.
+pub fn asinh(x: f64) -> f64 {
+    if x.abs() < 1e100 { x.asinh() } else { ((x.abs() * 0.5).ln() + 4f64.ln()).copysign(x) }
+}
+
+/// The inverse of the hyperbolic cosine.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1e100 || x.is_nan() { x.acosh() } else { (x * 0.5).ln() + 4f64.ln() }
+}
+
 /// sin(pi x) / (pi x).
 pub fn sinc(x: f64) -> f64 {
     (PI * x).sin() / (PI * x)

@@ -91,3 +91,13 @@ pub fn angle(x: f64) -> f64 {
         _ => 0.0,
     }
 }
+
+/// The number whose hyperbolic sine x is. The standard library's overflows for the largest ones.
+pub fn asinh(x: f64) -> f64 {
+    if x.abs() > 1e10 { (x.abs().ln() + std::f64::consts::LN_2).copysign(x) } else { x.asinh() }
+}
+
+/// The number whose hyperbolic cosine x is, for the largest ones too.
+pub fn acosh(x: f64) -> f64 {
+    if x > 1e10 { x.ln() + std::f64::consts::LN_2 } else { x.acosh() }
+}

@@ -36,7 +36,7 @@ unary! {
     /// ```
     acosh, acosh_, acosh_out => ACOSH: FLOAT {
         saves: Saves::input(0),
-        cpu: |launch| call::one(launch, f64::acosh),
+        cpu: |launch| call::one(launch, special::acosh),
         derivative: |grad, x| grad.mul(&x.mul(x)?.sub(1.0)?.rsqrt()?),
     }
 
@@ -76,7 +76,7 @@ unary! {
     /// ```
     asinh, asinh_, asinh_out => ASINH: FLOAT {
         saves: Saves::input(0),
-        cpu: |launch| call::one(launch, f64::asinh),
+        cpu: |launch| call::one(launch, special::asinh),
         derivative: |grad, x| grad.mul(&x.mul(x)?.add(1.0)?.rsqrt()?),
     }
 
