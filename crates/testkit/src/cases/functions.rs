@@ -246,7 +246,7 @@ fn special_rows(function: &Function) -> Vec<Case> {
     }
     let narrow = all.into_iter().map(|case| of(case, |d| d != DType::F64));
     let wide = rows(function).into_iter();
-    let wide = wide.map(|case| of(case, |d| d == DType::F64).tolerance(4e6, 0.25));
+    let wide = wide.map(|case| of(case, |d| d == DType::F64).tolerance(4e6, 1.0));
     narrow.chain(wide).collect()
 }
 
