@@ -248,7 +248,7 @@ impl Operation {
         let overridden = given.map(|(_, call)| call.to_string()).or_else(|| overload.reversed());
         let tensors = overload.signature.results.len();
         let results = match tensors {
-            _ if overload.signature.returns == Returns::Bool => "Ok({})".to_string(),
+            _ if overload.signature.returns == Returns::Bool => "{}".to_string(),
             _ if overload.signature.returns == Returns::List => "Ok({}.into())".to_string(),
             1 => "Ok(smallvec::smallvec![{}])".to_string(),
             _ => {
@@ -258,8 +258,11 @@ impl Operation {
             }
         };
         let variant = if overload.signature.returns == Returns::Bool { "Bool" } else { "Tensors" };
-        let some =
-            |call: String| format!("New::{variant}(|a| {})", results.replacen("{}", &call, 1));
+        let some = |call: String| {
+            // A truth is the call's own result.
+            let call = if variant == "Bool" { call.trim_end_matches('?') } else { &call };
+            format!("New::{variant}(|a| {})", results.replacen("{}", call, 1))
+        };
         if let Some(call) = overridden {
             let out = if self.info.out.exists() { "Out::Copied" } else { "Out::None" };
             let _ = writeln!(text, "new: {}, in_place: None, out: {out} }},", some(call));

@@ -94,7 +94,7 @@ impl Targets<'_> {
 fn resize(target: &Bound<'_, PyTensor>, sizes: &[i64]) -> PyResult<()> {
     let py = target.py();
     let had = target.get().with(|tensor| tensor.shape().to_vec());
-    if !had.iter().any(|&size| size == 0) {
+    if !had.contains(&0) {
         let message = format!(
             "An output with one or more elements was resized since it had shape {had:?}, which does not match the \
              required output shape {sizes:?}. Resize it to zero elements with t.resize_(0) before it is used again."

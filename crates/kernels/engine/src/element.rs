@@ -149,8 +149,17 @@ macro_rules! float_element {
 
 float_element!(f32, DType::F32, f64::from, |v: f64| v as f32, 0.0, 1.0);
 float_element!(f64, DType::F64, |v: f64| v, |v: f64| v, 0.0, 1.0);
-float_element!(f16, DType::F16, f16::to_f64, f16::from_f64, f16::ZERO, f16::ONE);
-float_element!(bf16, DType::BF16, bf16::to_f64, bf16::from_f64, bf16::ZERO, bf16::ONE);
+// By way of f32, as C++ casts and so PyTorch does. (The crate's own conversions from f64 drop the
+// low bits before they round, and miss what lies just past the middle.)
+float_element!(f16, DType::F16, f16::to_f64, |v: f64| f16::from_f32(v as f32), f16::ZERO, f16::ONE);
+float_element!(
+    bf16,
+    DType::BF16,
+    bf16::to_f64,
+    |v: f64| bf16::from_f32(v as f32),
+    bf16::ZERO,
+    bf16::ONE
+);
 
 impl sealed::Sealed for Truth {}
 impl Element for Truth {

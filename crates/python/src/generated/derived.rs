@@ -98,13 +98,13 @@ static ALLCLOSE: Function = Function::new(
     &[Overload {
         signature: "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
         new: New::Bool(|a| {
-            Ok(a.tensor(0)?.allclose_with(
+            a.tensor(0)?.allclose_with(
                 a.tensor(1)?,
                 plimsoll_tensor::IscloseOptions::new()
                     .rtol(a.float(2)?)
                     .atol(a.float(3)?)
                     .equal_nan(a.bool(4)?),
-            )?)
+            )
         }),
         in_place: None,
         out: Out::None,
@@ -115,7 +115,7 @@ static EQUAL: Function = Function::new(
     "equal",
     &[Overload {
         signature: "equal(Tensor self, Tensor other) -> bool",
-        new: New::Bool(|a| Ok(a.tensor(0)?.equal(a.tensor(1)?)?)),
+        new: New::Bool(|a| a.tensor(0)?.equal(a.tensor(1)?)),
         in_place: None,
         out: Out::None,
     }],

@@ -40,9 +40,9 @@ options! {
 
 /// The three forms of a row under `_with` names, where the options become the row's numbers.
 macro_rules! with_options {
-    ($($name:ident, $in_place:ident, $into:ident, $options:ident => $row:expr, |$x:ident, $o:ident| $numbers:expr)*) => {
+    ($($(#[$doc:meta])* $name:ident, $in_place:ident, $into:ident, $options:ident => $row:expr, |$x:ident, $o:ident| $numbers:expr)*) => {
         impl Tensor {$(
-            #[doc = concat!("[`Tensor::", stringify!($row), "`], as the options say.")]
+            $(#[$doc])*
             #[track_caller]
             pub fn $name(&self, options: $options) -> Result<Tensor> {
                 let ($x, $o) = (self, options);
@@ -68,8 +68,10 @@ macro_rules! with_options {
 }
 
 with_options! {
+    /// [`Tensor::logit`], as the options say.
     logit_with, logit_with_, logit_with_out, LogitOptions => LOGIT,
         |_x, options| [options.eps.unwrap_or(f64::NAN), 0.0, 0.0]
+    /// [`Tensor::nan_to_num`], as the options say.
     nan_to_num_with, nan_to_num_with_, nan_to_num_with_out, NanToNumOptions => NAN_TO_NUM,
         |x, options| replacements(x.dtype(), &options)
 }

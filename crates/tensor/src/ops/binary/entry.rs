@@ -41,7 +41,7 @@ macro_rules! binary {
                     $crate::ops::binary::entry::new(&$row, self, other.into(), site)
                 }
 
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+                #[doc = concat!("[`", stringify!($name), "`](crate::Tensor::", stringify!($name), ") in place.")]
                 #[track_caller]
                 pub fn $in_place<'a>(
                     &self,
@@ -51,7 +51,7 @@ macro_rules! binary {
                     $crate::ops::binary::entry::in_place(&$row, self, other.into(), site)
                 }
 
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+                #[doc = concat!("[`", stringify!($name), "`](crate::Tensor::", stringify!($name), ") into `out`.")]
                 #[track_caller]
                 pub fn $into<'a>(
                     &self,
@@ -64,7 +64,8 @@ macro_rules! binary {
 
                 $(
                     #[doc = concat!(
-                        "[`Tensor::", stringify!($name), "`] of a number and this tensor, in that order."
+                        "[`", stringify!($name), "`](crate::Tensor::", stringify!($name),
+                        ") of a number and this tensor, in that order."
                     )]
                     #[track_caller]
                     pub fn $reversed(

@@ -81,13 +81,13 @@ macro_rules! unary {
                     $crate::ops::unary::new(&$row, self, plimsoll_memory::Site::caller())
                 }
 
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+                #[doc = concat!("[`", stringify!($name), "`](crate::Tensor::", stringify!($name), ") in place.")]
                 #[track_caller]
                 pub fn $in_place(&self) -> plimsoll_core::Result<&$crate::Tensor> {
                     $crate::ops::unary::in_place(&$row, self, plimsoll_memory::Site::caller())
                 }
 
-                #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`.")]
+                #[doc = concat!("[`", stringify!($name), "`](crate::Tensor::", stringify!($name), ") into `out`.")]
                 #[track_caller]
                 pub fn $into(&self, out: &$crate::Tensor) -> plimsoll_core::Result<()> {
                     $crate::ops::unary::into(&$row, self, out, plimsoll_memory::Site::caller())
