@@ -55,7 +55,7 @@ impl Lot {
 
 /// `value` as `dtype` holds it.
 pub fn rounded(dtype: DType, value: f64) -> f64 {
-    match_dtype!(dtype, T => T::from_f64(value).to_f64())
+    match_dtype!(dtype, T => <T as Element>::from_f64(value).to_f64())
 }
 
 /// One tensor whose memory the test owns. Memory outside the layout is filled with a pattern, and
@@ -107,7 +107,7 @@ impl Held {
     fn set_at(&mut self, position: usize, value: f64) {
         match_dtype!(self.meta.dtype, T => {
             // SAFETY: the memory spans the layout, and `&mut self` is the only way to it.
-            unsafe { *self.memory.as_mut_ptr().cast::<T>().add(position) = T::from_f64(value) }
+            unsafe { *self.memory.as_mut_ptr().cast::<T>().add(position) = <T as Element>::from_f64(value) }
         });
     }
 
