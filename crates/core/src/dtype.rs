@@ -56,6 +56,22 @@ impl DType {
         DType::F64,
     ];
 
+    /// Floating point, in promotion order.
+    pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+    /// Integers and floating point, in promotion order.
+    pub const NUMBERS: [DType; 9] = [
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+
     /// Bytes of one element.
     pub const fn size_bytes(self) -> usize {
         match self {

@@ -73,7 +73,6 @@ impl Arguments {
         }
     }
 
-    #[allow(dead_code, reason = "signatures come and go")]
     pub(crate) fn optional_number(&self, index: usize) -> Option<Scalar> {
         self.number(index).ok()
     }
@@ -110,7 +109,6 @@ impl Arguments {
         Ok(self.number(index)?.to_f64())
     }
 
-    #[allow(dead_code, reason = "signatures come and go")]
     pub(crate) fn optional_float(&self, index: usize) -> Option<f64> {
         self.number(index).ok().map(Scalar::to_f64)
     }

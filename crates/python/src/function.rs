@@ -54,7 +54,6 @@ pub(crate) enum New {
     /// Tensors.
     Tensors(fn(&Arguments) -> Result<Results>),
     /// A truth.
-    #[allow(dead_code, reason = "which forms there are the generated tables say")]
     Bool(fn(&Arguments) -> Result<bool>),
 }
 
@@ -65,7 +64,6 @@ pub(crate) enum Out {
     /// The operation writes into the targets.
     Written(Into),
     /// New results are copied into the targets.
-    #[allow(dead_code, reason = "which forms there are the generated tables say")]
     Copied,
 }
 

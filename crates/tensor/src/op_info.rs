@@ -214,14 +214,14 @@ impl DTypes {
     /// Every dtype.
     pub const ALL: DTypes = DTypes::of(&DType::ALL);
     /// Floating point.
-    pub const FLOATS: DTypes = DTypes::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
+    pub const FLOATS: DTypes = DTypes::of(&DType::FLOATS);
     /// Integers.
     pub const INTEGERS: DTypes =
         DTypes::of(&[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64]);
     /// Integers and bools.
     pub const BITS: DTypes = DTypes(DTypes::INTEGERS.0 | 1 << DType::Bool as u32);
     /// Integers and floating point.
-    pub const NUMBERS: DTypes = DTypes(DTypes::INTEGERS.0 | DTypes::FLOATS.0);
+    pub const NUMBERS: DTypes = DTypes::of(&DType::NUMBERS);
 
     /// Just these.
     pub const fn of(dtypes: &[DType]) -> DTypes {

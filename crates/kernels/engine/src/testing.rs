@@ -326,19 +326,9 @@ pub fn tolerance(dtype: DType) -> f64 {
 }
 
 /// Dtypes other than bool.
-pub const NUMBERS: [DType; 9] = [
-    DType::U8,
-    DType::I8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::F16,
-    DType::BF16,
-    DType::F32,
-    DType::F64,
-];
+pub const NUMBERS: [DType; 9] = DType::NUMBERS;
 /// Floats.
-pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+pub const FLOATS: [DType; 4] = DType::FLOATS;
 
 /// A host number of a float.
 pub fn float(value: f64) -> Scalar {

@@ -7,6 +7,7 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use super::nn::SoftmaxOptions;
 use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::activation as rows;
 use crate::ops::pointwise::{self, NONE, Numbers, PointwiseRow};
 
@@ -455,8 +456,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softsign(&self) -> Result<Tensor> {
-        let _named = enter_operation("softsign");
-        with_site(Site::caller(), || self.div(&self.abs()?.add(1.0)?))
+        composed("softsign", Site::caller(), || self.div(&self.abs()?.add(1.0)?))
     }
 
     /// What its hyperbolic tangent leaves of each element.
@@ -469,8 +469,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tanhshrink(&self) -> Result<Tensor> {
-        let _named = enter_operation("tanhshrink");
-        with_site(Site::caller(), || self.sub(&self.tanh()?))
+        composed("tanhshrink", Site::caller(), || self.sub(&self.tanh()?))
     }
 
     /// [`Tensor::softplus_with`] into `out`.
@@ -656,9 +655,8 @@ impl Tensor {
     /// [`Tensor::softmin`] along a dimension, and in another dtype.
     #[track_caller]
     pub fn softmin_with(&self, options: SoftminOptions) -> Result<Tensor> {
-        let _named = enter_operation("softmin");
         let dim = options.dim.unwrap_or(if matches!(self.rank(), 0 | 1 | 3) { 0 } else { 1 });
-        with_site(Site::caller(), || {
+        composed("softmin", Site::caller(), || {
             self.neg()?.softmax_with(dim, SoftmaxOptions::new().dtype(options.dtype))
         })
     }

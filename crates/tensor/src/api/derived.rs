@@ -7,6 +7,7 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use super::binary::{AddOptions, DivOptions, RoundingMode};
 use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::Dest;
 use crate::ops::frexp::Frexp;
 use crate::prepare::apply;
@@ -88,9 +89,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn float_power<'a>(&self, exponent: impl Into<Other<'a>>) -> Result<Tensor> {
-        let _named = enter_operation("float_power");
         let exponent = exponent.into();
-        with_site(Site::caller(), || {
+        composed("float_power", Site::caller(), || {
             let base = self.double()?;
             match exponent {
                 Other::Tensor(exponent) => base.pow(&exponent.double()?),
@@ -102,9 +102,8 @@ impl Tensor {
     /// [`Tensor::float_power`] of a number and this tensor, in that order.
     #[track_caller]
     pub fn rfloat_power(&self, base: impl Into<Scalar>) -> Result<Tensor> {
-        let _named = enter_operation("float_power");
         let base = base.into().to_f64();
-        with_site(Site::caller(), || self.double()?.rpow(base))
+        composed("float_power", Site::caller(), || self.double()?.rpow(base))
     }
 
     /// Each element times 2 to the power of the other operand.
@@ -118,8 +117,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ldexp(&self, other: &Tensor) -> Result<Tensor> {
-        let _named = enter_operation("ldexp");
-        with_site(Site::caller(), || {
+        composed("ldexp", Site::caller(), || {
             // Of whole exponents the result has the dtype of floats, and the scale is exact.
             if !self.dtype().is_float() || other.dtype().is_float() {
                 return self.mul(&other.rpow(2.0)?);
@@ -133,8 +131,7 @@ impl Tensor {
     /// [`Tensor::ldexp`] in place.
     #[track_caller]
     pub fn ldexp_(&self, other: &Tensor) -> Result<&Tensor> {
-        let _named = enter_operation("ldexp");
-        with_site(Site::caller(), || self.mul_(&other.rpow(2.0)?).map(drop))?;
+        composed("ldexp", Site::caller(), || self.mul_(&other.rpow(2.0)?).map(drop))?;
         Ok(self)
     }
 
@@ -220,8 +217,7 @@ impl Tensor {
         if atol < 0.0 || atol.is_nan() {
             return wrong("atol", atol);
         }
-        let _named = enter_operation("isclose");
-        with_site(Site::caller(), || {
+        composed("isclose", Site::caller(), || {
             let mut close = self.eq(other)?;
             let is_float = self.dtype().is_float();
             if equal_nan && is_float {
@@ -257,8 +253,7 @@ impl Tensor {
     /// [`Tensor::allclose`] with other tolerances.
     #[track_caller]
     pub fn allclose_with(&self, other: &Tensor, options: IscloseOptions) -> Result<bool> {
-        let _named = enter_operation("allclose");
-        with_site(Site::caller(), || all_of(&self.isclose_with(other, options)?))
+        composed("allclose", Site::caller(), || all_of(&self.isclose_with(other, options)?))
     }
 
     /// Whether both tensors have one shape and the same elements.

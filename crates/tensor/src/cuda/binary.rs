@@ -14,7 +14,25 @@ pub(crate) fn binary(
     second: Second,
     alpha: Scalar,
 ) -> Result<()> {
-    let (a, out) = (&launch.inputs[0], &launch.outputs[0]);
+    over(launch, name, launch.inputs, &launch.outputs[0], second, alpha)
+}
+
+/// `out` times a number, in place.
+pub(crate) fn scale_in_place(launch: &CudaLaunch<'_>, out: &Operand<'_>, by: f64) -> Result<()> {
+    let by = Second::Right(Scalar::Float(by));
+    over(launch, "mul", std::slice::from_ref(out), out, by, Scalar::Int(1))
+}
+
+/// Kernel `name` over these inputs, which need not be the launch's own.
+fn over(
+    launch: &CudaLaunch<'_>,
+    name: &str,
+    inputs: &[Operand<'_>],
+    out: &Operand<'_>,
+    second: Second,
+    alpha: Scalar,
+) -> Result<()> {
+    let a = &inputs[0];
     let n = out.layout().numel();
     if n == 0 {
         return Ok(());
@@ -26,7 +44,7 @@ pub(crate) fn binary(
     };
     let strided = match second {
         Second::Tensor => {
-            let b = &launch.inputs[1];
+            let b = &inputs[1];
             launch.check_dtypes(out.dtype(), &[a, b])?;
             Strided::broadcast(&[out, a, b])?
         }
@@ -40,7 +58,7 @@ pub(crate) fn binary(
         strided.argument(launch.operation)?,
         Argument::I32(i32::from(strided.is_dense())),
         address(a),
-        if side == 0 { address(&launch.inputs[1]) } else { NOTHING },
+        if side == 0 { address(&inputs[1]) } else { NOTHING },
         address(out),
         Argument::I32(side),
         Argument::F64(number.to_f64()),
@@ -51,28 +69,4 @@ pub(crate) fn binary(
     let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
     let kernel = format!("{name}_{}", type_name(out.dtype()));
     launch.run(&source_files::BINARY, &kernel, grid, &arguments)
-}
-
-/// `out` times a number, in place.
-pub(crate) fn scale_in_place(launch: &CudaLaunch<'_>, out: &Operand<'_>, by: f64) -> Result<()> {
-    let n = out.layout().numel();
-    if n == 0 {
-        return Ok(());
-    }
-    let strided = Strided::broadcast(&[out, out])?;
-    let arguments = [
-        whole(n),
-        strided.argument(launch.operation)?,
-        Argument::I32(i32::from(strided.is_dense())),
-        address(out),
-        NOTHING,
-        address(out),
-        Argument::I32(1),
-        Argument::F64(by),
-        Argument::U64(by as i64 as u64),
-        Argument::F64(1.0),
-        Argument::U64(1),
-    ];
-    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
-    launch.run(&source_files::BINARY, &format!("mul_{}", type_name(out.dtype())), grid, &arguments)
 }

@@ -38,19 +38,9 @@ pub use instance::Instance;
 pub(crate) use instance::fingerprint;
 
 /// Floating point.
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+const FLOATS: [DType; 4] = DType::FLOATS;
 /// Integers and floating point.
-const NUMBERS: [DType; 9] = [
-    DType::U8,
-    DType::I8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::F16,
-    DType::BF16,
-    DType::F32,
-    DType::F64,
-];
+const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {

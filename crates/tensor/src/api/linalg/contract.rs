@@ -6,6 +6,7 @@ use plimsoll_memory::Site;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::options::options;
+use crate::ops::linalg::signed;
 
 options! {
     /// Along what [`Tensor::cross_with`] goes.
@@ -29,10 +30,6 @@ options! {
         /// The dimension that holds the vectors.
         dim: i64 = -1,
     }
-}
-
-fn sizes(shape: &[usize]) -> Vec<i64> {
-    shape.iter().map(|&size| size as i64).collect()
 }
 
 impl Tensor {
@@ -124,7 +121,7 @@ impl Tensor {
             let padded = |x: &Tensor| {
                 let missing = rank - x.rank();
                 let mut shape = vec![1; missing];
-                shape.extend(sizes(x.shape()));
+                shape.extend(signed(x.shape()));
                 shape
             };
             let (own, others) = (padded(self), padded(other));
@@ -188,9 +185,8 @@ impl Tensor {
                 (0..rank).filter(|dim| !taken.contains(dim)).map(|dim| dim as i64).collect()
             };
             let (free_own, free_others) = (free(left.rank(), &own), free(right.rank(), &others));
-            let signed = |dims: &[usize]| dims.iter().map(|&dim| dim as i64).collect::<Vec<_>>();
-            let left_order = [free_own.clone(), signed(&own)].concat();
-            let right_order = [signed(&others), free_others.clone()].concat();
+            let left_order = [&free_own[..], &signed(&own)].concat();
+            let right_order = [&signed(&others)[..], &free_others].concat();
             let kept = |x: &Tensor, dims: &[i64]| -> Vec<i64> {
                 dims.iter().map(|&dim| x.shape()[dim as usize] as i64).collect()
             };

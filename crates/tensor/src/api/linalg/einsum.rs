@@ -6,6 +6,7 @@ use plimsoll_memory::Site;
 
 use crate::Tensor;
 use crate::api::composed;
+use crate::ops::linalg::signed;
 
 const OP: &str = "einsum";
 
@@ -95,7 +96,6 @@ impl Labelled {
                     "dimensions {at} and {again} of {shape:?} have one label and differ in size"
                 ));
             }
-            let signed = |values: &[usize]| values.iter().map(|&v| v as i64).collect::<Vec<_>>();
             let (mut sizes, mut strides) = (signed(shape), signed(x.strides()));
             strides[at] += strides[again];
             sizes.remove(again);

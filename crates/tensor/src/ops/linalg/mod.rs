@@ -139,7 +139,8 @@ fn matrix_shape(meta: &Meta, is_left: bool) -> Dims {
     }
 }
 
-fn signed(shape: &[usize]) -> SmallVec<[i64; 6]> {
+/// Sizes as arguments of views.
+pub(crate) fn signed(shape: &[usize]) -> SmallVec<[i64; 6]> {
     shape.iter().map(|&size| size as i64).collect()
 }
 
