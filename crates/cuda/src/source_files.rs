@@ -27,6 +27,8 @@ pub static FILL: KernelSource = source!("fill");
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Dimensions moved about, and triangles.
+pub static REARRANGE: KernelSource = source!("rearrange");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
@@ -34,4 +36,4 @@ pub static UNARY: KernelSource = source!("unary");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] =
-    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REDUCE, &UNARY];
+    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REARRANGE, &REDUCE, &UNARY];

@@ -1,7 +1,7 @@
 //! The arguments of one call after they were matched (`bind.rs`), read in the kind that their
 //! signature says.
 
-use plimsoll_core::{DType, Device, Error, Result, Scalar};
+use plimsoll_core::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use plimsoll_tensor::{Other, Tensor};
 use smallvec::SmallVec;
 
@@ -22,6 +22,7 @@ pub(crate) enum Value {
     Text(String),
     DType(DType),
     Device(Device),
+    MemoryFormat(MemoryFormat),
 }
 
 /// Reads the arguments; the generator asks for each in the kind that the signature says.
@@ -94,6 +95,13 @@ impl Arguments {
     pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
         match self.0[index] {
             Value::Device(device) => Some(device),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn optional_memory_format(&self, index: usize) -> Option<MemoryFormat> {
+        match self.0[index] {
+            Value::MemoryFormat(format) => Some(format),
             _ => None,
         }
     }

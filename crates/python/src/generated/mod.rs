@@ -11,9 +11,15 @@ mod join;
 mod linalg;
 mod nn;
 mod random;
+mod rearrange;
 mod reduce;
+mod reshape;
+mod select;
 mod sort;
+mod split;
+mod triangle;
 mod unary;
+mod view_copies;
 mod views;
 
 use pyo3::prelude::*;
@@ -23,13 +29,21 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     binary::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
+    create::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
     nn::register(module)?;
+    random::register(module)?;
+    rearrange::register(module)?;
     reduce::register(module)?;
+    reshape::register(module)?;
+    select::register(module)?;
     sort::register(module)?;
+    split::register(module)?;
+    triangle::register(module)?;
     unary::register(module)?;
+    view_copies::register(module)?;
     views::register(module)?;
     Ok(())
 }

@@ -15,11 +15,16 @@ pub(crate) mod linalg;
 pub(crate) mod nn;
 pub(crate) mod optim;
 pub(crate) mod random;
+pub(crate) mod rearrange;
 pub(crate) mod reduce;
+pub(crate) mod reshape;
 pub(crate) mod select;
 pub(crate) mod sort;
+pub(crate) mod split;
 pub(crate) mod transfer;
+pub(crate) mod triangle;
 pub(crate) mod unary;
+pub(crate) mod view_copies;
 pub(crate) mod views;
 
 use crate::operation::OpInfo;
@@ -35,10 +40,15 @@ pub static OPS: &[&[&OpInfo]] = &[
     linalg::OPS,
     nn::OPS,
     random::OPS,
+    rearrange::OPS,
     reduce::OPS,
+    reshape::OPS,
     select::OPS,
     sort::OPS,
+    split::OPS,
+    triangle::OPS,
     unary::OPS,
+    view_copies::OPS,
     views::OPS,
 ];
 

@@ -22,8 +22,13 @@ mod join;
 mod linalg;
 mod nn;
 mod random;
+mod rearrange;
 mod reduce;
+mod reshape;
+mod scatter;
+mod split;
 mod unary;
+mod view_copies;
 mod views;
 
 use plimsoll_core::DType;
@@ -50,7 +55,7 @@ const NUMBERS: [DType; 9] = [
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 18] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -61,6 +66,11 @@ pub fn all() -> Vec<Case> {
         ("join", join::cases()),
         ("index", index::cases()),
         ("random", random::cases()),
+        ("rearrange", rearrange::cases()),
+        ("reshape", reshape::cases()),
+        ("scatter", scatter::cases()),
+        ("split", split::cases()),
+        ("view_copies", view_copies::cases()),
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),
