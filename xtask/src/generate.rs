@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use plimsoll_tensor::operation::{Home, OnCuda, OpInfo};
+use plimsoll_tensor::operation::{Home, OnCuda, OpInfo, Out as RowOut};
 use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 
 use crate::method_docs;
@@ -318,6 +318,15 @@ impl Operation {
         self.name().ends_with('_')
     }
 
+    /// The form with `out=` of what is made of other operations.
+    fn copied(&self) -> &'static str {
+        match self.info.out {
+            RowOut::None => "Out::None",
+            RowOut::Exact => "Out::CopiedExact",
+            RowOut::Cast => "Out::Copied",
+        }
+    }
+
     /// The Rust calls of one signature: a new tensor, in place, into given ones.
     fn overload(&self, text: &mut String, overload: &Overload) {
         let _ = writeln!(text, "Overload {{ signature: {:?},", overload.text);
@@ -337,8 +346,8 @@ impl Operation {
         let some =
             |call: String| format!("New::{variant}(|a| {})", results.replacen("{}", &call, 1));
         if let Some((_, call)) = overridden {
-            let composed = matches!(self.info.cuda, OnCuda::Composed) && self.info.out.exists();
-            let out = if composed { "Out::Copied" } else { "Out::None" };
+            let composed = matches!(self.info.cuda, OnCuda::Composed);
+            let out = if composed { self.copied() } else { "Out::None" };
             let new = some(call.to_string());
             let _ = writeln!(text, "new: {new}, in_place: None, out: {out} }},");
             return;
@@ -360,7 +369,7 @@ impl Operation {
             format!("Some(|a| {}.map(drop))", overload.call(ending, None))
         };
         let out = if composed && self.info.out.exists() {
-            "Out::Copied".to_string()
+            self.copied().to_string()
         } else if self.info.out.exists() {
             let targets: Vec<String> = (0..tensors).map(|i| format!("&out[{i}]")).collect();
             format!("Out::Written(|a, out| {})", overload.call("_out", Some(targets.join(", "))))

@@ -31,7 +31,7 @@ macro_rules! constructors {
                     ),
                     new: New::Tensors($run),
                     in_place: None,
-                    out: Out::Copied,
+                    out: Out::CopiedExact,
                 }),+]);
                 FUNCTION.function(args, named_out(kwargs)?.as_ref())
             }

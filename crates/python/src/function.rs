@@ -67,10 +67,15 @@ pub(crate) enum Out {
     /// New results are copied into the targets.
     #[allow(dead_code, reason = "which forms there are the generated tables say")]
     Copied,
+    /// The same, into targets of the results' dtypes only.
+    CopiedExact,
 }
 
 /// A generator, and the arguments by keyword without it.
 type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
+
+/// Functions that leave a target of the right number of elements in its shape.
+const KEEPS_SHAPE: &[&str] = &["arange", "linspace", "logspace"];
 
 /// Which form was called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,7 +192,10 @@ impl Function {
         generator: Option<&Generator>,
         py: Python<'_>,
     ) -> PyResult<()> {
-        let wanted = signature.results.len();
+        let wanted = match signature.returns {
+            Returns::List => out.tensors.len(),
+            _ => signature.results.len(),
+        };
         if out.tensors.len() != wanted {
             return Err(PyTypeError::new_err(format!(
                 "{}(): argument 'out' must be {wanted} tensors, and {} were given",
@@ -199,7 +207,7 @@ impl Function {
             (Out::Written(run), _) => {
                 out.write(py, |handles| random::with(generator, || run(arguments, handles)))
             }
-            (Out::Copied, New::Tensors(run)) => {
+            (Out::Copied | Out::CopiedExact, New::Tensors(run)) => {
                 let given = || out.tensors.iter().any(|t| t.get().with(Tensor::requires_grad));
                 if is_grad_enabled() && (arguments.requires_grad() || given()) {
                     return Err(PyRuntimeError::new_err(format!(
@@ -210,7 +218,8 @@ impl Function {
                 }
                 let work = || random::with(generator, || no_grad(|| run(arguments)));
                 let results = call(py, work)?;
-                out.copy(py, &results)
+                let exact = matches!(overload.out, Out::CopiedExact);
+                out.copy(py, &results, exact, KEEPS_SHAPE.contains(&self.name))
             }
             _ => Err(PyTypeError::new_err(format!("{}() has no out=", self.name))),
         }

@@ -144,6 +144,28 @@ impl PyTensor {
     }
 }
 
+/// Fills with zeros.
+#[pyfunction]
+fn zero_<'py>(input: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+    crate::call::write(input, |this| this.zero_().map(drop))
+}
+
+/// The sizes of another tensor, with more memory if they need it.
+#[pyfunction]
+#[pyo3(signature = (input, the_template, *, memory_format = None))]
+fn resize_as_<'py>(
+    input: Bound<'py, PyTensor>,
+    the_template: &Bound<'py, PyTensor>,
+    memory_format: Option<&Bound<'py, PyMemoryFormat>>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    PyTensor::resize_as_(input, the_template, memory_format)
+}
+
+pub(crate) fn register_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(zero_, module)?)?;
+    module.add_function(wrap_pyfunction!(resize_as_, module)?)
+}
+
 fn resized<'py>(
     slf: Bound<'py, PyTensor>,
     name: &str,

@@ -27,6 +27,7 @@ mod error;
 mod exchange;
 mod frames;
 mod function;
+#[allow(clippy::unsafe_removed_from_name, reason = "`unsafe_chunk` is PyTorch's name")]
 mod generated;
 mod hooks;
 mod in_place_views;
@@ -63,6 +64,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     constructors::register(module)?;
     create::register(module)?;
     select::register(module)?;
+    in_place_views::register_functions(module)?;
     generated::register(module)?;
     autograd::register(module)?;
     optim::register(module)?;

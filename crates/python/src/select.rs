@@ -48,7 +48,7 @@ static NONZERO: Function = Function::new(
         signature: "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.nonzero()?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

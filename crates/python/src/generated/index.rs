@@ -285,7 +285,7 @@ static MASKED_SELECT: Function = Function::new(
         signature: "masked_select(Tensor self, Tensor mask) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.masked_select(a.tensor(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -309,7 +309,7 @@ static TAKE: Function = Function::new(
         signature: "take(Tensor self, Tensor index) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.take(a.tensor(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -335,7 +335,7 @@ static TAKE_ALONG_DIM: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.take_along_dim(a.tensor(1)?, a.optional_int(2))?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -357,7 +357,7 @@ static NONZERO_STATIC: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.nonzero_static(a.int(1)?, a.int(2)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

@@ -105,7 +105,7 @@ static BERNOULLI: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.bernoulli(a.optional_float(1))?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -118,7 +118,7 @@ static NORMAL: Function = Function::new(
                 Ok(smallvec::smallvec![Tensor::normal(a.other(0)?, a.other(1)?)?])
             }),
             in_place: None,
-            out: Out::Copied,
+            out: Out::CopiedExact,
         },
         Overload {
             signature: "normal(float mean, float std, int[] size, *, Generator? generator=None, DType? dtype=None, Device? device=None, bool requires_grad=False, Layout? layout=None, bool? pin_memory=False) -> Tensor",
@@ -136,7 +136,7 @@ static NORMAL: Function = Function::new(
                 )?])
             }),
             in_place: None,
-            out: Out::Copied,
+            out: Out::CopiedExact,
         },
     ],
 );
@@ -149,7 +149,7 @@ static MULTINOMIAL: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.multinomial(a.int(1)?, a.bool(2)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

@@ -32,7 +32,7 @@ static DIAG: Function = Function::new(
         signature: "diag(Tensor self, int diagonal=0) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.diag(a.int(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

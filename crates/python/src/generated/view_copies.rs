@@ -12,7 +12,7 @@ static ALIAS_COPY: Function = Function::new(
         signature: "alias_copy(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.alias_copy()?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -28,7 +28,7 @@ static AS_STRIDED_COPY: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -40,7 +40,7 @@ static DIAGONAL_COPY: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.diagonal_copy(a.int(1)?, a.int(2)?, a.int(3)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -50,7 +50,7 @@ static EXPAND_COPY: Function = Function::new(
         signature: "expand_copy(Tensor self, int[] size) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.expand_copy(a.ints(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -62,7 +62,7 @@ static NARROW_COPY: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.narrow_copy(a.int(1)?, a.int(2)?, a.int(3)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -72,7 +72,7 @@ static PERMUTE_COPY: Function = Function::new(
         signature: "permute_copy(Tensor self, int[] dims) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.permute_copy(a.ints(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -83,7 +83,7 @@ static SQUEEZE_COPY: Function = Function::new(
             signature: "squeeze_copy(Tensor self) -> Tensor",
             new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.squeeze_copy()?])),
             in_place: None,
-            out: Out::Copied,
+            out: Out::CopiedExact,
         },
         Overload {
             signature: "squeeze_copy(Tensor self, int[] dim) -> Tensor",
@@ -91,7 +91,7 @@ static SQUEEZE_COPY: Function = Function::new(
                 Ok(smallvec::smallvec![a.tensor(0)?.squeeze_copy_with(a.ints(1)?)?])
             }),
             in_place: None,
-            out: Out::Copied,
+            out: Out::CopiedExact,
         },
     ],
 );
@@ -102,7 +102,7 @@ static T_COPY: Function = Function::new(
         signature: "t_copy(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.t_copy()?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -114,7 +114,7 @@ static TRANSPOSE_COPY: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.transpose_copy(a.int(1)?, a.int(2)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -126,7 +126,7 @@ static UNFOLD_COPY: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.unfold_copy(a.int(1)?, a.int(2)?, a.int(3)?)?])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -136,7 +136,7 @@ static UNSQUEEZE_COPY: Function = Function::new(
         signature: "unsqueeze_copy(Tensor self, int dim) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.unsqueeze_copy(a.int(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -146,7 +146,7 @@ static VIEW_COPY: Function = Function::new(
         signature: "view_copy(Tensor self, int[] size) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.view_copy(a.ints(1)?)?])),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -156,7 +156,7 @@ static UNBIND_COPY: Function = Function::new(
         signature: "unbind_copy(Tensor self, int dim=0) -> Tensor[]",
         new: New::Tensors(|a| Ok(a.tensor(0)?.unbind_copy(a.int(1)?)?.into())),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -168,7 +168,7 @@ static SPLIT_WITH_SIZES_COPY: Function = Function::new(
             Ok(a.tensor(0)?.split_with_sizes_copy(a.ints(1)?, a.int(2)?)?.into())
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -202,7 +202,7 @@ static SLICE_SCATTER: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: Out::None,
+        out: Out::CopiedExact,
     }],
 );
 

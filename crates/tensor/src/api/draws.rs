@@ -117,7 +117,7 @@ impl Tensor {
         if let Some(p) = p {
             let drawn = self.detach().zeros_like()?;
             drawn.bernoulli_(p)?;
-            return Ok(drawn);
+            return overwritten(self, &drawn);
         }
         if !self.dtype().is_float() {
             return Err(Error::unsupported(
@@ -128,7 +128,7 @@ impl Tensor {
         // Half types draw too few bits to be compared with.
         let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let chosen = self.detach().rand_like_with(wide)?.lt(&self.detach())?;
-        chosen.to(self.dtype())
+        overwritten(self, &chosen.to(self.dtype())?)
     }
 
     /// Overwrites every element with a whole number from 0 to before `to`, or to the largest that
@@ -162,8 +162,8 @@ impl Tensor {
     ///
     /// ```
     /// # use plimsoll_tensor::*;
-    /// let x = Tensor::zeros(&[50], DType::F32)?;
-    /// assert!(x.random_between_(5, Some(7))?.to_vec::<f32>()?.iter().all(|x| [5.0, 6.0].contains(x)));
+    /// let drawn = Tensor::zeros(&[50], DType::F32)?.random_between_(5, Some(7))?.to_vec::<f32>()?;
+    /// assert!(drawn.iter().all(|x| [5.0, 6.0].contains(x)));
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
@@ -196,14 +196,18 @@ impl Tensor {
         match (mean, deviation) {
             (Other::Tensor(mean), Other::Scalar(by)) => {
                 check_deviation(by.to_f64())?;
-                mean.detach().randn_like()?.mul(by)?.add(mean)
+                let plain = mean.detach();
+                overwritten(mean, &plain.randn_like()?.mul(by)?.add(&plain)?)
             }
             (Other::Scalar(mean), Other::Tensor(by)) => {
-                by.detach().randn_like()?.mul(by)?.add(mean)
+                let plain = by.detach();
+                overwritten(by, &plain.randn_like()?.mul(&plain)?.add(mean)?)
             }
             (Other::Tensor(mean), Other::Tensor(by)) => {
                 let both = Tensor::broadcast_tensors(&[mean, by])?;
-                both[0].detach().contiguous()?.randn_like()?.mul(by)?.add(mean)
+                let drawn = both[0].detach().contiguous()?.randn_like()?;
+                let drawn = drawn.mul(&by.detach())?.add(&mean.detach())?;
+                overwritten(&both[0], &drawn)
             }
             (Other::Scalar(_), Other::Scalar(_)) => {
                 Err(Error::shape("normal", "two numbers have no shape; give a size"))
@@ -304,6 +308,17 @@ impl Tensor {
         let (_, order) = keys.sort()?;
         order.to(options.dtype_or(DType::I64))?.finished(options)
     }
+}
+
+/// What was drawn, in the graph of what it was drawn by: the derivative is zero, as in PyTorch.
+#[track_caller]
+fn overwritten(by: &Tensor, drawn: &Tensor) -> Result<Tensor> {
+    if !by.requires_grad() {
+        return Ok(drawn.clone());
+    }
+    let copy = by.clone_with(plimsoll_core::MemoryFormat::Contiguous)?;
+    copy.copy_(drawn)?;
+    Ok(copy)
 }
 
 fn check(op: &'static str, holds: bool, why: impl FnOnce() -> String) -> Result<()> {

@@ -67,6 +67,40 @@ impl Tensor {
         Ok(self)
     }
 
+    /// A copy with one number in the slices of a dimension that `index`, a vector, says.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let index = Tensor::from_slice(&[1i64], &[1], Device::cpu())?;
+    /// let x = Tensor::zeros(&[2, 2], DType::F32)?;
+    /// assert_eq!(x.index_fill(0, &index, 7)?.to_vec::<f32>()?, [0.0, 0.0, 7.0, 7.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_fill<'a>(
+        &self,
+        dim: i64,
+        index: &Tensor,
+        value: impl Into<Other<'a>>,
+    ) -> Result<Tensor> {
+        let _named = enter_operation("index_fill");
+        let mask = with_site(Site::caller(), || named_slices(self, dim, index))?;
+        self.masked_fill(&mask, value)
+    }
+
+    /// [`Tensor::index_fill`] in place.
+    #[track_caller]
+    pub fn index_fill_<'a>(
+        &self,
+        dim: i64,
+        index: &Tensor,
+        value: impl Into<Other<'a>>,
+    ) -> Result<&Tensor> {
+        let _named = enter_operation("index_fill");
+        let mask = with_site(Site::caller(), || named_slices(self, dim, index))?;
+        self.masked_fill_(&mask, value)
+    }
+
     /// A copy with the elements of `source`, in order, where `mask`, which broadcasts, holds.
     ///
     /// ```
@@ -178,6 +212,12 @@ impl Tensor {
         const OP: &str = "take_along_dim";
         let _named = enter_operation(OP);
         check_long(OP, indices)?;
+        let size = match dim {
+            Some(dim) => self.size(dim)?,
+            None => self.numel() as i64,
+        };
+        // Negative ones count from the end.
+        let indices = &Tensor::where_(&indices.lt(0)?, &indices.add(size)?, indices)?;
         let Some(dim) = dim else {
             return self.reshape(&[-1])?.gather(0, &indices.reshape(&[-1])?);
         };
@@ -239,25 +279,39 @@ impl Tensor {
     }
 }
 
+/// Which slices of a dimension an index names, as a mask that broadcasts to x. A slice that is
+/// named twice is filled once, and counts once in the gradient.
+fn named_slices(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    const OP: &str = "index_fill";
+    let dim = normalize_dim(OP, dim, x.rank())?;
+    if index.rank() > 1 {
+        return Err(Error::index(
+            OP,
+            format!("the index must be a vector, and has shape {:?}", index.shape()),
+        ));
+    }
+    check_long(OP, index)?;
+    let size = x.shape().get(dim).copied().unwrap_or(1) as i64;
+    let mask = Tensor::zeros(&[size], (DType::Bool, x.device()))?;
+    mask.scatter_(0, &index.reshape(&[-1])?, true, None)?;
+    if x.rank() == 0 {
+        return mask.squeeze_with(0);
+    }
+    let mut sizes: SmallVec<[i64; 6]> = smallvec::smallvec![1; x.rank()];
+    sizes[dim] = size;
+    mask.view(&sizes)
+}
+
 /// The value as a tensor of x's dtype without dimensions, if it is one.
 fn fill_value(x: &Tensor, mask: &Tensor, value: Other<'_>) -> Result<Tensor> {
     const OP: &str = "masked_fill";
     check_mask(OP, mask)?;
     let refuse = |why: String| Err(Error::shape(OP, why));
-    let class = match value {
-        Other::Tensor(tensor) if tensor.rank() > 0 => {
-            return refuse(format!(
-                "the value must have no dimensions, and has shape {:?}; use `where_`",
-                tensor.shape()
-            ));
-        }
-        Other::Tensor(tensor) => tensor.dtype().class(),
-        Other::Scalar(value) => value.class(),
-    };
-    if class > x.dtype().class() {
-        return refuse(format!("{} cannot hold the value's class", x.dtype()));
-    }
     match value {
+        Other::Tensor(tensor) if tensor.rank() > 0 => refuse(format!(
+            "the value must have no dimensions, and has shape {:?}; use `where_`",
+            tensor.shape()
+        )),
         Other::Tensor(tensor) => tensor.to((x.dtype(), x.device())),
         Other::Scalar(value) => Tensor::full(&[], value, (x.dtype(), x.device())),
     }
@@ -266,7 +320,7 @@ fn fill_value(x: &Tensor, mask: &Tensor, value: Other<'_>) -> Result<Tensor> {
 fn check_mask(op: &'static str, mask: &Tensor) -> Result<()> {
     match mask.dtype() {
         DType::Bool => Ok(()),
-        other => Err(Error::shape(
+        other => Err(Error::dtype(
             op,
             format!("the mask must be bool, not {other}; compare it with 0 first"),
         )),
@@ -276,7 +330,7 @@ fn check_mask(op: &'static str, mask: &Tensor) -> Result<()> {
 fn check_long(op: &'static str, index: &Tensor) -> Result<()> {
     match index.dtype() {
         DType::I64 => Ok(()),
-        other => Err(Error::shape(
+        other => Err(Error::dtype(
             op,
             format!("the index must be int64, not {other}; convert it with `long`"),
         )),

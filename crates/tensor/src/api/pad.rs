@@ -96,6 +96,12 @@ impl Tensor {
         if self.shape()[whole..].contains(&0) {
             return refuse(format!("shape {:?} has nothing to repeat", self.shape()));
         }
+        if mode == Mode::Circular && pad.iter().any(|&amount| amount < 0) {
+            // What is left after the cut is the ring.
+            let cut: Vec<i64> = pad.iter().map(|&amount| amount.min(0)).collect();
+            let grow: Vec<i64> = pad.iter().map(|&amount| amount.max(0)).collect();
+            return self.constant_pad_nd(&cut, 0)?.pad(&grow, mode, None::<Scalar>);
+        }
         let (mut ways, mut shape) = (Ways::new(), Dims::new());
         for (dim, &size) in self.shape().iter().enumerate() {
             let (before, after) = amounts(pad, rank, dim);
@@ -104,7 +110,7 @@ impl Tensor {
                 Mode::Circular => size as i64,
                 _ => i64::MAX,
             };
-            if before > most || after > most {
+            if (before, after) != (0, 0) && (before > most || after > most) {
                 return refuse(format!(
                     "{mode:?} can put at most {most} before and after dimension {dim} of size {size}, not {before} and \
                      {after}"

@@ -11,8 +11,8 @@ use crate::dispatch::{Dest, first};
 use crate::operation::{OpInfo, Operation};
 use crate::ops::index::Reduce;
 use crate::ops::index::along::{
-    Combine, GATHER, Gather, INDEX_ADD, INDEX_COPY, INDEX_FILL, INDEX_REDUCE, INDEX_SELECT,
-    SCATTER, SCATTER_ADD, SCATTER_REDUCE, Scatter,
+    Combine, GATHER, Gather, INDEX_ADD, INDEX_COPY, INDEX_REDUCE, INDEX_SELECT, SCATTER,
+    SCATTER_ADD, SCATTER_REDUCE, Scatter,
 };
 use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
@@ -60,6 +60,12 @@ impl Plan {
                         .map(first);
                 }
                 Form::Out(out) => {
+                    if out.dtype() != x.dtype() {
+                        return Err(Error::dtype(
+                            self.info.name,
+                            format!("the result is {} and out= is {}", x.dtype(), out.dtype()),
+                        ));
+                    }
                     let result = self.steps(&wide, site)?;
                     if out.shape() != x.shape() {
                         return Err(Error::target_shape(self.info.name, x.shape(), out.shape()));
@@ -233,31 +239,6 @@ forms! {
     /// ```
     index_copy, index_copy_, index_copy_out(self, source: &Tensor) =>
         |dim, index| slices(&INDEX_COPY, self, dim, index, source, Combine::Replace);
-    /// A copy with one number in the slices that `index` says.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let index = Tensor::from_slice(&[1i64], &[1], Device::cpu())?;
-    /// let x = Tensor::zeros(&[2, 2], DType::F32)?;
-    /// assert_eq!(x.index_fill(0, &index, 7)?.to_vec::<f32>()?, [0.0, 0.0, 7.0, 7.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    index_fill, index_fill_, index_fill_out<'a>(self, value: impl Into<Other<'a>>) => |dim, index| {
-        let value = match value.into() {
-            Other::Tensor(tensor) if tensor.rank() > 0 => {
-                let why = format!("the value must have no dimensions, and has shape {:?}", tensor.shape());
-                return Err(Error::shape("index_fill", why));
-            }
-            Other::Tensor(tensor) => tensor.to((self.dtype(), self.device()))?,
-            Other::Scalar(value) => Tensor::full(&[], value, (self.dtype(), self.device()))?,
-        };
-        let at = normalize_dim("index_fill", dim, self.rank())?;
-        let mut sizes = sizes_of(self);
-        if let Some(size) = sizes.get_mut(at) {
-            *size = index.numel() as i64;
-        }
-        slices(&INDEX_FILL, self, dim, index, &value.expand(&sizes)?, Combine::Replace)
-    };
     /// A copy with the slices of `source` brought together by `reduce` in the slice that `index`
     /// says; what was there takes part if `include_self`.
     ///
@@ -409,6 +390,11 @@ impl Tensor {
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let site = Site::caller();
         let op = Gather { info: &GATHER, dim: normalize_dim("gather", dim, self.rank())? };
+        if index.numel() == 0 && index.rank() != self.rank() {
+            // PyTorch asks nothing of an index that names nothing.
+            let _named = enter_operation("gather");
+            return Tensor::empty(&sizes_of(index), (self.dtype(), self.device()));
+        }
         if self.rank() > 0 && index.rank() > 0 {
             return apply_one(&op, &[self, index], site);
         }

@@ -101,7 +101,7 @@ static WHERE: OpInfo = OpInfo {
     family: "select",
     signatures: &["where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor"],
     differentiable: true,
-    out: Out::Cast,
+    out: Out::Exact,
     elementwise: true,
     inputs: &[Input::Condition, Input::Operand],
     promotion: Promotion::Common,

@@ -56,7 +56,7 @@ static SELECT_SCATTER: OpInfo = OpInfo {
     )
 };
 static SLICE_SCATTER: OpInfo = OpInfo {
-    out: Out::None,
+    out: Out::Exact,
     ..info(
         "slice_scatter",
         &[

@@ -9,7 +9,7 @@ use plimsoll_core::{Error, Result};
 use super::info;
 use crate::Tensor;
 use crate::operation::{
-    Autocast, Backward, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Saves,
+    Autocast, Backward, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_kernels::cpu::index as cpu;
 pub(crate) use plimsoll_kernels::cpu::index::Combine;
@@ -253,6 +253,7 @@ pub(crate) static INDEX_COPY: OpInfo = scattering(
 );
 pub(crate) static INDEX_FILL: OpInfo = OpInfo {
     out: Out::None,
+    cuda: OnCuda::Composed,
     ..scattering(
         "index_fill",
         &["index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor"],
