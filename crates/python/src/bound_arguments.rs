@@ -161,6 +161,18 @@ impl Arguments {
         })
     }
 
+    /// Whether a tensor among the arguments has memory in common with another.
+    pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
+        let width = |tensor: &Tensor| tensor.element_size();
+        self.0.iter().any(|value| match value {
+            Value::Tensor(tensor) => {
+                tensor.shares_storage_with(other)
+                    && tensor.layout().overlaps_as(width(tensor), other.layout(), width(other))
+            }
+            _ => false,
+        })
+    }
+
     pub(crate) fn bool(&self, index: usize) -> Result<bool> {
         match self.0[index] {
             Value::Bool(value) => Ok(value),

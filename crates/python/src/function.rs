@@ -219,6 +219,12 @@ impl Function {
                 let work = || random::with(generator, || no_grad(|| run(arguments)));
                 let results = call(py, work)?;
                 let exact = matches!(overload.out, Out::CopiedExact);
+                if exact && out.tensors.iter().any(|t| t.get().with(|t| arguments.overlaps(t))) {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "{}: out= shares memory with an argument; write to another tensor",
+                        self.name
+                    )));
+                }
                 out.copy(py, &results, exact, KEEPS_SHAPE.contains(&self.name))
             }
             _ => Err(PyTypeError::new_err(format!("{}() has no out=", self.name))),

@@ -85,7 +85,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("index_fill");
         let mask = with_site(Site::caller(), || named_slices(self, dim, index))?;
-        self.masked_fill(&mask, value)
+        let copy = self.clone_tensor()?;
+        copy.masked_fill_(&mask, value)?;
+        Ok(copy)
     }
 
     /// [`Tensor::index_fill`] in place.

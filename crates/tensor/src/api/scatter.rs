@@ -393,7 +393,8 @@ impl Tensor {
         if index.numel() == 0 && index.rank() != self.rank() {
             // PyTorch asks nothing of an index that names nothing.
             let _named = enter_operation("gather");
-            return Tensor::empty(&sizes_of(index), (self.dtype(), self.device()));
+            let nothing = self.reshape(&[self.numel() as i64])?.narrow(0, 0, 0)?;
+            return nothing.reshape(&sizes_of(index));
         }
         if self.rank() > 0 && index.rank() > 0 {
             return apply_one(&op, &[self, index], site);
@@ -420,6 +421,9 @@ impl Tensor {
     pub fn gather_out(&self, dim: i64, index: &Tensor, out: &Tensor) -> Result<()> {
         let site = Site::caller();
         let op = Gather { info: &GATHER, dim: normalize_dim("gather", dim, self.rank())? };
+        if index.numel() == 0 && index.rank() != self.rank() && out.shape() == index.shape() {
+            return Ok(());
+        }
         into(&op, self, index, index.shape(), out, site)
     }
 

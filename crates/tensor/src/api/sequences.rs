@@ -141,11 +141,16 @@ fn spaced(
         return Err(Error::dtype(op, "bools do not count; ask for another dtype"));
     }
     // Whole numbers are counted in whole steps from bounds that were cut, as in PyTorch.
-    let bound = |bound: Scalar| match dtype.is_float() {
-        true => bound.to_f64(),
-        false => bound.to_i64() as f64,
+    let bound = |bound: Scalar| -> Result<f64> {
+        match dtype {
+            DType::F64 => Ok(bound.to_f64()),
+            // Rounded to the dtype before they are used, as in PyTorch.
+            _ => {
+                Ok(Tensor::full(&[], bound.to_f64(), DType::F64)?.to(dtype)?.to_scalar()?.to_f64())
+            }
+        }
     };
-    let (start, end) = (bound(start), bound(end));
+    let (start, end) = (bound(start)?, bound(end)?);
     let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
     let value = |i: usize| match i < count / 2 || count == 1 {
         true => start + step * i as f64,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::{Dims, Result, Scalar};
 use smallvec::SmallVec;
 
+use super::elementwise::output_layout;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use crate::prepare::apply_one;
@@ -33,6 +34,11 @@ impl Operation for Rearrange {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        if std::ptr::eq(self.info, &FLIP) {
+            // Turned around where it lies, as in PyTorch.
+            let layout = output_layout(self.info.name, inputs)?;
+            return Ok(Inferred::one(Meta { layout, dtype: inputs[0].dtype }));
+        }
         let meta = Meta::contiguous(&self.shape, inputs[0].dtype);
         Ok(Inferred::one(meta.map_err(|e| e.in_operation(self.info.name))?))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::Result;
+use plimsoll_core::{Result, broadcast_shapes};
 
 use super::elementwise;
 use crate::Tensor;
@@ -59,7 +59,9 @@ impl Operation for MaskedFill {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        elementwise::infer(MASKED_FILL.name, inputs, inputs[0].dtype)
+        let shapes = [inputs[0].shape(), inputs[1].shape()];
+        let shape = broadcast_shapes(MASKED_FILL.name, &shapes)?;
+        Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
     }
 
     fn saves(&self, _needs: Needs) -> Saves {

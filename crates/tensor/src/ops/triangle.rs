@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
 
-use super::elementwise::output_layout;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use crate::prepare::apply_one;
@@ -37,8 +36,7 @@ impl Operation for KeepTriangle {
                 format!("matrices have two dimensions, and shape {:?} has not", inputs[0].shape()),
             ));
         }
-        let layout = output_layout(name, inputs)?;
-        Ok(Inferred::one(Meta { layout, dtype: inputs[0].dtype }))
+        Ok(Inferred::one(Meta::contiguous(inputs[0].shape(), inputs[0].dtype)?))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {

@@ -57,7 +57,6 @@ fn named() -> Vec<Case> {
                 };
                 (grid(0), grid(1))
             })
-            .row_major()
             .gradient(&[0, 1]),
     ]
 }
