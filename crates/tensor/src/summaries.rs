@@ -115,7 +115,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "A copy with `alpha` times each slice of `source` added to the slice that `index` says",
     ),
     ("index_copy", "A copy with the slices that `index` says replaced by those of `source`"),
-    ("index_fill", "A copy with one number in the slices that `index` says"),
+    (
+        "index_fill",
+        "A copy with one number in the slices of a dimension that `index`, a vector, says",
+    ),
     (
         "index_put",
         "A copy of this tensor with `values`, which broadcast, where `index` would read; added to what is there if `accumulate`",

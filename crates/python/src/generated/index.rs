@@ -206,7 +206,9 @@ static INDEX_FILL: Function = Function::new(
             )?])
         }),
         in_place: Some(|a| {
-            a.tensor(0)?.index_fill_(a.int(1)?, a.tensor(2)?, a.other(3)?).map(drop)
+            a.tensor(0)?
+                .copy_(&a.tensor(0)?.index_fill(a.int(1)?, a.tensor(2)?, a.other(3)?)?)
+                .map(drop)
         }),
         out: Out::None,
     }],
@@ -490,7 +492,7 @@ impl PyTensor {
         INDEX_COPY.in_place(slf, args, kwargs)
     }
 
-    /// A copy with one number in the slices that `index` says.
+    /// A copy with one number in the slices of a dimension that `index`, a vector, says.
     #[pyo3(signature = (*args, **kwargs))]
     fn index_fill<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -500,7 +502,7 @@ impl PyTensor {
         INDEX_FILL.method(slf, args, kwargs)
     }
 
-    /// A copy with one number in the slices that `index` says, in place.
+    /// A copy with one number in the slices of a dimension that `index`, a vector, says, in place.
     #[pyo3(signature = (*args, **kwargs))]
     fn index_fill_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -733,7 +735,7 @@ fn index_copy<'py>(
     INDEX_COPY.function(args, kwargs)
 }
 
-/// A copy with one number in the slices that `index` says.
+/// A copy with one number in the slices of a dimension that `index`, a vector, says.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn index_fill<'py>(
