@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use plimsoll_tensor::operation::{Home, OnCuda, OpInfo};
+use plimsoll_tensor::operation::{Home, OnCuda, OpInfo, Out as RowOut};
 use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 
 use crate::method_docs;
@@ -24,8 +24,60 @@ const BY_HAND: &[&str] =
     &["full", "arange", "eye", "nonzero", "rand", "randn", "randint", "to", "where"];
 
 /// Operations whose arguments are all positional in Rust.
-const POSITIONAL: &[&str] =
-    &["cat", "stack", "slice", "dropout", "as_strided", "index_put", "uniform_", "normal_"];
+const POSITIONAL: &[&str] = &[
+    "cat",
+    "stack",
+    "slice",
+    "dropout",
+    "as_strided",
+    "index_put",
+    "uniform_",
+    "normal_",
+    "split",
+    "split_with_sizes",
+    "chunk",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "tensor_split",
+    "unbind",
+    "unbind_copy",
+    "split_with_sizes_copy",
+    "flatten",
+    "diagonal",
+    "diagonal_copy",
+    "diagonal_scatter",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "tril",
+    "triu",
+    "rot90",
+    "roll",
+    "constant_pad_nd",
+    "pad",
+    "concat",
+    "concatenate",
+    "combinations",
+    "meshgrid",
+    "scatter",
+    "scatter_reduce",
+    "index_add",
+    "index_reduce",
+    "put",
+    "take_along_dim",
+    "nonzero_static",
+    "exponential_",
+    "cauchy_",
+    "log_normal_",
+    "geometric_",
+    "bernoulli",
+    "bernoulli_",
+    "multinomial",
+    "random_",
+    "copy_",
+    "fill",
+];
 
 /// Options values that several operations share; others are named like their operation.
 const SHARED_OPTIONS: &[(&str, &[&str])] = &[
@@ -43,7 +95,18 @@ const SHARED_OPTIONS: &[(&str, &[&str])] = &[
 
 /// Signatures whose Rust method is not named by the rule.
 const RUST_NAMES: &[(&str, &str)] = &[
-    ("clone(Tensor self) -> Tensor", "clone_tensor"),
+    ("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "clone_tensor"),
+    (
+        "random_(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
+        "random_between_",
+    ),
+    ("split(Tensor self, int[] split_size, int dim=0) -> Tensor[]", "split_with_sizes"),
+    (
+        "tensor_split(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
+        "tensor_split_by",
+    ),
+    ("squeeze_copy(Tensor self, int[] dim) -> Tensor", "squeeze_copy_with"),
+    ("narrow(Tensor self, int dim, Tensor start, int length) -> Tensor", "narrow_from"),
     ("squeeze(Tensor self, int[] dim) -> Tensor", "squeeze_with"),
 ];
 
@@ -55,6 +118,59 @@ const RUST_CALLS: &[(&str, &str)] = &[
         "Tensor::einsum(a.text(0)?, &a.tensors(1)?)?",
     ),
     ("polygamma(int n, Tensor self) -> Tensor", "a.tensor(1)?.polygamma(a.int(0)?)?"),
+    (
+        "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+        "a.tensor(0)?.clone_with(a.optional_memory_format(1).unwrap_or(plimsoll_tensor::MemoryFormat::Preserve))?",
+    ),
+    (
+        "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+        "a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.optional_int(3).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
+    ),
+    (
+        "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+        "a.tensor(0)?.as_strided_copy(a.ints(1)?, a.ints(2)?, a.optional_int(3).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
+    ),
+    (
+        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+        "a.tensor(0)?.as_strided_scatter(a.tensor(1)?, a.ints(2)?, a.ints(3)?, a.optional_int(4).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
+    ),
+    (
+        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+        "a.tensor(0)?.slice_scatter(a.tensor(1)?, a.int(2)?, a.optional_int(3).unwrap_or(0), a.optional_int(4).unwrap_or(i64::MAX), a.int(5)?)?",
+    ),
+    ("fill(Tensor self, Tensor|Scalar value) -> Tensor", "a.tensor(0)?.fill(a.other(1)?)?"),
+    (
+        "atleast_1d(Tensor[] tensors) -> Tensor[]",
+        "a.tensors(0)?.iter().map(|t| t.atleast_1d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
+    ),
+    (
+        "atleast_2d(Tensor[] tensors) -> Tensor[]",
+        "a.tensors(0)?.iter().map(|t| t.atleast_2d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
+    ),
+    (
+        "atleast_3d(Tensor[] tensors) -> Tensor[]",
+        "a.tensors(0)?.iter().map(|t| t.atleast_3d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
+    ),
+    (
+        "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+        "a.tensor(0)?.repeat_interleave(a.int(1)?, a.optional_int(2))?",
+    ),
+    (
+        "repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+        "a.tensor(0)?.repeat_interleave_by(a.tensor(1)?, a.optional_int(2))?",
+    ),
+    (
+        "normal(Tensor|Scalar mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
+        "Tensor::normal(a.other(0)?, a.other(1)?)?",
+    ),
+    (
+        "normal(float mean, float std, int[] size, *, Generator? generator=None, DType? dtype=None, Device? device=None, bool requires_grad=False, Layout? layout=None, bool? pin_memory=False) -> Tensor",
+        "Tensor::normal_of_size(a.float(0)?, a.float(1)?, a.ints(2)?, plimsoll_tensor::TensorOptions { dtype: a.optional_dtype(4), device: a.optional_device(5), requires_grad: a.bool(6)?, memory_format: None })?",
+    ),
+    (
+        "repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor",
+        "Tensor::interleaved(a.tensor(0)?)?",
+    ),
     (
         "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         "a.tensor(0)?.slice(a.int(1)?, a.optional_int(2).unwrap_or(0), a.optional_int(3).unwrap_or(i64::MAX), a.int(4)?)?",
@@ -241,6 +357,15 @@ impl Operation {
         self.name().ends_with('_')
     }
 
+    /// The form with `out=` of what is made of other operations.
+    fn copied(&self) -> &'static str {
+        match self.info.out {
+            RowOut::None => "Out::None",
+            RowOut::Exact => "Out::CopiedExact",
+            RowOut::Cast => "Out::Copied",
+        }
+    }
+
     /// The Rust calls of one signature: a new tensor, in place, into given ones.
     fn overload(&self, text: &mut String, overload: &Overload) {
         let _ = writeln!(text, "Overload {{ signature: {:?},", overload.text);
@@ -264,7 +389,12 @@ impl Operation {
             format!("New::{variant}(|a| {})", results.replacen("{}", call, 1))
         };
         if let Some(call) = overridden {
-            let out = if self.info.out.exists() { "Out::Copied" } else { "Out::None" };
+            let composed = matches!(self.info.cuda, OnCuda::Composed);
+            let out = match self.info.out.exists() {
+                true if composed => self.copied(),
+                true => "Out::Copied",
+                false => "Out::None",
+            };
             let _ = writeln!(text, "new: {}, in_place: None, out: {out} }},", some(call));
             return;
         }
@@ -285,7 +415,7 @@ impl Operation {
             format!("Some(|a| {}.map(drop))", overload.call(ending, None))
         };
         let out = if composed && self.info.out.exists() {
-            "Out::Copied".to_string()
+            self.copied().to_string()
         } else if self.info.out.exists() {
             let targets: Vec<String> = (0..tensors).map(|i| format!("&out[{i}]")).collect();
             format!("Out::Written(|a, out| {})", overload.call("_out", Some(targets.join(", "))))
@@ -313,7 +443,9 @@ impl Overload {
         let skipped = usize::from(signature.is_method());
         let parameters = || {
             let all = signature.parameters.iter().enumerate().skip(skipped);
-            all.filter(|(_, parameter)| parameter.kind != Kind::OptionalGenerator)
+            all.filter(|(_, parameter)| {
+                !matches!(parameter.kind, Kind::OptionalGenerator | Kind::OptionalLayout)
+            })
         };
         let positional = POSITIONAL.contains(&signature.name.as_str());
         let is_plain = |parameter: &Parameter| positional || !parameter.is_optional();
@@ -369,7 +501,10 @@ fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
         Kind::DType => format!("a.dtype({index})?"),
         Kind::OptionalDType => format!("a.optional_dtype({index})"),
         Kind::OptionalDevice => format!("a.optional_device({index})"),
-        Kind::OptionalGenerator => unreachable!("no argument of the Rust call"),
+        Kind::OptionalMemoryFormat => format!("a.optional_memory_format({index})"),
+        Kind::OptionalGenerator | Kind::OptionalLayout => {
+            unreachable!("no argument of the Rust call")
+        }
     }
 }
 

@@ -130,5 +130,7 @@ fn stub_type(kind: Kind) -> &'static str {
         Kind::DType => "dtype",
         Kind::OptionalDType => "dtype | None",
         Kind::OptionalDevice => "device | str | None",
+        Kind::OptionalMemoryFormat => "memory_format | None",
+        Kind::OptionalLayout => "layout | None",
     }
 }

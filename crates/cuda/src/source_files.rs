@@ -41,6 +41,8 @@ pub static FILL: KernelSource = source!("fill");
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Dimensions moved about, and triangles.
+pub static REARRANGE: KernelSource = source!("rearrange");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
@@ -70,6 +72,7 @@ pub static ALL: &[&KernelSource] = &[
     &FUNCTIONS,
     &LAYER_NORM,
     &OPTIM,
+    &REARRANGE,
     &REDUCE,
     &SPECIAL,
     &TERNARY,

@@ -2,7 +2,7 @@
 //! PyTorch's and NumPy's names, defaults, lists that may be given one by one. What does not fit is
 //! a reason in words, so that the next signature can be tried and all reasons told.
 
-use plimsoll_core::Scalar;
+use plimsoll_core::{DType, Scalar};
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -13,12 +13,24 @@ use crate::arguments::Number;
 use crate::bound_arguments::{Arguments, Value};
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
+use crate::memory_format::{PyLayout, PyMemoryFormat};
 use crate::targets::{Targets, targets};
 use crate::tensor::PyTensor;
 
 /// Other names of parameters, as NumPy has them; PyTorch takes them too.
 const ALIASES: &[(&str, &str)] =
     &[("axis", "dim"), ("keepdims", "keepdim"), ("x", "input"), ("x1", "input"), ("x2", "other")];
+
+/// Functions that take tensors one by one, or in one list.
+const VARIADIC: &[&str] = &[
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "meshgrid",
+];
 
 /// Matches the arguments of a call; the error is why they do not fit.
 pub(crate) fn bind<'py>(
@@ -44,6 +56,15 @@ pub(crate) fn bind<'py>(
     if let [only] = positional.as_slice()
         && matches!(only.kind, Kind::Ints | Kind::OptionalInts)
         && (given.len() > 1 || (given.len() == 1 && is_int(&given[0])))
+    {
+        let list = PyTuple::new(args.py(), &given).map_err(|error| error.to_string())?;
+        given = vec![list.into_any()];
+    }
+    // `meshgrid(x, y)`: tensors one by one, of the few functions that take them so.
+    if let [only] = positional.as_slice()
+        && only.kind == Kind::Tensors
+        && VARIADIC.contains(&signature.name.as_str())
+        && given.first().is_none_or(|first| first.is_instance_of::<PyTensor>())
     {
         let list = PyTuple::new(args.py(), &given).map_err(|error| error.to_string())?;
         given = vec![list.into_any()];
@@ -153,6 +174,8 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
             | Kind::OptionalText
             | Kind::OptionalDType
             | Kind::OptionalDevice
+            | Kind::OptionalMemoryFormat
+            | Kind::OptionalLayout
     );
     if optional && object.is_none() {
         return Ok(Value::None);
@@ -193,6 +216,10 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         Kind::OptionalDevice => {
             object.extract::<DeviceArg>().ok().map(|device| Value::Device(device.0))
         }
+        Kind::OptionalMemoryFormat => {
+            object.cast::<PyMemoryFormat>().ok().map(|format| Value::MemoryFormat(format.get().0))
+        }
+        Kind::OptionalLayout => object.cast::<PyLayout>().ok().map(|_| Value::None),
         // `function.rs` took it out of the arguments by keyword; it has no place.
         Kind::OptionalGenerator => None,
     };
@@ -217,7 +244,8 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 fn whole(object: &Bound<'_, PyAny>) -> Option<i64> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor();
-        let counts = tensor.rank() == 0 && !tensor.dtype().is_float();
+        let whole = !tensor.dtype().is_float() && tensor.dtype() != DType::Bool;
+        let counts = tensor.rank() == 0 && whole;
         return counts.then(|| tensor.to_scalar().ok()).flatten().map(Scalar::to_i64);
     }
     if is_int(object) { object.extract::<i64>().ok() } else { None }

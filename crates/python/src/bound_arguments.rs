@@ -1,7 +1,7 @@
 //! The arguments of one call after they were matched (`bind.rs`), read in the kind that their
 //! signature says.
 
-use plimsoll_core::{DType, Device, Error, Result, Scalar};
+use plimsoll_core::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use plimsoll_tensor::{Other, Tensor};
 use smallvec::SmallVec;
 
@@ -22,6 +22,7 @@ pub(crate) enum Value {
     Text(String),
     DType(DType),
     Device(Device),
+    MemoryFormat(MemoryFormat),
 }
 
 /// Reads the arguments; the generator asks for each in the kind that the signature says.
@@ -97,6 +98,13 @@ impl Arguments {
         }
     }
 
+    pub(crate) fn optional_memory_format(&self, index: usize) -> Option<MemoryFormat> {
+        match self.0[index] {
+            Value::MemoryFormat(format) => Some(format),
+            _ => None,
+        }
+    }
+
     pub(crate) fn int(&self, index: usize) -> Result<i64> {
         Ok(self.number(index)?.to_i64())
     }
@@ -147,6 +155,18 @@ impl Arguments {
         self.0.iter().any(|value| match value {
             Value::Tensor(tensor) => tensor.requires_grad(),
             Value::Tensors(list) => list.iter().flatten().any(Tensor::requires_grad),
+            _ => false,
+        })
+    }
+
+    /// Whether a tensor among the arguments has memory in common with another.
+    pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
+        let width = |tensor: &Tensor| tensor.element_size();
+        self.0.iter().any(|value| match value {
+            Value::Tensor(tensor) => {
+                tensor.shares_storage_with(other)
+                    && tensor.layout().overlaps_as(width(tensor), other.layout(), width(other))
+            }
             _ => false,
         })
     }

@@ -1,5 +1,5 @@
-//! Tensors of given values: from lists, from NumPy, from DLPack; and choosing between two. What is
-//! made from sizes is in `constructors.rs`.
+//! Tensors of given values: from lists, from NumPy, from DLPack. What is made from sizes is in
+//! `constructors.rs`.
 
 use plimsoll_core::{DType, Device, Scalar};
 use plimsoll_tensor::{Tensor, fits};
@@ -7,39 +7,14 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::arguments::{Given, Number};
-use crate::call::{call, fresh, fresh_as};
+use crate::arguments::Number;
+use crate::call::{call, fresh};
 use crate::companion::wrap;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
-use crate::subclass;
-use crate::targets::Targets;
 use crate::tensor::PyTensor;
-
-/// Elements of `input` where `condition` holds, of `other` elsewhere.
-#[pyfunction]
-#[pyo3(signature = (condition, input, other, *, out=None))]
-fn r#where<'py>(
-    condition: &Bound<'py, PyTensor>,
-    input: Given<'py>,
-    other: Given<'py>,
-    out: Option<&Bound<'py, PyTensor>>,
-) -> PyResult<Bound<'py, PyTensor>> {
-    let objects = [condition.as_any(), &input.object, &other.object];
-    let class = subclass::of_all(objects.into_iter().cloned())?;
-    let (py, condition) = (condition.py(), condition.get().tensor());
-    let (input, other) = (&input.operand, &other.operand);
-    if let Some(out) = out {
-        let targets = Targets { tensors: vec![out.clone()], object: out.clone().into_any() };
-        targets.write(py, |outs| {
-            Tensor::where_out(&condition, input.other(), other.other(), &outs[0])
-        })?;
-        return Ok(out.clone());
-    }
-    fresh_as(py, &class, || Tensor::where_(&condition, input.other(), other.other()))
-}
 
 /// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor;
 /// always a copy.
@@ -159,18 +134,7 @@ fn collect(
     items.iter().try_for_each(|item| collect(item, depth + 1, shape, values))
 }
 
-/// The positions of the elements that are not zero: one row each, or one tensor for each dimension.
-#[pyfunction]
-#[pyo3(signature = (input, *, as_tuple = false))]
-fn nonzero<'py>(input: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
-    let named = pyo3::types::PyDict::new(input.py());
-    named.set_item("as_tuple", as_tuple)?;
-    input.call_method("nonzero", (), Some(&named))
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(nonzero, module)?)?;
-    module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(from_numpy, module)?)?;
     module.add_function(wrap_pyfunction!(from_dlpack, module)?)

@@ -65,10 +65,15 @@ pub(crate) enum Out {
     Written(Into),
     /// New results are copied into the targets.
     Copied,
+    /// The same, into targets of the results' dtypes only.
+    CopiedExact,
 }
 
 /// A generator, and the arguments by keyword without it.
 type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
+
+/// Functions that leave a target of the right number of elements in its shape.
+const KEEPS_SHAPE: &[&str] = &["arange", "linspace", "logspace"];
 
 /// Which form was called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -185,7 +190,10 @@ impl Function {
         generator: Option<&Generator>,
         py: Python<'_>,
     ) -> PyResult<()> {
-        let wanted = signature.results.len();
+        let wanted = match signature.returns {
+            Returns::List => out.tensors.len(),
+            _ => signature.results.len(),
+        };
         if out.tensors.len() != wanted {
             return Err(PyTypeError::new_err(format!(
                 "{}(): argument 'out' must be {wanted} tensors, and {} were given",
@@ -197,7 +205,7 @@ impl Function {
             (Out::Written(run), _) => {
                 out.write(py, |handles| random::with(generator, || run(arguments, handles)))
             }
-            (Out::Copied, New::Tensors(run)) => {
+            (Out::Copied | Out::CopiedExact, New::Tensors(run)) => {
                 let given = || out.tensors.iter().any(|t| t.get().with(Tensor::requires_grad));
                 if is_grad_enabled() && (arguments.requires_grad() || given()) {
                     return Err(PyRuntimeError::new_err(format!(
@@ -208,7 +216,14 @@ impl Function {
                 }
                 let work = || random::with(generator, || no_grad(|| run(arguments)));
                 let results = call(py, work)?;
-                out.copy(py, &results)
+                let exact = matches!(overload.out, Out::CopiedExact);
+                if exact && out.tensors.iter().any(|t| t.get().with(|t| arguments.overlaps(t))) {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "{}: out= shares memory with an argument; write to another tensor",
+                        self.name
+                    )));
+                }
+                out.copy(py, &results, exact, KEEPS_SHAPE.contains(&self.name))
             }
             _ => Err(PyTypeError::new_err(format!("{}() has no out=", self.name))),
         }

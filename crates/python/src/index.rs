@@ -11,7 +11,7 @@ use crate::arguments::Operand;
 use crate::call::{call, fresh_of};
 use crate::companion::wrap;
 use crate::tensor::PyTensor;
-use crate::{create, numpy, subclass};
+use crate::{create, numpy};
 
 /// One part of an index, with the tensor that it holds.
 enum Part {
@@ -30,20 +30,6 @@ impl Part {
 
 #[pymethods]
 impl PyTensor {
-    /// The positions of the elements that are not zero: one row each, or one tensor for each
-    /// dimension.
-    #[pyo3(signature = (*, as_tuple = false))]
-    fn nonzero<'py>(slf: &Bound<'py, PyTensor>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
-        if !as_tuple {
-            return Ok(fresh_of(slf, |this| this.nonzero())?.into_any());
-        }
-        let (py, tensor) = (slf.py(), slf.get().tensor());
-        let class = subclass::of_two(slf, None)?;
-        let places = call(py, || tensor.nonzero_tuple())?.into_iter();
-        let places = places.map(|place| subclass::wrap(py, place, &class));
-        Ok(PyTuple::new(py, places.collect::<PyResult<Vec<_>>>()?)?.into_any())
-    }
-
     fn __getitem__<'py>(
         slf: &Bound<'py, PyTensor>,
         index: &Bound<'py, PyAny>,

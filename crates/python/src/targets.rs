@@ -62,11 +62,28 @@ impl Targets<'_> {
     }
 
     /// Copies results that were made apart into the targets.
-    pub(crate) fn copy(&self, py: Python<'_>, results: &[Tensor]) -> PyResult<()> {
+    pub(crate) fn copy(
+        &self,
+        py: Python<'_>,
+        results: &[Tensor],
+        exact: bool,
+        keeps_shape: bool,
+    ) -> PyResult<()> {
+        if self.tensors.len() != results.len() {
+            return Err(PyRuntimeError::new_err(format!(
+                "out= has {} tensors for {} results; give as many",
+                self.tensors.len(),
+                results.len()
+            )));
+        }
         for (target, result) in self.tensors.iter().zip(results) {
             let sizes: Vec<i64> = result.shape().iter().map(|&size| size as i64).collect();
             let handle = target.get().tensor();
-            if result.dtype().class() > handle.dtype().class() {
+            let fits = match exact {
+                true => result.dtype() == handle.dtype(),
+                false => result.dtype().class() <= handle.dtype().class(),
+            };
+            if !fits {
                 return Err(PyRuntimeError::new_err(format!(
                     "the result is {} and cannot be stored in an out= of {}; give one of the result's class",
                     result.dtype(),
@@ -80,11 +97,12 @@ impl Targets<'_> {
                     handle.device()
                 )));
             }
-            if handle.shape() != result.shape() {
+            let same_count = keeps_shape && handle.numel() == result.numel();
+            if handle.shape() != result.shape() && !same_count {
                 resize(target, &sizes)?;
             }
             let handle = target.get().tensor();
-            call(py, || no_grad(|| handle.copy_(result).map(drop)))?;
+            call(py, || no_grad(|| handle.copy_(&result.reshape_as(&handle)?).map(drop)))?;
         }
         Ok(())
     }

@@ -1,25 +1,22 @@
-//! The `Tensor` class: what a tensor is and how it converts. Its operations are in `generated/`,
-//! operators in `operators.rs`, indexing in `index.rs`, gradients in `autograd.rs`, sharing memory
-//! in `exchange.rs`, being an object in `object.rs`.
+//! The `Tensor` class: what a tensor is. Conversions are in `convert.rs`, its operations in
+//! `generated/`, operators in `operators.rs`, indexing in `index.rs`, gradients in `autograd.rs`,
+//! sharing memory in `exchange.rs`, being an object in `object.rs`.
 
 use std::sync::atomic::AtomicPtr;
 
 use parking_lot::RwLock;
 use plimsoll_core::{DType, Scalar};
-use plimsoll_tensor::{Tensor, To};
+use plimsoll_tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::arguments::Given;
-use crate::bind::sizes;
-use crate::call::{call, fresh_as, fresh_of};
+use crate::call::{call, fresh_of};
 use crate::companion;
-use crate::device::{DeviceArg, PyDevice};
-use crate::dtype::{self, DTypeArg, PyDType};
+use crate::device::PyDevice;
+use crate::dtype::{self, PyDType};
 use crate::error::to_python;
-use crate::subclass;
 
 /// A tensor.
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
@@ -142,11 +139,6 @@ impl PyTensor {
         PyDevice(self.tensor().device())
     }
 
-    /// Row-major without holes.
-    fn is_contiguous(&self) -> bool {
-        self.tensor().is_contiguous()
-    }
-
     /// What this is a view of.
     #[getter]
     fn _base<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
@@ -187,79 +179,40 @@ impl PyTensor {
         nested(py, &values, shape, &one)
     }
 
-    /// The same elements under other sizes, copied only if they must be.
-    #[pyo3(signature = (*shape))]
-    fn reshape<'py>(
-        slf: &Bound<'py, PyTensor>,
-        shape: &Bound<'py, PyTuple>,
-    ) -> PyResult<Bound<'py, PyTensor>> {
-        let shape = sizes(shape)?;
-        fresh_of(slf, |this| this.reshape(&shape))
-    }
-
-    /// The dimensions from `start_dim` to `end_dim` as one.
-    #[pyo3(signature = (start_dim = 0, end_dim = -1))]
-    fn flatten<'py>(
-        slf: &Bound<'py, PyTensor>,
-        start_dim: i64,
-        end_dim: i64,
-    ) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.flatten(start_dim, end_dim))
-    }
-
-    /// A matrix with its dimensions swapped.
-    fn t<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.t())
-    }
-
-    /// A matrix with its dimensions swapped.
+    /// Every dimension in reverse order.
     #[getter(T)]
-    fn transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.t())
+    fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.reversed())
     }
 
-    /// This tensor if it is row-major without holes, else a copy that is.
-    fn contiguous<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.contiguous())
+    /// A matrix with its dimensions swapped.
+    #[getter(H)]
+    fn matrix_h<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| this.matrix_h())
     }
 
-    /// Another dtype or device.
-    #[pyo3(signature = (*target, dtype = None, device = None, non_blocking = false, copy = false))]
-    fn to<'py>(
-        slf: &Bound<'py, PyTensor>,
-        target: &Bound<'py, PyTuple>,
-        dtype: Option<DTypeArg>,
-        device: Option<DeviceArg>,
-        non_blocking: bool,
-        copy: bool,
-    ) -> PyResult<Bound<'py, PyTensor>> {
-        let mut to =
-            To { dtype: dtype.map(|d| d.0), device: device.map(|d| d.0), non_blocking, copy };
-        for (place, argument) in target.iter().enumerate() {
-            if let Ok(dtype) = argument.extract::<DTypeArg>() {
-                to.dtype = Some(dtype.0);
-            } else if let Ok(other) = argument.cast::<PyTensor>() {
-                let other = &other.get().tensor();
-                (to.dtype, to.device) = (Some(other.dtype()), Some(other.device()));
-            } else if place > 0
-                && let Ok(flag) = argument.extract::<bool>()
-            {
-                // `to(target, non_blocking, copy)`, by place.
-                if place == target.len() - 1 && target.len() > 2 {
-                    to.copy = flag;
-                } else {
-                    to.non_blocking = flag;
-                }
-            } else {
-                to.device = Some(argument.extract::<DeviceArg>()?.0);
-            }
-        }
-        fresh_of(slf, |this| this.to(to))
+    /// Matrices with their dimensions swapped.
+    #[getter(mT)]
+    fn matrices_t<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| match this.rank() {
+            0 | 1 => Err(plimsoll_core::Error::shape(
+                "mT",
+                "it is of matrices, which have two dimensions",
+            )),
+            _ => this.adjoint(),
+        })
     }
 
-    /// On the CPU.
-    fn cpu<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.cpu())
+    /// Matrices with their dimensions swapped.
+    #[getter(mH)]
+    fn matrices_h<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        fresh_of(slf, |this| match this.rank() {
+            0 | 1 => Err(plimsoll_core::Error::shape(
+                "mH",
+                "it is of matrices, which have two dimensions",
+            )),
+            _ => this.adjoint(),
+        })
     }
 
     /// A copy in memory that GPUs read and write by themselves; this tensor if it is there already.
@@ -270,39 +223,6 @@ impl PyTensor {
     /// Whether its memory is such that GPUs read and write it by themselves.
     fn is_pinned(&self) -> bool {
         self.tensor().is_pinned()
-    }
-
-    /// As float32.
-    fn float<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.float())
-    }
-
-    /// As float64.
-    fn double<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.double())
-    }
-
-    /// As int64.
-    fn long<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.long())
-    }
-
-    /// As bool: whether each element is not zero.
-    fn bool<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        fresh_of(slf, |this| this.bool())
-    }
-
-    /// Elements of this tensor where `condition` holds, of `other` elsewhere.
-    fn r#where<'py>(
-        slf: &Bound<'py, PyTensor>,
-        condition: &Bound<'py, PyTensor>,
-        other: Given<'py>,
-    ) -> PyResult<Bound<'py, PyTensor>> {
-        let objects = [slf.as_any(), condition.as_any(), &other.object];
-        let class = subclass::of_all(objects.into_iter().cloned())?;
-        let (this, condition) = (slf.get().tensor(), condition.get().tensor());
-        let operand = &other.operand;
-        fresh_as(slf.py(), &class, || Tensor::where_(&condition, &this, operand.other()))
     }
 
     /// Fills with zeros.

@@ -46,9 +46,12 @@ pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
+pub use api::pad::Mode;
 pub use api::parameter::Parameter;
 pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
 pub use api::sort::SortOptions;
+pub use api::split::Sections;
+pub use api::stacks::Indexing;
 pub use api::subscript::{At, Subscript};
 pub use api::ternary::AddcmulOptions;
 pub use api::unary::{Approximate, GeluOptions};
@@ -65,8 +68,11 @@ pub use autograd::{
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
 pub use generator::{Draws, Generator, RngState};
+pub use ops::index::Reduce;
 pub use ops::{OPS, ops};
-pub use plimsoll_core::{DType, Device, DeviceKind, Error, ErrorKind, Result, Scalar};
+pub use plimsoll_core::{
+    DType, Device, DeviceKind, Error, ErrorKind, MemoryFormat, Result, Scalar,
+};
 pub use plimsoll_kernels::{CpuLaunch, Element, Meta, Operand, Truth, Workspace, parallel};
 pub use promotion::{Other, result_type};
 pub use random::{

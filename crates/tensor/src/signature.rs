@@ -120,6 +120,11 @@ kinds! {
     OptionalDType = "DType?",
     /// A device or nothing.
     OptionalDevice = "Device?",
+    /// An order of dimensions in memory, or nothing.
+    OptionalMemoryFormat = "MemoryFormat?",
+    /// `strided`, the only way that elements lie here, or nothing. It is no argument of the Rust
+    /// call.
+    OptionalLayout = "Layout?",
     /// What random numbers are drawn from, or nothing. It is no argument of the Rust call, which
     /// draws from the generator in force.
     OptionalGenerator = "Generator?",

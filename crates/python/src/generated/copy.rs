@@ -9,8 +9,12 @@ use crate::tensor::PyTensor;
 static CLONE: Function = Function::new(
     "clone",
     &[Overload {
-        signature: "clone(Tensor self) -> Tensor",
-        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.clone_tensor()?])),
+        signature: "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.clone_with(
+                a.optional_memory_format(1).unwrap_or(plimsoll_tensor::MemoryFormat::Preserve)
+            )?])
+        }),
         in_place: None,
         out: Out::None,
     }],

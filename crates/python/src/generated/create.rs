@@ -9,16 +9,26 @@ use crate::tensor::PyTensor;
 static FILL_: Function = Function::new(
     "fill_",
     &[Overload {
-        signature: "fill_(Tensor self, Scalar value) -> Tensor",
+        signature: "fill_(Tensor self, Tensor|Scalar value) -> Tensor",
         new: New::None,
-        in_place: Some(|a| a.tensor(0)?.fill_(a.number(1)?).map(drop)),
+        in_place: Some(|a| a.tensor(0)?.fill_(a.other(1)?).map(drop)),
+        out: Out::None,
+    }],
+);
+
+static FILL: Function = Function::new(
+    "fill",
+    &[Overload {
+        signature: "fill(Tensor self, Tensor|Scalar value) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.fill(a.other(1)?)?])),
+        in_place: None,
         out: Out::None,
     }],
 );
 
 #[pymethods]
 impl PyTensor {
-    /// Overwrites every element with `value`.
+    /// Overwrites every element with `value`, a number or a tensor without dimensions.
     #[pyo3(signature = (*args, **kwargs))]
     fn fill_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -27,4 +37,30 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         FILL_.in_place(slf, args, kwargs)
     }
+
+    /// A tensor like this one with `value` everywhere; in its graph, with a derivative of zero.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn fill<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        FILL.method(slf, args, kwargs)
+    }
+}
+
+/// A tensor like this one with `value` everywhere; in its graph, with a derivative of zero.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn fill<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    FILL.function(args, kwargs)
+}
+
+/// Adds the family's functions to the module.
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(fill, module)?)?;
+    Ok(())
 }

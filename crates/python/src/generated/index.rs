@@ -18,6 +18,84 @@ static GATHER: Function = Function::new(
     }],
 );
 
+static INDEX_SELECT: Function = Function::new(
+    "index_select",
+    &[Overload {
+        signature: "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?])
+        }),
+        in_place: None,
+        out: Out::Written(|a, out| a.tensor(0)?.index_select_out(a.int(1)?, a.tensor(2)?, &out[0])),
+    }],
+);
+
+static SCATTER: Function = Function::new(
+    "scatter",
+    &[
+        Overload {
+            signature: "scatter(Tensor self, int dim, Tensor index, Tensor|Scalar src, *, str? reduce=None) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.scatter(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.other(3)?,
+                    a.optional_word::<plimsoll_tensor::Reduce>(4)?
+                )?])
+            }),
+            in_place: Some(|a| {
+                a.tensor(0)?
+                    .scatter_(
+                        a.int(1)?,
+                        a.tensor(2)?,
+                        a.other(3)?,
+                        a.optional_word::<plimsoll_tensor::Reduce>(4)?,
+                    )
+                    .map(drop)
+            }),
+            out: Out::Written(|a, out| {
+                a.tensor(0)?.scatter_out(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.other(3)?,
+                    a.optional_word::<plimsoll_tensor::Reduce>(4)?,
+                    &out[0],
+                )
+            }),
+        },
+        Overload {
+            signature: "scatter(Tensor self, int dim, Tensor index, Scalar value, *, str? reduce=None) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.scatter(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.number(3)?,
+                    a.optional_word::<plimsoll_tensor::Reduce>(4)?
+                )?])
+            }),
+            in_place: Some(|a| {
+                a.tensor(0)?
+                    .scatter_(
+                        a.int(1)?,
+                        a.tensor(2)?,
+                        a.number(3)?,
+                        a.optional_word::<plimsoll_tensor::Reduce>(4)?,
+                    )
+                    .map(drop)
+            }),
+            out: Out::Written(|a, out| {
+                a.tensor(0)?.scatter_out(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.number(3)?,
+                    a.optional_word::<plimsoll_tensor::Reduce>(4)?,
+                    &out[0],
+                )
+            }),
+        },
+    ],
+);
+
 static SCATTER_ADD: Function = Function::new(
     "scatter_add",
     &[Overload {
@@ -32,7 +110,144 @@ static SCATTER_ADD: Function = Function::new(
         in_place: Some(|a| {
             a.tensor(0)?.scatter_add_(a.int(1)?, a.tensor(2)?, a.tensor(3)?).map(drop)
         }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.scatter_add_out(a.int(1)?, a.tensor(2)?, a.tensor(3)?, &out[0])
+        }),
+    }],
+);
+
+static SCATTER_REDUCE: Function = Function::new(
+    "scatter_reduce",
+    &[Overload {
+        signature: "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.scatter_reduce(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?,
+                a.word::<plimsoll_tensor::Reduce>(4)?,
+                a.bool(5)?
+            )?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?
+                .scatter_reduce_(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.tensor(3)?,
+                    a.word::<plimsoll_tensor::Reduce>(4)?,
+                    a.bool(5)?,
+                )
+                .map(drop)
+        }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.scatter_reduce_out(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?,
+                a.word::<plimsoll_tensor::Reduce>(4)?,
+                a.bool(5)?,
+                &out[0],
+            )
+        }),
+    }],
+);
+
+static INDEX_ADD: Function = Function::new(
+    "index_add",
+    &[Overload {
+        signature: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index_add(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?,
+                a.number(4)?
+            )?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?.index_add_(a.int(1)?, a.tensor(2)?, a.tensor(3)?, a.number(4)?).map(drop)
+        }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.index_add_out(a.int(1)?, a.tensor(2)?, a.tensor(3)?, a.number(4)?, &out[0])
+        }),
+    }],
+);
+
+static INDEX_COPY: Function = Function::new(
+    "index_copy",
+    &[Overload {
+        signature: "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index_copy(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?
+            )?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?.index_copy_(a.int(1)?, a.tensor(2)?, a.tensor(3)?).map(drop)
+        }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.index_copy_out(a.int(1)?, a.tensor(2)?, a.tensor(3)?, &out[0])
+        }),
+    }],
+);
+
+static INDEX_FILL: Function = Function::new(
+    "index_fill",
+    &[Overload {
+        signature: "index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index_fill(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.other(3)?
+            )?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?
+                .copy_(&a.tensor(0)?.index_fill(a.int(1)?, a.tensor(2)?, a.other(3)?)?)
+                .map(drop)
+        }),
         out: Out::None,
+    }],
+);
+
+static INDEX_REDUCE: Function = Function::new(
+    "index_reduce",
+    &[Overload {
+        signature: "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index_reduce(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?,
+                a.word::<plimsoll_tensor::Reduce>(4)?,
+                a.bool(5)?
+            )?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?
+                .index_reduce_(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.tensor(3)?,
+                    a.word::<plimsoll_tensor::Reduce>(4)?,
+                    a.bool(5)?,
+                )
+                .map(drop)
+        }),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.index_reduce_out(
+                a.int(1)?,
+                a.tensor(2)?,
+                a.tensor(3)?,
+                a.word::<plimsoll_tensor::Reduce>(4)?,
+                a.bool(5)?,
+                &out[0],
+            )
+        }),
     }],
 );
 
@@ -72,7 +287,79 @@ static MASKED_SELECT: Function = Function::new(
         signature: "masked_select(Tensor self, Tensor mask) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.masked_select(a.tensor(1)?)?])),
         in_place: None,
+        out: Out::CopiedExact,
+    }],
+);
+
+static MASKED_SCATTER: Function = Function::new(
+    "masked_scatter",
+    &[Overload {
+        signature: "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.masked_scatter(a.tensor(1)?, a.tensor(2)?)?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?.copy_(&a.tensor(0)?.masked_scatter(a.tensor(1)?, a.tensor(2)?)?).map(drop)
+        }),
         out: Out::None,
+    }],
+);
+
+static TAKE: Function = Function::new(
+    "take",
+    &[Overload {
+        signature: "take(Tensor self, Tensor index) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.take(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::CopiedExact,
+    }],
+);
+
+static PUT: Function = Function::new(
+    "put",
+    &[Overload {
+        signature: "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.put(a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?])
+        }),
+        in_place: Some(|a| {
+            a.tensor(0)?.copy_(&a.tensor(0)?.put(a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?).map(drop)
+        }),
+        out: Out::None,
+    }],
+);
+
+static TAKE_ALONG_DIM: Function = Function::new(
+    "take_along_dim",
+    &[Overload {
+        signature: "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.take_along_dim(a.tensor(1)?, a.optional_int(2))?])
+        }),
+        in_place: None,
+        out: Out::CopiedExact,
+    }],
+);
+
+static ARGWHERE: Function = Function::new(
+    "argwhere",
+    &[Overload {
+        signature: "argwhere(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.argwhere()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static NONZERO_STATIC: Function = Function::new(
+    "nonzero_static",
+    &[Overload {
+        signature: "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.nonzero_static(a.int(1)?, a.int(2)?)?])
+        }),
+        in_place: None,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -87,6 +374,38 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         GATHER.method(slf, args, kwargs)
+    }
+
+    /// The slices of a dimension that `index`, a vector, says.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_select<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_SELECT.method(slf, args, kwargs)
+    }
+
+    /// A copy with each element of `src`, or one number, where `index` says along `dim`; added to
+    /// or multiplied with what is there if `reduce` says so.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn scatter<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SCATTER.method(slf, args, kwargs)
+    }
+
+    /// A copy with each element of `src`, or one number, where `index` says along `dim`; added to
+    /// or multiplied with what is there if `reduce` says so, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn scatter_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SCATTER.in_place(slf, args, kwargs)
     }
 
     /// A copy of this tensor with each element of `source` added where `index` says along `dim`.
@@ -108,6 +427,111 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         SCATTER_ADD.in_place(slf, args, kwargs)
+    }
+
+    /// A copy with the elements of `src` brought together by `reduce` where `index` says along
+    /// `dim`; what was there takes part if `include_self`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn scatter_reduce<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SCATTER_REDUCE.method(slf, args, kwargs)
+    }
+
+    /// A copy with the elements of `src` brought together by `reduce` where `index` says along
+    /// `dim`; what was there takes part if `include_self`, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn scatter_reduce_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SCATTER_REDUCE.in_place(slf, args, kwargs)
+    }
+
+    /// A copy with `alpha` times each slice of `source` added to the slice that `index` says.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_add<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_ADD.method(slf, args, kwargs)
+    }
+
+    /// A copy with `alpha` times each slice of `source` added to the slice that `index` says, in
+    /// place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_add_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_ADD.in_place(slf, args, kwargs)
+    }
+
+    /// A copy with the slices that `index` says replaced by those of `source`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_copy<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_COPY.method(slf, args, kwargs)
+    }
+
+    /// A copy with the slices that `index` says replaced by those of `source`, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_copy_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_COPY.in_place(slf, args, kwargs)
+    }
+
+    /// A copy with one number in the slices of a dimension that `index`, a vector, says.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_fill<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_FILL.method(slf, args, kwargs)
+    }
+
+    /// A copy with one number in the slices of a dimension that `index`, a vector, says, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_fill_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_FILL.in_place(slf, args, kwargs)
+    }
+
+    /// A copy with the slices of `source` brought together by `reduce` in the slice that `index`
+    /// says; what was there takes part if `include_self`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_reduce<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_REDUCE.method(slf, args, kwargs)
+    }
+
+    /// A copy with the slices of `source` brought together by `reduce` in the slice that `index`
+    /// says; what was there takes part if `include_self`, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn index_reduce_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INDEX_REDUCE.in_place(slf, args, kwargs)
     }
 
     /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
@@ -152,6 +576,90 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         MASKED_SELECT.method(slf, args, kwargs)
     }
+
+    /// A copy with the elements of `source`, in order, where `mask`, which broadcasts, holds.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn masked_scatter<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MASKED_SCATTER.method(slf, args, kwargs)
+    }
+
+    /// A copy with the elements of `source`, in order, where `mask`, which broadcasts, holds, in
+    /// place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn masked_scatter_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MASKED_SCATTER.in_place(slf, args, kwargs)
+    }
+
+    /// The elements at positions in the flat tensor, in the shape of `index`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn take<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TAKE.method(slf, args, kwargs)
+    }
+
+    /// A copy with the elements of `source` at positions in the flat tensor; added to what is there
+    /// if `accumulate`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn put<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        PUT.method(slf, args, kwargs)
+    }
+
+    /// A copy with the elements of `source` at positions in the flat tensor; added to what is there
+    /// if `accumulate`, in place.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn put_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        PUT.in_place(slf, args, kwargs)
+    }
+
+    /// `gather` with both tensors broadcast in the other dimensions; without a dimension, of the
+    /// flat tensors.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn take_along_dim<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TAKE_ALONG_DIM.method(slf, args, kwargs)
+    }
+
+    /// `nonzero` by NumPy's name.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argwhere<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ARGWHERE.method(slf, args, kwargs)
+    }
+
+    /// The first `size` rows of `nonzero`, `fill_value` in those that it does not have.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn nonzero_static<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        NONZERO_STATIC.method(slf, args, kwargs)
+    }
 }
 
 /// For each element of `index`, the element of this tensor that stands there along `dim`; other
@@ -165,6 +673,27 @@ fn gather<'py>(
     GATHER.function(args, kwargs)
 }
 
+/// The slices of a dimension that `index`, a vector, says.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn index_select<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INDEX_SELECT.function(args, kwargs)
+}
+
+/// A copy with each element of `src`, or one number, where `index` says along `dim`; added to
+/// or multiplied with what is there if `reduce` says so.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn scatter<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SCATTER.function(args, kwargs)
+}
+
 /// A copy of this tensor with each element of `source` added where `index` says along `dim`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
@@ -173,6 +702,58 @@ fn scatter_add<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     SCATTER_ADD.function(args, kwargs)
+}
+
+/// A copy with the elements of `src` brought together by `reduce` where `index` says along
+/// `dim`; what was there takes part if `include_self`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn scatter_reduce<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SCATTER_REDUCE.function(args, kwargs)
+}
+
+/// A copy with `alpha` times each slice of `source` added to the slice that `index` says.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn index_add<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INDEX_ADD.function(args, kwargs)
+}
+
+/// A copy with the slices that `index` says replaced by those of `source`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn index_copy<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INDEX_COPY.function(args, kwargs)
+}
+
+/// A copy with one number in the slices of a dimension that `index`, a vector, says.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn index_fill<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INDEX_FILL.function(args, kwargs)
+}
+
+/// A copy with the slices of `source` brought together by `reduce` in the slice that `index`
+/// says; what was there takes part if `include_self`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn index_reduce<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INDEX_REDUCE.function(args, kwargs)
 }
 
 /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
@@ -207,12 +788,87 @@ fn masked_select<'py>(
     MASKED_SELECT.function(args, kwargs)
 }
 
+/// A copy with the elements of `source`, in order, where `mask`, which broadcasts, holds.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn masked_scatter<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MASKED_SCATTER.function(args, kwargs)
+}
+
+/// The elements at positions in the flat tensor, in the shape of `index`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn take<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TAKE.function(args, kwargs)
+}
+
+/// A copy with the elements of `source` at positions in the flat tensor; added to what is there
+/// if `accumulate`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn put<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    PUT.function(args, kwargs)
+}
+
+/// `gather` with both tensors broadcast in the other dimensions; without a dimension, of the
+/// flat tensors.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn take_along_dim<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TAKE_ALONG_DIM.function(args, kwargs)
+}
+
+/// `nonzero` by NumPy's name.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn argwhere<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ARGWHERE.function(args, kwargs)
+}
+
+/// The first `size` rows of `nonzero`, `fill_value` in those that it does not have.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn nonzero_static<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    NONZERO_STATIC.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gather, module)?)?;
+    module.add_function(wrap_pyfunction!(index_select, module)?)?;
+    module.add_function(wrap_pyfunction!(scatter, module)?)?;
     module.add_function(wrap_pyfunction!(scatter_add, module)?)?;
+    module.add_function(wrap_pyfunction!(scatter_reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(index_add, module)?)?;
+    module.add_function(wrap_pyfunction!(index_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(index_fill, module)?)?;
+    module.add_function(wrap_pyfunction!(index_reduce, module)?)?;
     module.add_function(wrap_pyfunction!(index, module)?)?;
     module.add_function(wrap_pyfunction!(index_put, module)?)?;
     module.add_function(wrap_pyfunction!(masked_select, module)?)?;
+    module.add_function(wrap_pyfunction!(masked_scatter, module)?)?;
+    module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(put, module)?)?;
+    module.add_function(wrap_pyfunction!(take_along_dim, module)?)?;
+    module.add_function(wrap_pyfunction!(argwhere, module)?)?;
+    module.add_function(wrap_pyfunction!(nonzero_static, module)?)?;
     Ok(())
 }

@@ -27,8 +27,136 @@ static STACK: Function = Function::new(
     }],
 );
 
+static CONCAT: Function = Function::new(
+    "concat",
+    &[Overload {
+        signature: "concat(Tensor[] tensors, int dim=0) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::concat(&a.tensors(0)?, a.int(1)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static CONCATENATE: Function = Function::new(
+    "concatenate",
+    &[Overload {
+        signature: "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::concatenate(&a.tensors(0)?, a.int(1)?)?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static HSTACK: Function = Function::new(
+    "hstack",
+    &[Overload {
+        signature: "hstack(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::hstack(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static VSTACK: Function = Function::new(
+    "vstack",
+    &[Overload {
+        signature: "vstack(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::vstack(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static ROW_STACK: Function = Function::new(
+    "row_stack",
+    &[Overload {
+        signature: "row_stack(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::row_stack(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static DSTACK: Function = Function::new(
+    "dstack",
+    &[Overload {
+        signature: "dstack(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::dstack(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static COLUMN_STACK: Function = Function::new(
+    "column_stack",
+    &[Overload {
+        signature: "column_stack(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::column_stack(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static BLOCK_DIAG: Function = Function::new(
+    "block_diag",
+    &[Overload {
+        signature: "block_diag(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::block_diag(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static CARTESIAN_PROD: Function = Function::new(
+    "cartesian_prod",
+    &[Overload {
+        signature: "cartesian_prod(Tensor[] tensors) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::cartesian_prod(&a.tensors(0)?)?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static COMBINATIONS: Function = Function::new(
+    "combinations",
+    &[Overload {
+        signature: "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.combinations(a.int(1)?, a.bool(2)?)?])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static MESHGRID: Function = Function::new(
+    "meshgrid",
+    &[Overload {
+        signature: "meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]",
+        new: New::Tensors(|a| {
+            Ok(Tensor::meshgrid(&a.tensors(0)?, a.optional_word::<plimsoll_tensor::Indexing>(1)?)?
+                .into())
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
 #[pymethods]
-impl PyTensor {}
+impl PyTensor {
+    /// Every way to take `r` elements of a vector, in its order, a row each; an element more than
+    /// once only `with_replacement`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn combinations<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COMBINATIONS.method(slf, args, kwargs)
+    }
+}
 
 /// Tensors one after another along `dim`; all other sizes must be equal.
 #[pyfunction]
@@ -50,9 +178,131 @@ fn stack<'py>(
     STACK.function(args, kwargs)
 }
 
+/// `cat` by another name.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn concat<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CONCAT.function(args, kwargs)
+}
+
+/// `cat` by NumPy's name.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn concatenate<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CONCATENATE.function(args, kwargs)
+}
+
+/// Tensors side by side: along the second dimension, vectors along their only one.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn hstack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    HSTACK.function(args, kwargs)
+}
+
+/// Tensors below each other: along the first dimension, vectors as rows.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn vstack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    VSTACK.function(args, kwargs)
+}
+
+/// `vstack` by another name.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn row_stack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ROW_STACK.function(args, kwargs)
+}
+
+/// Tensors behind each other: along the third dimension.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn dstack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    DSTACK.function(args, kwargs)
+}
+
+/// Vectors as columns of a matrix, matrices side by side.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn column_stack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COLUMN_STACK.function(args, kwargs)
+}
+
+/// The matrix with these matrices along its diagonal; vectors count as rows.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn block_diag<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    BLOCK_DIAG.function(args, kwargs)
+}
+
+/// Every way to take one element of each vector, a row each.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cartesian_prod<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CARTESIAN_PROD.function(args, kwargs)
+}
+
+/// Every way to take `r` elements of a vector, in its order, a row each; an element more than
+/// once only `with_replacement`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn combinations<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COMBINATIONS.function(args, kwargs)
+}
+
+/// Vectors spread over a grid: each tensor along a dimension of its own.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn meshgrid<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MESHGRID.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cat, module)?)?;
     module.add_function(wrap_pyfunction!(stack, module)?)?;
+    module.add_function(wrap_pyfunction!(concat, module)?)?;
+    module.add_function(wrap_pyfunction!(concatenate, module)?)?;
+    module.add_function(wrap_pyfunction!(hstack, module)?)?;
+    module.add_function(wrap_pyfunction!(vstack, module)?)?;
+    module.add_function(wrap_pyfunction!(row_stack, module)?)?;
+    module.add_function(wrap_pyfunction!(dstack, module)?)?;
+    module.add_function(wrap_pyfunction!(column_stack, module)?)?;
+    module.add_function(wrap_pyfunction!(block_diag, module)?)?;
+    module.add_function(wrap_pyfunction!(cartesian_prod, module)?)?;
+    module.add_function(wrap_pyfunction!(combinations, module)?)?;
+    module.add_function(wrap_pyfunction!(meshgrid, module)?)?;
     Ok(())
 }

@@ -15,11 +15,15 @@ mod linalg;
 mod nn;
 mod numeric;
 mod random;
+mod rearrange;
 mod reduce;
+mod reshape;
+mod select;
 mod sort;
 mod special;
 mod ternary;
 mod unary;
+mod view_copies;
 mod views;
 
 use pyo3::prelude::*;
@@ -38,10 +42,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nn::register(module)?;
     numeric::register(module)?;
     reduce::register(module)?;
+    reshape::register(module)?;
+    select::register(module)?;
     sort::register(module)?;
     special::register(module)?;
     ternary::register(module)?;
     unary::register(module)?;
+    view_copies::register(module)?;
     views::register(module)?;
     Ok(())
 }

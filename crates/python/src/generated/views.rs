@@ -48,14 +48,28 @@ static PERMUTE: Function = Function::new(
 
 static NARROW: Function = Function::new(
     "narrow",
-    &[Overload {
-        signature: "narrow(Tensor self, int dim, int start, int length) -> Tensor",
-        new: New::Tensors(|a| {
-            Ok(smallvec::smallvec![a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?])
-        }),
-        in_place: None,
-        out: Out::None,
-    }],
+    &[
+        Overload {
+            signature: "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?])
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+        Overload {
+            signature: "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.narrow_from(
+                    a.int(1)?,
+                    a.tensor(2)?,
+                    a.int(3)?
+                )?])
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+    ],
 );
 
 static SLICE: Function = Function::new(
@@ -126,9 +140,37 @@ static UNSQUEEZE: Function = Function::new(
 static AS_STRIDED: Function = Function::new(
     "as_strided",
     &[Overload {
-        signature: "as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor",
+        signature: "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
         new: New::Tensors(|a| {
-            Ok(smallvec::smallvec![a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.int(3)?)?])
+            Ok(smallvec::smallvec![a.tensor(0)?.as_strided(
+                a.ints(1)?,
+                a.ints(2)?,
+                a.optional_int(3).unwrap_or(a.tensor(0)?.storage_offset() as i64)
+            )?])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static DIAGONAL: Function = Function::new(
+    "diagonal",
+    &[Overload {
+        signature: "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.diagonal(a.int(1)?, a.int(2)?, a.int(3)?)?])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static UNFOLD: Function = Function::new(
+    "unfold",
+    &[Overload {
+        signature: "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.unfold(a.int(1)?, a.int(2)?, a.int(3)?)?])
         }),
         in_place: None,
         out: Out::None,
@@ -237,6 +279,26 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         AS_STRIDED.method(slf, args, kwargs)
     }
+
+    /// The elements where index `dim2` is index `dim1` plus `offset`, along a new last dimension.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn diagonal<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        DIAGONAL.method(slf, args, kwargs)
+    }
+
+    /// Windows of `size` elements of a dimension, `step` apart, along a new last dimension.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn unfold<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        UNFOLD.method(slf, args, kwargs)
+    }
 }
 
 /// The same elements under other sizes, of which one may be -1; or the same bytes as another
@@ -340,6 +402,26 @@ fn as_strided<'py>(
     AS_STRIDED.function(args, kwargs)
 }
 
+/// The elements where index `dim2` is index `dim1` plus `offset`, along a new last dimension.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn diagonal<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    DIAGONAL.function(args, kwargs)
+}
+
+/// Windows of `size` elements of a dimension, `step` apart, along a new last dimension.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn unfold<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    UNFOLD.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(view, module)?)?;
@@ -352,5 +434,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(squeeze, module)?)?;
     module.add_function(wrap_pyfunction!(unsqueeze, module)?)?;
     module.add_function(wrap_pyfunction!(as_strided, module)?)?;
+    module.add_function(wrap_pyfunction!(diagonal, module)?)?;
+    module.add_function(wrap_pyfunction!(unfold, module)?)?;
     Ok(())
 }

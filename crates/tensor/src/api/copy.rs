@@ -1,6 +1,6 @@
 //! Copies and conversions: `clone_tensor`, `contiguous`, `to`, `copy_`.
 
-use plimsoll_core::{DType, Device, Result};
+use plimsoll_core::{DType, Device, Error, MemoryFormat, Result};
 use plimsoll_memory::{Site, enter_operation};
 
 use super::options::options;
@@ -23,6 +23,8 @@ options! {
         non_blocking: bool = false,
         /// Whether the result has memory of its own even if nothing changes.
         copy: bool = false,
+        /// The order of dimensions in memory, if it changes.
+        memory_format: Option<MemoryFormat> = None,
     }
 }
 
@@ -114,10 +116,65 @@ impl Tensor {
         } else {
             moved(self.clone())?.to_dtype(dtype, site)?
         };
-        if target.copy && converted.shares_storage_with(self) {
-            return self.copied(dtype, Format::Preserve, site);
+        let shared = converted.shares_storage_with(self);
+        match target.memory_format.unwrap_or(MemoryFormat::Preserve) {
+            MemoryFormat::Preserve if target.copy && shared => {
+                self.copied(dtype, Format::Preserve, site)
+            }
+            MemoryFormat::Preserve => Ok(converted),
+            // PyTorch asks for the format only where it copies anyway, or where it is another.
+            MemoryFormat::Contiguous if shared && !target.copy && !self.is_channels_last() => {
+                Ok(converted)
+            }
+            format if format.holds(converted.layout()) && !(target.copy && shared) => Ok(converted),
+            format => converted.copied(dtype, format_of(&converted, format)?, site),
         }
-        Ok(converted)
+    }
+
+    /// A copy of the elements in memory of its own, in this order of dimensions.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1, 2, 2, 2], DType::F32)?;
+    /// assert_eq!(x.clone_with(MemoryFormat::ChannelsLast)?.strides(), [8, 1, 4, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clone_with(&self, format: MemoryFormat) -> Result<Tensor> {
+        self.copied(self.dtype(), format_of(self, format)?, Site::caller())
+    }
+
+    /// This tensor if it is dense in this order of dimensions, else a copy that is.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[1, 2, 2, 2], DType::F32)?;
+    /// assert!(x.contiguous_with(MemoryFormat::ChannelsLast)?.is_channels_last());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn contiguous_with(&self, format: MemoryFormat) -> Result<Tensor> {
+        let _named = enter_operation("contiguous");
+        if format == MemoryFormat::Preserve {
+            let why = "there is no order to preserve; ask for contiguous_format";
+            return Err(Error::shape("contiguous", why));
+        }
+        if format.holds(self.layout()) {
+            return Ok(self.clone());
+        }
+        self.copied(self.dtype(), format_of(self, format)?, Site::caller())
+    }
+
+    /// Whether it is an image or a volume whose channels lie innermost, and not row-major.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert!(!Tensor::zeros(&[1, 2, 2, 2], DType::F32)?.is_channels_last());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_channels_last(&self) -> bool {
+        let formats = [MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d];
+        !self.is_contiguous() && formats.iter().any(|format| format.holds(self.layout()))
     }
 
     /// On the CPU.
@@ -198,6 +255,58 @@ impl Tensor {
         self.to_dtype(DType::I64, Site::caller())
     }
 
+    /// As int32.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.int()?.dtype(), DType::I32);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn int(&self) -> Result<Tensor> {
+        let _named = enter_operation("int");
+        self.to_dtype(DType::I32, Site::caller())
+    }
+
+    /// As int16.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.short()?.dtype(), DType::I16);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn short(&self) -> Result<Tensor> {
+        let _named = enter_operation("short");
+        self.to_dtype(DType::I16, Site::caller())
+    }
+
+    /// As int8.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.char()?.dtype(), DType::I8);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn char(&self) -> Result<Tensor> {
+        let _named = enter_operation("char");
+        self.to_dtype(DType::I8, Site::caller())
+    }
+
+    /// As uint8.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::ones(&[1], DType::F32)?.byte()?.dtype(), DType::U8);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn byte(&self) -> Result<Tensor> {
+        let _named = enter_operation("byte");
+        self.to_dtype(DType::U8, Site::caller())
+    }
+
     /// As bool: whether each element is not zero.
     ///
     /// ```
@@ -260,4 +369,12 @@ impl Tensor {
         }
         transfer::to_device(self, device, Manner::Blocking, site)
     }
+}
+
+/// How a copy of `x` lies in a format.
+fn format_of(x: &Tensor, format: MemoryFormat) -> Result<Format> {
+    Ok(match format.layout(x.shape())? {
+        Some(layout) => Format::Like(layout),
+        None => Format::Preserve,
+    })
 }

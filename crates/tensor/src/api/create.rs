@@ -1,7 +1,7 @@
 //! New tensors. All start here: `empty` takes memory from the arena, everything else fills it by an
 //! operation.
 
-use plimsoll_core::{DType, Device, Error, Layout, Result, Scalar, sizes_from_i64};
+use plimsoll_core::{DType, Device, Error, Layout, MemoryFormat, Result, Scalar, sizes_from_i64};
 use plimsoll_memory::{Kind, OriginId, Site, enter_operation};
 
 use super::options::TensorOptions;
@@ -11,6 +11,7 @@ use crate::dispatch::{Dest, apply_on, first};
 use crate::ops::create::{Content, Create, Fill};
 use crate::ops::elementwise::output_layout;
 use crate::prepare::apply;
+use crate::promotion::Other;
 use crate::storage::Storage;
 use plimsoll_kernels::Element;
 use plimsoll_kernels::Meta;
@@ -49,8 +50,12 @@ impl Tensor {
     pub fn empty(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let options = options.into();
         let shape = sizes_from_i64("empty", sizes)?;
-        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))
-            .map_err(|e| e.in_operation("empty"))?;
+        let format = options.memory_format.unwrap_or(MemoryFormat::Contiguous);
+        let layout = format.layout(&shape).map_err(|e| e.in_operation("empty"))?;
+        let layout = layout.ok_or_else(|| {
+            Error::shape("empty", "there is no order to preserve; ask for contiguous_format")
+        })?;
+        let meta = Meta { layout, dtype: options.dtype_or(DType::F32) };
         let entry = device::entry(options.device_or_cpu());
         allocate("empty", entry, meta, Site::caller())?.finished(options)
     }
@@ -346,7 +351,7 @@ impl Tensor {
         self.filled_like(value.into(), options.into(), Site::caller())
     }
 
-    /// Overwrites every element with `value`.
+    /// Overwrites every element with `value`, a number or a tensor without dimensions.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -356,11 +361,38 @@ impl Tensor {
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<&Tensor> {
-        let value = value.into();
-        check_fits("fill_", value, self.dtype())?;
-        apply(&Fill(value), &[self], Dest::InPlace, Site::caller())?;
-        Ok(self)
+    pub fn fill_<'a>(&self, value: impl Into<Other<'a>>) -> Result<&Tensor> {
+        match value.into() {
+            Other::Scalar(value) => {
+                check_fits("fill_", value, self.dtype())?;
+                apply(&Fill(value), &[self], Dest::InPlace, Site::caller())?;
+                Ok(self)
+            }
+            Other::Tensor(value) if value.rank() == 0 => {
+                let _named = enter_operation("fill_");
+                self.copy_(value)
+            }
+            Other::Tensor(value) => Err(Error::shape(
+                "fill_",
+                format!("the value has no dimensions, and this has shape {:?}", value.shape()),
+            )),
+        }
+    }
+
+    /// A tensor like this one with `value` everywhere; in its graph, with a derivative of zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[2], DType::F32)?;
+    /// assert_eq!(x.fill(3)?.to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn fill<'a>(&self, value: impl Into<Other<'a>>) -> Result<Tensor> {
+        let _named = enter_operation("fill");
+        let copy = self.clone_tensor()?;
+        copy.fill_(value)?;
+        Ok(copy)
     }
 
     /// Overwrites every element with 0. The memory stays; only dropping the tensor frees it.
@@ -386,8 +418,12 @@ impl Tensor {
     /// Where a tensor like this one lies, and how, unless `options` say otherwise.
     pub(super) fn like(&self, options: TensorOptions) -> Result<(&'static Entry, Meta)> {
         let entry = options.device.map_or(self.entry(), device::entry);
-        let meta = self.dense_meta()?;
-        Ok((entry, Meta { dtype: options.dtype_or(self.dtype()), ..meta }))
+        let dtype = options.dtype_or(self.dtype());
+        let asked = options.memory_format.map(|format| format.layout(self.shape())).transpose()?;
+        match asked.flatten() {
+            Some(layout) => Ok((entry, Meta { layout, dtype })),
+            None => Ok((entry, Meta { dtype, ..self.dense_meta()? })),
+        }
     }
 
     /// The meta of a dense tensor in this one's order of dimensions.

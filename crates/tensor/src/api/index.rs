@@ -1,97 +1,19 @@
-//! Reading and writing at positions that other tensors hold. Masks become index tensors here (by
+//! Reading and writing at positions that other tensors hold; along one dimension, see `scatter.rs`,
+//! by masks and flat positions, `masks.rs`. Masks become index tensors here (by
 //! `nonzero`), and gaps in a list of index tensors become the dimensions that the others stand at.
 
-use plimsoll_core::{DType, Dims, Error, Result, broadcast_shapes, normalize_dim};
-use plimsoll_memory::{Site, enter_operation, with_site};
+use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::dispatch::Dest;
 use crate::operation::Operation;
-use crate::ops::index::along::{Gather, ScatterAdd};
 use crate::ops::index::nonzero::Nonzero;
 use crate::ops::index::{Index, IndexPut};
 use crate::prepare::{apply, apply_one};
 
 impl Tensor {
-    /// For each element of `index`, the element of this tensor that stands there along `dim`; other
-    /// dimensions run along.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 6, 1, DType::F32)?.view(&[2, 3])?;
-    /// let index = Tensor::from_slice(&[2i64, 0], &[2, 1], Device::cpu())?;
-    /// assert_eq!(x.gather(1, &index)?.to_vec::<f32>()?, [2.0, 3.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
-        let site = Site::caller();
-        let dim = normalize_dim("gather", dim, self.rank())?;
-        if self.rank() > 0 && index.rank() > 0 {
-            return apply_one(&Gather { dim }, &[self, index], site);
-        }
-        // A tensor without dimensions counts as one of one element, as in PyTorch.
-        with_site(site, || {
-            let wide = |tensor: &Tensor| match tensor.rank() {
-                0 => tensor.unsqueeze(0),
-                _ => Ok(tensor.clone()),
-            };
-            let found = apply_one(&Gather { dim }, &[&wide(self)?, &wide(index)?], site)?;
-            if index.rank() == 0 { found.squeeze_with(0) } else { Ok(found) }
-        })
-    }
-
-    /// [`Tensor::gather`] into `out`.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 4, 1, DType::F32)?;
-    /// let last = Tensor::full(&[1], 3, DType::I64)?;
-    /// let out = Tensor::zeros(&[1], DType::F32)?;
-    /// x.gather_out(0, &last, &out)?;
-    /// assert_eq!(out.item::<f32>()?, 3.0);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn gather_out(&self, dim: i64, index: &Tensor, out: &Tensor) -> Result<()> {
-        let dim = normalize_dim("gather", dim, self.rank())?;
-        apply(&Gather { dim }, &[self, index], Dest::Out(&[out]), Site::caller()).map(drop)
-    }
-
-    /// A copy of this tensor with each element of `source` added where `index` says along `dim`.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let index = Tensor::from_slice(&[0i64, 0, 2], &[3], Device::cpu())?;
-    /// let counts = Tensor::zeros(&[3], DType::F32)?;
-    /// let ones = Tensor::ones(&[3], DType::F32)?;
-    /// assert_eq!(counts.scatter_add(0, &index, &ones)?.to_vec::<f32>()?, [2.0, 0.0, 1.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let (op, part) = scatter_add(self, dim, index, source)?;
-        apply_one(&op, &[self, index, &part], Site::caller())
-    }
-
-    /// [`Tensor::scatter_add`] in place.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::zeros(&[2], DType::F32)?;
-    /// let index = Tensor::full(&[3], 1, DType::I64)?;
-    /// x.scatter_add_(0, &index, &Tensor::ones(&[3], DType::F32)?)?;
-    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 3.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn scatter_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<&Tensor> {
-        let (op, part) = scatter_add(self, dim, index, source)?;
-        apply(&op, &[self, index, &part], Dest::InPlace, Site::caller())?;
-        Ok(self)
-    }
-
     /// `x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with
     /// each other; `None` keeps a dimension, a bool tensor selects where it holds. Negative indices
     /// count from the end.
@@ -194,53 +116,6 @@ impl Tensor {
         let places = wide.nonzero()?;
         (0..wide.rank() as i64).map(|column| places.select(1, column)).collect()
     }
-
-    /// The elements where `mask` holds, in row-major order; both broadcast.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 4, 1, DType::I64)?.view(&[2, 2])?;
-    /// assert_eq!(x.masked_select(&x.ge(2)?)?.to_vec::<i64>()?, [2, 3]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
-        let _named = enter_operation("masked_select");
-        const OP: &str = "masked_select";
-        if mask.dtype() != DType::Bool {
-            return Err(Error::dtype(
-                OP,
-                format!("the mask must be bool, not {}; compare it with 0 first", mask.dtype()),
-            ));
-        }
-        let shape = broadcast_shapes(OP, &[self.shape(), mask.shape()])?;
-        let mut sizes: SmallVec<[i64; 6]> = shape.iter().map(|&size| size as i64).collect();
-        if sizes.is_empty() {
-            // A mask needs a dimension to select from.
-            sizes.push(1);
-        }
-        self.expand(&sizes)?.index(&[Some(&mask.expand(&sizes)?)])
-    }
-}
-
-/// The operation, and the part of `source` that the index reads.
-#[track_caller]
-fn scatter_add(
-    x: &Tensor,
-    dim: i64,
-    index: &Tensor,
-    source: &Tensor,
-) -> Result<(ScatterAdd, Tensor)> {
-    let dim = normalize_dim("scatter_add", dim, x.rank())?;
-    let mut part = source.clone();
-    if source.rank() == index.rank() {
-        for (d, (&whole, &used)) in source.shape().iter().zip(index.shape()).enumerate() {
-            if used < whole {
-                part = part.narrow(d as i64, 0, used as i64)?;
-            }
-        }
-    }
-    Ok((ScatterAdd { dim }, part))
 }
 
 /// Index tensors as the kernels take them (int64, on x's device) and the dimensions that they stand

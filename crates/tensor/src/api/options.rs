@@ -2,7 +2,7 @@
 //! positional, the rest is one options value with setters. `x.sum()` has the required ones only,
 //! `x.sum_with(options)` takes the rest.
 
-use plimsoll_core::{DType, Device};
+use plimsoll_core::{DType, Device, MemoryFormat};
 
 /// Where and of what type a new tensor is: `DType::F32`, a device, or both.
 ///
@@ -21,6 +21,9 @@ pub struct TensorOptions {
     pub device: Option<Device>,
     /// Whether the tensor is a leaf that wants a gradient.
     pub requires_grad: bool,
+    /// The order of dimensions in memory; `None` is row-major, or that of the tensor it is made
+    /// like.
+    pub memory_format: Option<MemoryFormat>,
 }
 
 impl TensorOptions {
@@ -54,7 +57,7 @@ impl From<Device> for TensorOptions {
 
 impl From<(DType, Device)> for TensorOptions {
     fn from((dtype, device): (DType, Device)) -> TensorOptions {
-        TensorOptions { dtype: Some(dtype), device: Some(device), requires_grad: false }
+        TensorOptions { dtype: Some(dtype), device: Some(device), ..TensorOptions::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::Tensor;
 use crate::device::{self, Entry};
 use crate::dispatch::{Dest, apply_on, first};
 use crate::generator::Drawn;
-use crate::ops::random::{Distribution, Random, Randomize};
+use crate::ops::random::{Distribution, Formula, Random, Randomize};
 use crate::prepare::apply;
 use crate::random;
 use plimsoll_kernels::Meta;
@@ -133,6 +133,27 @@ impl Tensor {
         draw("randint_like", self.entry(), self.dense_meta()?, distribution, Site::caller())
     }
 
+    /// [`Tensor::randint_like`] with another dtype or device.
+    #[track_caller]
+    pub fn randint_like_with(
+        &self,
+        low: i64,
+        high: i64,
+        options: impl Into<TensorOptions>,
+    ) -> Result<Tensor> {
+        let _named = enter_operation("randint_like");
+        let options = options.into();
+        let (entry, meta) = self.like(options)?;
+        check_range(low, high, meta.dtype)?;
+        let distribution = Distribution::Integer { low, high };
+        if meta.dtype == DType::Bool {
+            let bytes = Meta { dtype: DType::U8, ..meta };
+            return draw("randint_like", entry, bytes, distribution, Site::caller())?
+                .to(DType::Bool);
+        }
+        draw("randint_like", entry, meta, distribution, Site::caller())?.finished(options)
+    }
+
     /// Overwrites every element with a uniform random number from `low` to before `high`.
     ///
     /// ```
@@ -205,7 +226,7 @@ fn draw(
     Ok(first(apply_on(entry, &random, &inputs, Dest::New, site)?))
 }
 
-fn overwrite<'a>(
+pub(super) fn overwrite<'a>(
     op: &'static str,
     x: &'a Tensor,
     distribution: Distribution,
@@ -220,6 +241,8 @@ fn overwrite<'a>(
 
 fn check_dtype(op: &'static str, distribution: Distribution, dtype: DType) -> Result<()> {
     match distribution {
+        Distribution::By(Formula::Bernoulli(_)) => Ok(()),
+        Distribution::By(Formula::Geometric(_)) if dtype != DType::Bool => Ok(()),
         Distribution::Integer { .. } if dtype != DType::Bool => Ok(()),
         Distribution::Integer { .. } => Err(Error::dtype(
             op,

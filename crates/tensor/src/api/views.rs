@@ -1,14 +1,13 @@
-//! Views: other layouts over the same memory. None of them copies, except `reshape` and `flatten`
-//! where no view exists.
+//! Views: other layouts over the same memory. None of them copies; those that do where no view
+//! exists, and those that are made of these, are in `reshape.rs` and `split.rs`.
 
 use plimsoll_core::{DType, Error, Result, normalize_dim};
-use plimsoll_memory::{Site, enter_operation};
+use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
 use super::options::DimList;
 use crate::Tensor;
 use crate::operation::Operation;
-use crate::ops::copy::Format;
 use crate::ops::views::{View, ViewDtype};
 use crate::prepare::apply_one;
 
@@ -90,56 +89,6 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::view`], but copies where no view exists.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
-    /// assert_eq!(x.t()?.reshape(&[6])?.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
-        let _named = enter_operation("reshape");
-        let site = Site::caller();
-        let (_, shared) = self.layout().reshape(sizes)?;
-        let view = View::Sizes(sizes.into());
-        match shared {
-            Some(_) => apply_one(&view, &[self], site),
-            None => {
-                apply_one(&view, &[&self.copied(self.dtype(), Format::Contiguous, site)?], site)
-            }
-        }
-    }
-
-    /// Dimensions `start` to `end` merged into one.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::zeros(&[2, 3, 4], DType::F32)?;
-    /// assert_eq!(x.flatten(1, -1)?.shape(), [2, 12]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
-        let _named = enter_operation("flatten");
-        let start = normalize_dim("flatten", start, self.rank())?;
-        let end = normalize_dim("flatten", end, self.rank())?;
-        if self.rank() == 0 {
-            return self.reshape(&[1]);
-        }
-        if start > end {
-            return Err(plimsoll_core::Error::shape(
-                "flatten",
-                format!("dimension {start} comes after {end}; give them in ascending order"),
-            ));
-        }
-        let mut sizes: Vec<i64> = self.shape()[..start].iter().map(|&size| size as i64).collect();
-        sizes.push(self.shape()[start..=end].iter().product::<usize>() as i64);
-        sizes.extend(self.shape()[end + 1..].iter().map(|&size| size as i64));
-        self.reshape(&sizes)
-    }
-
     /// Two dimensions swapped.
     ///
     /// ```
@@ -151,28 +100,6 @@ impl Tensor {
     #[track_caller]
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         apply_one(&View::Transpose(a, b), &[self], Site::caller())
-    }
-
-    /// A matrix with rows and columns swapped; vectors and scalars stay as they are.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
-    /// assert_eq!(x.t()?.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn t(&self) -> Result<Tensor> {
-        match self.rank() {
-            0 | 1 => Ok(self.clone()),
-            2 => apply_one(&View::Transpose(0, 1), &[self], Site::caller()),
-            rank => Err(plimsoll_core::Error::shape(
-                "t",
-                format!(
-                    "expects at most 2 dimensions, but this tensor has {rank}; use `transpose`"
-                ),
-            )),
-        }
     }
 
     /// Dimensions in another order.
@@ -198,7 +125,41 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        let at = normalize_dim("narrow", dim, self.rank())?;
+        if let Some(&size) = self.shape().get(at)
+            && (start > size as i64 || start < -(size as i64))
+        {
+            return Err(Error::index(
+                "narrow",
+                format!("start {start} is outside dimension {at} of size {size}"),
+            ));
+        }
         apply_one(&View::Narrow { dim, start, length }, &[self], Site::caller())
+    }
+
+    /// [`Tensor::narrow`] from where a whole number in a tensor without dimensions says.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let start = Tensor::scalar(2, DType::I64)?;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.narrow_from(0, &start, 3)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [2, 3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn narrow_from(&self, dim: i64, start: &Tensor, length: i64) -> Result<Tensor> {
+        let whole = !start.dtype().is_float() && start.dtype() != DType::Bool;
+        if start.rank() > 0 || !whole {
+            return Err(Error::shape(
+                "narrow",
+                format!(
+                    "the start must be a whole number without dimensions, not {} of shape {:?}",
+                    start.dtype(),
+                    start.shape()
+                ),
+            ));
+        }
+        self.narrow(dim, start.to_scalar()?.to_i64(), length)
     }
 
     /// `x[start:end:step]` in one dimension, clamped as in Python.
@@ -238,19 +199,6 @@ impl Tensor {
     #[track_caller]
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
         apply_one(&View::Expand(sizes.into()), &[self], Site::caller())
-    }
-
-    /// As [`Tensor::expand`].
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::arange(0, 2, 1, DType::I64)?;
-    /// assert_eq!(x.broadcast_to(&[3, 2])?.strides(), [0, 1]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn broadcast_to(&self, sizes: &[i64]) -> Result<Tensor> {
-        self.expand(sizes)
     }
 
     /// Dimensions of size 1 removed.
@@ -305,6 +253,32 @@ impl Tensor {
         let view =
             View::AsStrided { sizes: sizes.into(), strides: strides.into(), offset, storage_numel };
         apply_one(&view, &[self], Site::caller())
+    }
+
+    /// The elements where index `dim2` is index `dim1` plus `offset`, along a new last dimension.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 6, 1, DType::I64)?.view(&[2, 3])?;
+    /// assert_eq!(x.diagonal(1, 0, 1)?.to_vec::<i64>()?, [1, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diagonal(&self, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        apply_one(&View::Diagonal { offset, dim1, dim2 }, &[self], Site::caller())
+    }
+
+    /// Windows of `size` elements of a dimension, `step` apart, along a new last dimension.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::I64)?;
+    /// assert_eq!(x.unfold(0, 3, 1)?.to_vec::<i64>()?, [0, 1, 2, 1, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unfold(&self, dim: i64, size: i64, step: i64) -> Result<Tensor> {
+        apply_one(&View::Unfold { dim, size, step }, &[self], Site::caller())
     }
 
     /// The same memory outside the graph. Frees nothing; writes through it still count as versions.

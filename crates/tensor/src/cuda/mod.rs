@@ -7,9 +7,11 @@ mod binary;
 mod copy;
 mod fill;
 mod in_workspace;
+mod join;
 mod layer_norm;
 mod matmul;
 mod optim;
+mod rearrange;
 mod reduce;
 mod strided;
 mod tail;
@@ -21,12 +23,14 @@ pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
+pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
 pub(crate) use matmul::{
     Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
     workspace_bytes as matmul_workspace_bytes,
 };
 pub(crate) use optim::adamw;
+pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use unary::{unary, unary_backward};

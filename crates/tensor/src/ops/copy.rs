@@ -113,7 +113,8 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
     }
 }
 
-static CLONE: OpInfo = info("clone", &["clone(Tensor self) -> Tensor"]);
+static CLONE: OpInfo =
+    info("clone", &["clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"]);
 static COPY_: OpInfo =
     OpInfo { elementwise: true, ..info("copy_", &["copy_(Tensor self, Tensor src) -> Tensor"]) };
 

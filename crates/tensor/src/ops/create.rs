@@ -120,7 +120,14 @@ static EYE: OpInfo =
     info("eye", &["eye(int n, *, DType? dtype=None, Device? device=None) -> Tensor"]);
 static FILL_: OpInfo = OpInfo {
     differentiable: true,
-    ..info("fill_", &["fill_(Tensor self, Scalar value) -> Tensor"])
+    ..info("fill_", &["fill_(Tensor self, Tensor|Scalar value) -> Tensor"])
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&FULL, &ARANGE, &EYE, &FILL_];
+/// Made of `clone` and `fill_`, or of a copy of what fills it.
+static FILL: OpInfo = OpInfo {
+    differentiable: true,
+    cuda: OnCuda::Composed,
+    ..info("fill", &["fill(Tensor self, Tensor|Scalar value) -> Tensor"])
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&FULL, &ARANGE, &EYE, &FILL_, &FILL];

@@ -1,10 +1,14 @@
-//! Joining tensors along a dimension.
+//! Joining tensors along a dimension: `cat`, and the rows of what is made of it.
 
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
 
-use crate::operation::{Autocast, Backward, Grads, Inferred, Needs, OpInfo, Operation, Out};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{
+    Autocast, Backward, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out,
+};
+use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::join as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -59,6 +63,10 @@ impl Operation for Cat {
         cpu::cat(launch, self.dim)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::cat(launch, self.dim)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let mut start = 0;
@@ -89,11 +97,58 @@ static CAT: OpInfo = OpInfo {
     differentiable: true,
     in_place: false,
     out: Out::Cast,
+    cuda: OnCuda::Kernels(&source_files::COPY),
     autocast: Autocast::WIDEST,
     ..OpInfo::BARE
 };
+const fn composed(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo { name, signatures, cuda: OnCuda::Composed, autocast: Autocast::AS_GIVEN, ..CAT }
+}
+
 /// Made of `unsqueeze` and `cat`.
 static STACK: OpInfo =
     OpInfo { name: "stack", signatures: &["stack(Tensor[] tensors, int dim=0) -> Tensor"], ..CAT };
+static CONCAT: OpInfo = composed("concat", &["concat(Tensor[] tensors, int dim=0) -> Tensor"]);
+static CONCATENATE: OpInfo =
+    composed("concatenate", &["concatenate(Tensor[] tensors, int dim=0) -> Tensor"]);
+static HSTACK: OpInfo = composed("hstack", &["hstack(Tensor[] tensors) -> Tensor"]);
+static VSTACK: OpInfo = composed("vstack", &["vstack(Tensor[] tensors) -> Tensor"]);
+static ROW_STACK: OpInfo = composed("row_stack", &["row_stack(Tensor[] tensors) -> Tensor"]);
+static DSTACK: OpInfo = composed("dstack", &["dstack(Tensor[] tensors) -> Tensor"]);
+static COLUMN_STACK: OpInfo =
+    composed("column_stack", &["column_stack(Tensor[] tensors) -> Tensor"]);
+static BLOCK_DIAG: OpInfo = OpInfo {
+    out: Out::None,
+    ..composed("block_diag", &["block_diag(Tensor[] tensors) -> Tensor"])
+};
+static CARTESIAN_PROD: OpInfo = OpInfo {
+    out: Out::None,
+    ..composed("cartesian_prod", &["cartesian_prod(Tensor[] tensors) -> Tensor"])
+};
+static COMBINATIONS: OpInfo = OpInfo {
+    out: Out::None,
+    ..composed(
+        "combinations",
+        &["combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor"],
+    )
+};
+static MESHGRID: OpInfo = OpInfo {
+    out: Out::None,
+    ..composed("meshgrid", &["meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]"])
+};
 
-pub(crate) static OPS: &[&OpInfo] = &[&CAT, &STACK];
+pub(crate) static OPS: &[&OpInfo] = &[
+    &CAT,
+    &STACK,
+    &CONCAT,
+    &CONCATENATE,
+    &HSTACK,
+    &VSTACK,
+    &ROW_STACK,
+    &DSTACK,
+    &COLUMN_STACK,
+    &BLOCK_DIAG,
+    &CARTESIAN_PROD,
+    &COMBINATIONS,
+    &MESHGRID,
+];

@@ -21,12 +21,17 @@ pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod pointwise;
 pub(crate) mod random;
+pub(crate) mod rearrange;
 pub(crate) mod reduce;
+pub(crate) mod reshape;
 pub(crate) mod select;
 pub(crate) mod sort;
 pub(crate) mod ternary;
+pub(crate) mod split;
 pub(crate) mod transfer;
+pub(crate) mod triangle;
 pub(crate) mod unary;
+pub(crate) mod view_copies;
 pub(crate) mod views;
 
 use crate::operation::OpInfo;
@@ -50,7 +55,9 @@ pub static OPS: &[&[&OpInfo]] = &[
     nn::OPS,
     numeric::OPS,
     random::OPS,
+    rearrange::OPS,
     reduce::OPS,
+    reshape::OPS,
     select::OPS,
     sort::OPS,
     ternary::OPS,
@@ -61,6 +68,9 @@ pub static OPS: &[&[&OpInfo]] = &[
     unary::special::OPS,
     unary::special_module::OPS,
     unary::trigonometric::OPS,
+    split::OPS,
+    triangle::OPS,
+    view_copies::OPS,
     views::OPS,
 ];
 

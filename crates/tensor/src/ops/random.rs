@@ -6,8 +6,9 @@ use std::sync::Arc;
 use plimsoll_core::Result;
 
 use crate::generator::Draws;
-use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out};
+use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::random as cpu;
+pub(crate) use plimsoll_kernels::cpu::random::Formula;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// What is drawn.
@@ -19,6 +20,8 @@ pub(crate) enum Distribution {
     Normal { mean: f64, deviation: f64 },
     /// Whole numbers in `[low, high)`.
     Integer { low: i64, high: i64 },
+    /// What a formula makes of one uniform number.
+    By(Formula),
 }
 
 impl Distribution {
@@ -28,6 +31,7 @@ impl Distribution {
             Distribution::Uniform { .. } => cpu::Distribution::Uniform,
             Distribution::Normal { .. } => cpu::Distribution::Normal,
             Distribution::Integer { .. } => cpu::Distribution::Integer,
+            Distribution::By(_) => cpu::Distribution::Formula,
         };
         let words = cpu::draws_per_element(meta.dtype, kind) as u64;
         (meta.layout.numel() as u64).saturating_mul(words).div_ceil(4)
@@ -43,6 +47,7 @@ impl Distribution {
                 cpu::normal(launch, mean, deviation, stream)
             }
             Distribution::Integer { low, high } => cpu::randint(launch, low, high, stream),
+            Distribution::By(formula) => cpu::by_formula(launch, formula, stream),
         }
     }
 }
@@ -61,6 +66,7 @@ impl Operation for Random {
             Distribution::Uniform { .. } => &RAND,
             Distribution::Normal { .. } => &RANDN,
             Distribution::Integer { .. } => &RANDINT,
+            Distribution::By(formula) => row_of(formula),
         }
     }
 
@@ -89,7 +95,9 @@ impl Operation for Randomize {
     fn info(&self) -> &'static OpInfo {
         match self.distribution {
             Distribution::Normal { .. } => &NORMAL_,
-            _ => &UNIFORM_,
+            Distribution::Integer { .. } => &RANDOM_,
+            Distribution::Uniform { .. } => &UNIFORM_,
+            Distribution::By(formula) => row_of(formula),
         }
     }
 
@@ -157,4 +165,104 @@ static NORMAL_: OpInfo = OpInfo {
     )
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&RAND, &RANDN, &RANDINT, &UNIFORM_, &NORMAL_];
+/// The row of the operation that draws by a formula.
+fn row_of(formula: Formula) -> &'static OpInfo {
+    match formula {
+        Formula::Exponential(_) => &EXPONENTIAL_,
+        Formula::Cauchy { .. } => &CAUCHY_,
+        Formula::Geometric(_) => &GEOMETRIC_,
+        Formula::Bernoulli(_) => &BERNOULLI_,
+    }
+}
+
+const fn overwriting(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo { differentiable: true, ..info(name, signatures) }
+}
+
+const fn composed(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo { cuda: OnCuda::Composed, ..info(name, signatures) }
+}
+
+static EXPONENTIAL_: OpInfo = overwriting(
+    "exponential_",
+    &["exponential_(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"],
+);
+static CAUCHY_: OpInfo = overwriting(
+    "cauchy_",
+    &[
+        "cauchy_(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor",
+    ],
+);
+static LOG_NORMAL_: OpInfo = overwriting(
+    "log_normal_",
+    &[
+        "log_normal_(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor",
+    ],
+);
+static GEOMETRIC_: OpInfo = OpInfo {
+    dtypes: DTypes::NUMBERS,
+    ..overwriting(
+        "geometric_",
+        &["geometric_(Tensor self, float p, *, Generator? generator=None) -> Tensor"],
+    )
+};
+static BERNOULLI_: OpInfo = OpInfo {
+    dtypes: DTypes::ALL,
+    ..overwriting(
+        "bernoulli_",
+        &["bernoulli_(Tensor self, Tensor|Scalar p=0.5, *, Generator? generator=None) -> Tensor"],
+    )
+};
+static RANDOM_: OpInfo = OpInfo {
+    dtypes: DTypes::ALL,
+    ..overwriting(
+        "random_",
+        &[
+            "random_(Tensor self, int? to=None, *, Generator? generator=None) -> Tensor",
+            "random_(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
+        ],
+    )
+};
+static BERNOULLI: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..composed(
+        "bernoulli",
+        &["bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor"],
+    )
+};
+static NORMAL: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..composed(
+        "normal",
+        &[
+            "normal(Tensor|Scalar mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
+            "normal(float mean, float std, int[] size, *, Generator? generator=None, DType? dtype=None, Device? device=None, bool requires_grad=False, Layout? layout=None, bool? pin_memory=False) -> Tensor",
+        ],
+    )
+};
+static MULTINOMIAL: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..composed(
+        "multinomial",
+        &[
+            "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+        ],
+    )
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[
+    &RAND,
+    &RANDN,
+    &RANDINT,
+    &UNIFORM_,
+    &NORMAL_,
+    &EXPONENTIAL_,
+    &CAUCHY_,
+    &LOG_NORMAL_,
+    &GEOMETRIC_,
+    &BERNOULLI_,
+    &RANDOM_,
+    &BERNOULLI,
+    &NORMAL,
+    &MULTINOMIAL,
+];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::Result;
+use plimsoll_core::{Result, broadcast_shapes};
 
 use super::elementwise;
 use crate::Tensor;
@@ -49,16 +49,65 @@ impl Operation for Where {
     }
 }
 
+/// Inputs [x, mask, value]: x with the value, which has no dimensions, where the mask holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskedFill;
+
+impl Operation for MaskedFill {
+    fn info(&self) -> &'static OpInfo {
+        &MASKED_FILL
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let shapes = [inputs[0].shape(), inputs[1].shape()];
+        let shape = broadcast_shapes(MASKED_FILL.name, &shapes)?;
+        Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::input(1)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        let [x, mask, value] = [0, 1, 2].map(|index| launch.inputs[index]);
+        cpu::where_(&CpuLaunch { inputs: &[mask, value, x], ..*launch })
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let (grad, mask) = (backward.grad()?, backward.input(1)?);
+        let own = backward
+            .for_input(0, || Tensor::where_(mask, 0.0, grad)?.sum_to(backward.inputs[0].shape()))?;
+        let value = backward
+            .for_input(2, || Tensor::where_(mask, grad, 0.0)?.sum_to(backward.inputs[2].shape()))?;
+        Ok(smallvec::smallvec![own, None, value])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+static MASKED_FILL: OpInfo = OpInfo {
+    name: "masked_fill",
+    family: "select",
+    signatures: &["masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor"],
+    differentiable: true,
+    in_place: true,
+    elementwise: true,
+    inputs: &[Input::Given, Input::Given, Input::Given],
+    ..OpInfo::BARE
+};
+
 static WHERE: OpInfo = OpInfo {
     name: "where",
     family: "select",
     signatures: &["where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor"],
     differentiable: true,
-    out: Out::Cast,
+    out: Out::Exact,
     elementwise: true,
     inputs: &[Input::Condition, Input::Operand],
     promotion: Promotion::Common,
     ..OpInfo::BARE
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&WHERE];
+pub(crate) static OPS: &[&OpInfo] = &[&WHERE, &MASKED_FILL];

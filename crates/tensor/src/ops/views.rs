@@ -42,6 +42,17 @@ pub(crate) enum View {
     /// Those of these dimensions that have size 1.
     Squeeze(Sizes),
     Unsqueeze(i64),
+    Diagonal {
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    },
+    /// Windows of `size` elements, `step` apart.
+    Unfold {
+        dim: i64,
+        size: i64,
+        step: i64,
+    },
     /// `storage_numel` is how many elements the storage holds, which a layout does not know.
     AsStrided {
         sizes: Sizes,
@@ -63,6 +74,8 @@ impl View {
             View::Expand(sizes) => input.expand(sizes),
             View::Squeeze(dims) => squeeze(input, dims),
             View::Unsqueeze(dim) => input.unsqueeze(*dim),
+            View::Diagonal { offset, dim1, dim2 } => input.diagonal(*offset, *dim1, *dim2),
+            View::Unfold { dim, size, step } => input.unfold(*dim, *size, *step),
             View::AsStrided { sizes, strides, offset, storage_numel } => {
                 Layout::as_strided(sizes, strides, *offset, *storage_numel)
             }
@@ -82,6 +95,8 @@ impl Operation for View {
             View::Expand(_) => &EXPAND,
             View::Squeeze(_) => &SQUEEZE,
             View::Unsqueeze(_) => &UNSQUEEZE,
+            View::Diagonal { .. } => &DIAGONAL,
+            View::Unfold { .. } => &UNFOLD,
             View::AsStrided { .. } => &AS_STRIDED,
         }
     }
@@ -109,9 +124,11 @@ impl Operation for View {
                 grad.permute(&inverse)?
             }
             View::Expand(_) => grad.sum_to(input.shape())?,
-            View::Narrow { .. } | View::Slice { .. } | View::Select { .. } => {
-                unview(self.clone(), input.shape(), grad)?
-            }
+            View::Narrow { .. }
+            | View::Slice { .. }
+            | View::Select { .. }
+            | View::Diagonal { .. }
+            | View::Unfold { .. } => unview(self.clone(), input.shape(), grad)?,
             View::AsStrided { .. } => self.unstride(grad, input)?,
         };
         Ok(smallvec::smallvec![Some(result)])
@@ -256,8 +273,13 @@ static VIEW: OpInfo = info(
 static TRANSPOSE: OpInfo =
     info("transpose", &["transpose(Tensor self, int dim0, int dim1) -> Tensor"]);
 static PERMUTE: OpInfo = info("permute", &["permute(Tensor self, int[] dims) -> Tensor"]);
-static NARROW: OpInfo =
-    info("narrow", &["narrow(Tensor self, int dim, int start, int length) -> Tensor"]);
+static NARROW: OpInfo = info(
+    "narrow",
+    &[
+        "narrow(Tensor self, int dim, int start, int length) -> Tensor",
+        "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor",
+    ],
+);
 static SLICE: OpInfo = info(
     "slice",
     &["slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor"],
@@ -271,8 +293,12 @@ static SQUEEZE: OpInfo = info(
 static UNSQUEEZE: OpInfo = info("unsqueeze", &["unsqueeze(Tensor self, int dim) -> Tensor"]);
 static AS_STRIDED: OpInfo = info(
     "as_strided",
-    &["as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor"],
+    &["as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor"],
 );
+static DIAGONAL: OpInfo =
+    info("diagonal", &["diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor"]);
+static UNFOLD: OpInfo =
+    info("unfold", &["unfold(Tensor self, int dimension, int size, int step) -> Tensor"]);
 /// Internal: `view` with a dtype. It has no derivative, as in PyTorch.
 static VIEW_DTYPE: OpInfo = OpInfo { differentiable: false, ..info("view", &[]) };
 /// Internal: reached only through the derivatives of views.
@@ -290,4 +316,6 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &SQUEEZE,
     &UNSQUEEZE,
     &AS_STRIDED,
+    &DIAGONAL,
+    &UNFOLD,
 ];

@@ -71,6 +71,12 @@ impl IntoOutputs<Array> for Array {
     }
 }
 
+impl<T> IntoOutputs<T> for Vec<T> {
+    fn into_outputs(self) -> Outputs<T> {
+        self
+    }
+}
+
 impl<T> IntoOutputs<T> for (T, T, T) {
     fn into_outputs(self) -> Outputs<T> {
         vec![self.0, self.1, self.2]

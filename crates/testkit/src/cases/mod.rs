@@ -26,8 +26,13 @@ mod linalg;
 mod nn;
 mod pairs;
 mod random;
+mod rearrange;
 mod reduce;
+mod reshape;
+mod scatter;
+mod split;
 mod unary;
+mod view_copies;
 mod views;
 
 use plimsoll_core::DType;
@@ -44,7 +49,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 21] = [
+    let families: [(&'static str, Vec<Case>); 26] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -63,6 +68,11 @@ pub fn all() -> Vec<Case> {
         ("join", join::cases()),
         ("index", index::cases()),
         ("random", random::cases()),
+        ("rearrange", rearrange::cases()),
+        ("reshape", reshape::cases()),
+        ("scatter", scatter::cases()),
+        ("split", split::cases()),
+        ("view_copies", view_copies::cases()),
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),

@@ -75,6 +75,11 @@ pub fn randint(dtype: DType, shape: &[usize], low: i64, high: i64, seed: u64) ->
     })
 }
 
+/// What `formula` makes of a uniform number of 53 bits.
+pub fn by_formula(dtype: DType, shape: &[usize], seed: u64, formula: impl Fn(f64) -> f64) -> Array {
+    numbered(dtype, shape, |i| Number::Float(formula(unit(seed, i, 53))))
+}
+
 /// Which of `count` elements dropout with probability `p` keeps.
 pub fn kept(count: usize, p: f64, seed: u64) -> Vec<bool> {
     (0..count).map(|i| unit(seed, i, 24) >= p).collect()

@@ -95,3 +95,40 @@ pub fn as_strided(x: &Array, size: &[usize], stride: &[usize], offset: usize) ->
         x.values()[offset + i.iter().zip(stride).map(|(a, b)| a * b).sum::<usize>()]
     })
 }
+
+/// An array of another shape whose element at `index` is the input's at `from(index)`.
+pub fn read(x: &Array, shape: &[usize], from: impl Fn(&[usize]) -> Vec<usize>) -> Array {
+    Array::build(x.dtype(), shape, |index| x.at(&from(index)))
+}
+
+/// The elements where index `column` is index `row` plus `offset`, along a new last dimension.
+pub fn diagonal(x: &Array, offset: i64, row: usize, column: usize) -> Array {
+    let (rows, columns) = (x.shape()[row] as i64, x.shape()[column] as i64);
+    let places: Vec<(usize, usize)> = (0..rows)
+        .filter(|i| (0..columns).contains(&(i + offset)))
+        .map(|i| (i as usize, (i + offset) as usize))
+        .collect();
+    let others: Vec<usize> = (0..x.shape().len()).filter(|&d| d != row && d != column).collect();
+    let mut shape: Vec<usize> = others.iter().map(|&d| x.shape()[d]).collect();
+    shape.push(places.len());
+    read(x, &shape, |i| {
+        let mut from = vec![0; x.shape().len()];
+        for (&d, &at) in others.iter().zip(i) {
+            from[d] = at;
+        }
+        (from[row], from[column]) = places[i[i.len() - 1]];
+        from
+    })
+}
+
+/// Windows of `size` elements along `dim`, `step` apart, along a new last dimension.
+pub fn unfold(x: &Array, dim: usize, size: usize, step: usize) -> Array {
+    let mut shape = x.shape().to_vec();
+    shape[dim] = (shape[dim] - size) / step + 1;
+    shape.push(size);
+    read(x, &shape, |i| {
+        let mut from = i[..i.len() - 1].to_vec();
+        from[dim] = from[dim] * step + i[i.len() - 1];
+        from
+    })
+}

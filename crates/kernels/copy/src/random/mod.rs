@@ -6,10 +6,12 @@
 //! Uniforms and whole numbers are bit-equal everywhere; normals agree within 2 units in the last
 //! place.
 
+mod formula;
 mod philox;
 
 use plimsoll_core::{DType, Result};
 
+pub use formula::{Formula, by_formula};
 use philox::words;
 use plimsoll_engine::CpuLaunch;
 use plimsoll_engine::generate::{CHUNK, Generate, chunks, generate, load, store};
@@ -31,13 +33,15 @@ pub enum Distribution {
     Integer,
     /// Whether an element is dropped.
     Dropout,
+    /// What a formula makes of one uniform number.
+    Formula,
 }
 
 /// 32-bit words that each element takes: a constant, so that the generator knows how far to
 /// advance. A tensor of n elements moves the offset on by `(n * draws).div_ceil(4)` counters.
 pub const fn draws_per_element(dtype: DType, distribution: Distribution) -> usize {
     match (distribution, dtype) {
-        (Distribution::Integer, _) => 2,
+        (Distribution::Integer | Distribution::Formula, _) => 2,
         (Distribution::Uniform | Distribution::Normal, DType::F64) => 2,
         _ => 1,
     }

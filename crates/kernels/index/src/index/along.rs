@@ -1,5 +1,5 @@
-//! gather and scatter_add: an index tensor says, for each of its elements, where along one
-//! dimension of another tensor to read or to add.
+//! gather and the scatters: an index tensor says, for each of its elements, where along one
+//! dimension of another tensor to read, to write, or to combine with what is there.
 //!
 //! Negative indices are errors here, as in PyTorch.
 
@@ -82,6 +82,21 @@ fn gather_tile<T: Copy>(tile: &Tile<3>, size: usize, stride: usize, bad: &BadInd
     for row in 0..tile.rows {
         let [out, index, base] = tile.row(row);
         let [to, step, across] = tile.inner;
+        let width = size_of::<T>();
+        if step == 0 && to == width && across == width && tile.len > 0 {
+            // One index for a whole run (`index_select`): the run is copied at once.
+            // SAFETY: as below, for `tile.len` neighbours.
+            unsafe {
+                let at = *index.cast::<i64>();
+                if at as u64 >= size as u64 {
+                    bad.note(at);
+                    continue;
+                }
+                let from = base.byte_add(at as usize * stride).cast::<T>();
+                out.cast::<T>().copy_from_nonoverlapping(from, tile.len);
+            }
+            continue;
+        }
         for i in 0..tile.len {
             // SAFETY: the tile covers elements of the output and of the index (the engine's
             // promise); an index below `size` from an address of `base` is an element of the input
@@ -127,9 +142,38 @@ impl BadIndex {
 /// Lines side by side that one thread adds into.
 const COLUMNS: usize = 256;
 
-/// [x, index, source] -> x with `source` added at `index` along `dim`. The output is x itself (in
-/// place) or becomes a copy of it. Additions to one element happen in the order of the index.
-pub fn scatter_add(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
+/// What happens to an element that the index names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// It becomes the source's; of several the last.
+    Replace,
+    /// It and the source's are added.
+    Add,
+    /// They are multiplied.
+    Multiply,
+    /// The smaller stays; a NaN before all.
+    Least,
+    /// The larger stays; a NaN before all.
+    Greatest,
+}
+
+impl Combine {
+    #[inline(always)]
+    fn of<T: Number>(self, old: T, new: T) -> T {
+        match self {
+            Combine::Replace => new,
+            Combine::Add => old.plus(new),
+            Combine::Multiply => old.times(new),
+            Combine::Least if old.is_nan() || old.below(new) => old,
+            Combine::Greatest if old.is_nan() || new.below(old) => old,
+            Combine::Least | Combine::Greatest => new,
+        }
+    }
+}
+
+/// [x, index, source] -> x with `source` combined in at `index` along `dim`. The output is x itself
+/// (in place) or becomes a copy of it. What falls on one element happens in the order of the index.
+pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
     let [out, input, index, source] = operands::<4>(launch)?;
     check::<i64>(launch, &index)?;
     let (size, stride) = extent(&out, dim);
@@ -157,33 +201,45 @@ pub fn scatter_add(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     // checked.
     let (to, from) =
         unsafe { (Operand::new(out.first_byte(), &to), Operand::new(source.first_byte(), &from)) };
-    let lines = Lines::new(launch, &[index, to, from], dim)?;
-    match_dtype!(input_dtype(launch)?, T => add_lines::<T>(&lines, stride));
+    // The output first: threads go through its memory in order.
+    let lines = Lines::new(launch, &[to, index, from], dim)?;
+    match_dtype!(input_dtype(launch)?, T => combine_lines::<T>(&lines, stride, combine));
     Ok(())
 }
 
-fn add_lines<T: Number>(lines: &Lines<3>, stride: usize) {
+fn combine_lines<T: Number>(lines: &Lines<3>, stride: usize, combine: Combine) {
     if lines.count == 0 || lines.len == 0 {
         return;
     }
     let (width, across) = lines.across();
     let blocks = width.div_ceil(COLUMNS);
     let groups = lines.count / width;
+    let dense = across == [size_of::<T>(), 0, size_of::<T>()];
     parallel::split(groups * blocks, (GRAIN / (lines.len * COLUMNS)).max(1), |units| {
         for unit in units {
             let first = unit % blocks * COLUMNS;
             let pointers = lines.group(unit / blocks, first);
+            let columns = COLUMNS.min(width - first);
             for row in 0..lines.len {
-                for column in 0..COLUMNS.min(width - first) {
-                    let at = |i: usize| {
-                        pointers[i].wrapping_add(row * lines.strides[i] + column * across[i])
-                    };
-                    // SAFETY: elements of the index and the source; the index was checked, so the
-                    // target is an element of the output, and only this unit writes its lines.
-                    unsafe {
-                        let index = *at(0).cast::<i64>() as usize;
-                        let target = at(1).wrapping_add(index * stride).cast::<T>();
-                        *target = (*target).plus(*at(2).cast::<T>());
+                let at = |i: usize| pointers[i].wrapping_add(row * lines.strides[i]);
+                // SAFETY: elements of the index and the source; the index was checked, so the
+                // targets are elements of the output, and only this unit writes its lines.
+                unsafe {
+                    if dense && combine == Combine::Add {
+                        // One index for neighbouring lines: whole runs are added.
+                        let target = at(0).add(*at(1).cast::<i64>() as usize * stride).cast::<T>();
+                        let source = at(2).cast::<T>();
+                        for column in 0..columns {
+                            let target = target.add(column);
+                            *target = (*target).plus(*source.add(column));
+                        }
+                        continue;
+                    }
+                    for column in 0..columns {
+                        let index = *at(1).add(column * across[1]).cast::<i64>() as usize;
+                        let target = at(0).add(column * across[0] + index * stride).cast::<T>();
+                        let source = *at(2).add(column * across[2]).cast::<T>();
+                        *target = combine.of(*target, source);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Reading and writing at positions that other tensors hold. `along.rs`: gather and scatter_add,
+//! Reading and writing at positions that other tensors hold. `along.rs`: gather and the scatters,
 //! one index for each element along a dimension. `advanced.rs`: lists of index tensors (`x[i, :,
 //! j]`). `nonzero.rs`: where a tensor is not zero.
 //!
@@ -12,7 +12,7 @@ mod along;
 mod nonzero;
 
 pub use advanced::{index, index_put, index_put_workspace_bytes, index_workspace_bytes};
-pub use along::{gather, scatter_add};
+pub use along::{Combine, gather, scatter};
 pub use nonzero::{nonzero, nonzero_count};
 
 use plimsoll_core::Error;

@@ -104,7 +104,7 @@ fn scatter_add_adds_along_every_dimension() {
                 };
             }
             let mut out = [Held::output(&mut lot, dtype, &shape)];
-            let kernel = |l: &CpuLaunch<'_>| scatter_add(l, dim);
+            let kernel = |l: &CpuLaunch<'_>| scatter(l, dim, Combine::Add);
             launch_all(&[&x, &index, &source], &mut out, 0, kernel, |out| {
                 assert_eq!(out[0].values(), want, "scatter_add {shape:?} along {dim}");
             });
@@ -262,7 +262,8 @@ fn an_index_out_of_range_is_named_and_nothing_is_written() {
     assert_eq!(error.to_string(), "test: index 3 is out of range for dimension 1 of size 3");
     let mut target = x.clone();
     let ones = Held::of(DType::F32, &[1, 2], &[1.0; 2]);
-    let error = launch_in_place(&mut target, &[&bad, &ones], |l| scatter_add(l, 1)).unwrap_err();
+    let error =
+        launch_in_place(&mut target, &[&bad, &ones], |l| scatter(l, 1, Combine::Add)).unwrap_err();
     assert!(error.is_index());
     assert_eq!(target.values(), x.values());
     let list = Held::of(DType::I64, &[2], &[0.0, -3.0]);

@@ -1,4 +1,4 @@
-//! Reading and writing where index tensors say: `x[i, :, j]` here, `gather` and `scatter_add` in
+//! Reading and writing where index tensors say: `x[i, :, j]` here, `gather` and the scatters in
 //! `along.rs`, `nonzero` in `nonzero.rs`. The forms that users write (masks, gaps in the list) are
 //! turned into these in `api/index.rs`.
 
@@ -13,7 +13,8 @@ use smallvec::SmallVec;
 use super::elementwise::output_layout;
 use crate::Tensor;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Saves,
+    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
+    Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::index as cpu;
@@ -208,9 +209,101 @@ static INDEX_PUT: OpInfo = OpInfo {
         ],
     )
 };
-/// Made of `nonzero` and `index`.
-static MASKED_SELECT: OpInfo =
-    info("masked_select", &["masked_select(Tensor self, Tensor mask) -> Tensor"]);
+/// How several values for one place are brought together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Prod,
+    /// Their mean.
+    Mean,
+    /// The largest.
+    Amax,
+    /// The smallest.
+    Amin,
+}
 
-pub(crate) static OPS: &[&OpInfo] =
-    &[&along::GATHER, &along::SCATTER_ADD, &INDEX, &INDEX_PUT, &nonzero::NONZERO, &MASKED_SELECT];
+impl std::str::FromStr for Reduce {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Reduce> {
+        match word {
+            "sum" | "add" => Ok(Reduce::Sum),
+            "prod" | "multiply" => Ok(Reduce::Prod),
+            "mean" => Ok(Reduce::Mean),
+            "amax" => Ok(Reduce::Amax),
+            "amin" => Ok(Reduce::Amin),
+            _ => Err(Error::shape(
+                "scatter",
+                format!("there is no reduce {word:?}; use sum, prod, mean, amax or amin"),
+            )),
+        }
+    }
+}
+
+const fn composed(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo { cuda: OnCuda::Composed, ..info(name, signatures) }
+}
+
+/// Made of `nonzero` and `index`.
+static MASKED_SELECT: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..composed("masked_select", &["masked_select(Tensor self, Tensor mask) -> Tensor"])
+};
+/// Made of `nonzero` and `index_put`.
+static MASKED_SCATTER: OpInfo = OpInfo {
+    in_place: true,
+    ..composed(
+        "masked_scatter",
+        &["masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"],
+    )
+};
+static TAKE: OpInfo =
+    OpInfo { out: Out::Exact, ..composed("take", &["take(Tensor self, Tensor index) -> Tensor"]) };
+static PUT: OpInfo = OpInfo {
+    in_place: true,
+    ..composed(
+        "put",
+        &["put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"],
+    )
+};
+static TAKE_ALONG_DIM: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..composed(
+        "take_along_dim",
+        &["take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"],
+    )
+};
+static ARGWHERE: OpInfo =
+    OpInfo { differentiable: false, ..composed("argwhere", &["argwhere(Tensor self) -> Tensor"]) };
+static NONZERO_STATIC: OpInfo = OpInfo {
+    differentiable: false,
+    out: Out::Exact,
+    ..composed(
+        "nonzero_static",
+        &["nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor"],
+    )
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[
+    &along::GATHER,
+    &along::INDEX_SELECT,
+    &along::SCATTER,
+    &along::SCATTER_ADD,
+    &along::SCATTER_REDUCE,
+    &along::INDEX_ADD,
+    &along::INDEX_COPY,
+    &along::INDEX_FILL,
+    &along::INDEX_REDUCE,
+    &INDEX,
+    &INDEX_PUT,
+    &nonzero::NONZERO,
+    &MASKED_SELECT,
+    &MASKED_SCATTER,
+    &TAKE,
+    &PUT,
+    &TAKE_ALONG_DIM,
+    &ARGWHERE,
+    &NONZERO_STATIC,
+];
