@@ -19,6 +19,8 @@ macro_rules! source {
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
+/// Convolutions.
+pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// New elements.
@@ -27,6 +29,8 @@ pub static FILL: KernelSource = source!("fill");
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Pooling, and windows as columns.
+pub static POOL: KernelSource = source!("pool");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
@@ -34,4 +38,4 @@ pub static UNARY: KernelSource = source!("unary");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] =
-    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REDUCE, &UNARY];
+    &[&BATCH_NORM, &BINARY, &CONV, &COPY, &FILL, &LAYER_NORM, &OPTIM, &POOL, &REDUCE, &UNARY];

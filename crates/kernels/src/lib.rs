@@ -9,6 +9,7 @@ pub use plimsoll_engine::{
 /// The kernels by family, as functions on a [`CpuLaunch`].
 pub mod cpu {
     pub use plimsoll_engine::simd;
+    pub use plimsoll_kernels_conv::{conv, pool, unfold, volume};
     pub use plimsoll_kernels_copy::{copy, fill, join, random, unview};
     pub use plimsoll_kernels_elementwise::{binary, compare, divide, optim, pow, select, unary};
     pub use plimsoll_kernels_index::{index, sort};

@@ -32,6 +32,7 @@ mod tensor;
 
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
+pub use api::conv::{ConvOptions, ConvTransposeOptions, Padding, PaddingOption};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::foreign::Lent;
@@ -39,10 +40,12 @@ pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::parameter::Parameter;
+pub use api::pool::{AvgPoolOptions, MaxPoolOptions};
 pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
 pub use api::sort::SortOptions;
 pub use api::subscript::{At, Subscript};
 pub use api::unary::{Approximate, GeluOptions};
+pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
 pub use autograd::{

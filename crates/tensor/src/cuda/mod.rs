@@ -4,12 +4,14 @@
 
 mod batch_norm;
 mod binary;
+mod conv;
 mod copy;
 mod fill;
 mod in_workspace;
 mod layer_norm;
 mod matmul;
 mod optim;
+mod pool;
 mod reduce;
 mod strided;
 mod unary;
@@ -17,12 +19,16 @@ mod unview;
 
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::binary;
+pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
 pub(crate) use matmul::{matmul, workspace_bytes as matmul_workspace_bytes};
 pub(crate) use optim::adamw;
+pub(crate) use pool::{
+    fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
+};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;

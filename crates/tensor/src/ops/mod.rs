@@ -4,7 +4,9 @@
 
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
+pub(crate) mod channels_last;
 pub(crate) mod compare;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod elementwise;
@@ -14,6 +16,7 @@ pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod nn;
 pub(crate) mod optim;
+pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
@@ -28,12 +31,14 @@ use crate::operation::OpInfo;
 pub static OPS: &[&[&OpInfo]] = &[
     binary::OPS,
     compare::OPS,
+    conv::OPS,
     copy::OPS,
     create::OPS,
     index::OPS,
     join::OPS,
     linalg::OPS,
     nn::OPS,
+    pool::OPS,
     random::OPS,
     reduce::OPS,
     select::OPS,
