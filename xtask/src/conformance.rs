@@ -1,11 +1,14 @@
-//! Behaviour beside PyTorch's on random programs: `cargo xtask conformance autograd [--count N]
-//! [--seed S] [--record]`. The programs and the comparison are Python, in
+//! Behaviour beside PyTorch's. `cargo xtask conformance autograd [--count N] [--seed S] [--record]`
+//! compares gradients on random programs; `cargo xtask conformance operations` runs every sample of
+//! PyTorch's own operator database through the Python module and writes the table to
+//! `target/conformance/operations.json`. Programs and comparisons are Python, in
 //! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::python_env::{self, Purpose};
 use crate::run;
@@ -13,15 +16,24 @@ use crate::run;
 /// What PyTorch answered to the programs that CI replays without it.
 const RECORDED: &str = "crates/python/conformance/autograd.json.gz";
 
+/// The page that says which operations are whole, and why others are not.
+const PAGE: &str = "docs/conformance.md";
+
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    if what != "autograd" {
+    if !["autograd", "operations"].contains(&what.as_str()) {
         return Err(usage());
     }
     let folder = python_env::prepare(Purpose::Tests)?;
     let mut build = python_env::program(&folder, "maturin");
     run::plain(build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]))?;
-    let mut compare = python_env::program(&folder, "python");
+    let mut compare =
+        if what == "autograd" { autograd(&folder, options)? } else { operations(options)? };
+    run::plain(&mut compare)
+}
+
+fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
+    let mut compare = python_env::program(folder, "python");
     compare.arg("crates/python/conformance/autograd.py").arg("--torch").arg(torch()?);
     for option in options {
         match option.as_str() {
@@ -29,7 +41,21 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
             other => compare.arg(other),
         };
     }
-    run::plain(&mut compare)
+    Ok(compare)
+}
+
+/// Runs with PyTorch's own interpreter, which finds the module that was built by its folder.
+fn operations(options: &[String]) -> Result<Command, String> {
+    let mut compare = run::command(torch()?, &["crates/python/conformance/operations"]);
+    compare.env("PYTHONPATH", run::root().join("crates").join("python").join("python"));
+    compare.arg("--json").arg(run::target().join("conformance").join("operations.json"));
+    for option in options {
+        match option.as_str() {
+            "--write-docs" => compare.args(["--write-docs", PAGE]),
+            other => compare.arg(other),
+        };
+    }
+    Ok(compare)
 }
 
 /// A Python that has PyTorch.
@@ -41,5 +67,8 @@ fn torch() -> Result<PathBuf, String> {
 }
 
 fn usage() -> String {
-    "cargo xtask conformance autograd [--count N] [--seed S] [--record]".to_string()
+    "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
+     cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
+     [--verbose] [--write-docs] [--self-check]"
+        .to_string()
 }

@@ -22,6 +22,7 @@ mod python_env;
 mod ratchet;
 mod rules;
 mod run;
+mod stubs;
 mod test;
 
 use std::process::ExitCode;
@@ -38,6 +39,10 @@ cargo xtask COMMAND
   bench large-report memory and zooms of a snapshot with 12 million events
   conformance autograd [--count N] [--seed S] [--record]
                      gradients beside PyTorch's on random programs
+  conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] [--verbose]
+                     [--write-docs] [--self-check]
+                     every sample of PyTorch's operator database, through the Python module;
+                     --self-check breaks operations on purpose and looks whether that is seen
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle [dev]   a folder that tests and measures CUDA on a machine without Rust; `dev` builds

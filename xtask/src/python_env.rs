@@ -32,7 +32,8 @@ impl Purpose {
     fn packages(self) -> &'static [&'static str] {
         match self {
             Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
-            Purpose::Bench => &["torch", "numpy"],
+            // PyTorch's operator database imports expecttest.
+            Purpose::Bench => &["torch", "numpy", "expecttest"],
             Purpose::TorchFix => &["torchfix"],
             Purpose::Nvrtc => &["nvidia-cuda-nvrtc>=13,<14"],
         }

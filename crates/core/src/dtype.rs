@@ -12,6 +12,10 @@ pub enum DType {
     Bool,
     /// Unsigned 8-bit integer.
     U8,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
+    I16,
     /// Signed 32-bit integer.
     I32,
     /// Signed 64-bit integer; the type of indices.
@@ -39,9 +43,11 @@ pub enum DTypeClass {
 
 impl DType {
     /// Every dtype, in promotion order.
-    pub const ALL: [DType; 8] = [
+    pub const ALL: [DType; 10] = [
         DType::Bool,
         DType::U8,
+        DType::I8,
+        DType::I16,
         DType::I32,
         DType::I64,
         DType::F16,
@@ -53,8 +59,8 @@ impl DType {
     /// Bytes of one element.
     pub const fn size_bytes(self) -> usize {
         match self {
-            DType::Bool | DType::U8 => 1,
-            DType::F16 | DType::BF16 => 2,
+            DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::I32 | DType::F32 => 4,
             DType::I64 | DType::F64 => 8,
         }
@@ -64,7 +70,7 @@ impl DType {
     pub const fn class(self) -> DTypeClass {
         match self {
             DType::Bool => DTypeClass::Bool,
-            DType::U8 | DType::I32 | DType::I64 => DTypeClass::Integer,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => DTypeClass::Integer,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => DTypeClass::Float,
         }
     }
@@ -79,6 +85,8 @@ impl DType {
         match self {
             DType::Bool => "bool",
             DType::U8 => "uint8",
+            DType::I8 => "int8",
+            DType::I16 => "int16",
             DType::I32 => "int32",
             DType::I64 => "int64",
             DType::F16 => "float16",
@@ -99,6 +107,8 @@ impl DType {
         Ok(match name.strip_prefix("torch.").unwrap_or(name) {
             "bool" => DType::Bool,
             "uint8" | "u8" | "byte" => DType::U8,
+            "int8" | "i8" | "char" => DType::I8,
+            "int16" | "i16" | "short" => DType::I16,
             "int32" | "i32" | "int" => DType::I32,
             "int64" | "i64" | "long" => DType::I64,
             "float16" | "f16" | "half" => DType::F16,
@@ -107,8 +117,8 @@ impl DType {
             "float64" | "f64" | "double" => DType::F64,
             _ => {
                 return Err(Error::invalid_argument(format!(
-                    "`{name}` is not a dtype that Plimsoll has: use one of bool, uint8, int32, int64, \
-                     float16, bfloat16, float32, float64"
+                    "`{name}` is not a dtype that Plimsoll has: use one of bool, uint8, int8, int16, int32, \
+                     int64, float16, bfloat16, float32, float64"
                 )));
             }
         })

@@ -50,18 +50,37 @@ struct Inner {
     kind: ErrorKind,
     operation: Option<String>,
     message: String,
+    expected_shape: Option<Box<[usize]>>,
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     /// An error of `kind` that names no operation yet.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, operation: None, message: message.into(), cause: None }))
+        Error(Box::new(Inner {
+            kind,
+            operation: None,
+            message: message.into(),
+            expected_shape: None,
+            cause: None,
+        }))
     }
 
     /// Sizes or dimensions that do not fit `operation`.
     pub fn shape(operation: &str, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Shape, message).in_operation(operation)
+    }
+
+    /// A target of another shape than the result's.
+    pub fn target_shape(operation: &str, expected: &[usize], given: &[usize]) -> Error {
+        let mut error = Error::shape(
+            operation,
+            format!(
+                "the result has shape {expected:?} and cannot be written to a tensor of shape {given:?}"
+            ),
+        );
+        error.0.expected_shape = Some(expected.into());
+        error
     }
 
     /// Element types that `operation` does not take.
@@ -128,6 +147,17 @@ impl Error {
     /// The operation it happened in, if it happened in one.
     pub fn operation(&self) -> Option<&str> {
         self.0.operation.as_deref()
+    }
+
+    /// The shape that a target of `out` should have had, if it had another: whoever may resize it
+    /// can try again.
+    ///
+    /// ```
+    /// let error = plimsoll_core::Error::target_shape("add", &[2, 3], &[0]);
+    /// assert_eq!(error.expected_shape(), Some(&[2, 3][..]));
+    /// ```
+    pub fn expected_shape(&self) -> Option<&[usize]> {
+        self.0.expected_shape.as_deref()
     }
 
     /// The attached cause as `T`; out-of-memory errors carry their report this way.

@@ -1,5 +1,6 @@
 //! Type promotion: which dtype an operation on mixed operands computes in. PyTorch's table: the
-//! higher class wins; within a class the wider type; `float16` with `bfloat16` gives `float32`.
+//! higher class wins; within a class the wider type. `uint8` with `int8` gives `int16`, and
+//! `float16` with `bfloat16` gives `float32`: neither of the two holds the other.
 
 use crate::{DType, DTypeClass, Scalar};
 
@@ -13,7 +14,8 @@ use crate::{DType, DTypeClass, Scalar};
 pub const fn promote_dtypes(a: DType, b: DType) -> DType {
     match (a, b) {
         (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
-        // `DType` is declared in promotion order, so past the one exception the later one wins.
+        (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
+        // `DType` is declared in promotion order, so past the two exceptions the later one wins.
         _ if (a as u8) >= (b as u8) => a,
         _ => b,
     }

@@ -5,6 +5,8 @@ template <typename T> struct Number {
 };
 template <> struct Number<i64> { static __device__ i64 of(f64 real, i64 whole) { return whole; } };
 template <> struct Number<i32> { static __device__ i32 of(f64 real, i64 whole) { return (i32)whole; } };
+template <> struct Number<i16> { static __device__ i16 of(f64 real, i64 whole) { return (i16)whole; } };
+template <> struct Number<i8> { static __device__ i8 of(f64 real, i64 whole) { return (i8)whole; } };
 template <> struct Number<u8> { static __device__ u8 of(f64 real, i64 whole) { return (u8)whole; } };
 template <> struct Number<truth> { static __device__ i32 of(f64 real, i64 whole) { return whole != 0; } };
 
@@ -76,7 +78,8 @@ template <typename C> struct Minimum {
   }
 #define BINARY_FLOATS(name, Op) BINARY(name, f32, Op) BINARY(name, f64, Op) BINARY(name, f16, Op) BINARY(name, bf16, Op)
 #define BINARY_ALL(name, Op) \
-  BINARY_FLOATS(name, Op) BINARY(name, i64, Op) BINARY(name, i32, Op) BINARY(name, u8, Op) BINARY(name, truth, Op)
+  BINARY_FLOATS(name, Op) BINARY(name, i64, Op) BINARY(name, i32, Op) BINARY(name, i16, Op) BINARY(name, i8, Op) \
+  BINARY(name, u8, Op) BINARY(name, truth, Op)
 
 BINARY_ALL(add, Add)
 BINARY_ALL(sub, Sub)

@@ -22,7 +22,8 @@ __device__ void convert(i64 n, const Strided &s, int dense, const A *x, B *out) 
     convert<from, to>(n, s, dense, x, out);                                                                    \
   }
 #define CAST_FROM(from) \
-  CAST(from, f32) CAST(from, f64) CAST(from, f16) CAST(from, bf16) CAST(from, i64) CAST(from, i32) CAST(from, u8) CAST(from, truth)
+  CAST(from, f32) CAST(from, f64) CAST(from, f16) CAST(from, bf16) CAST(from, i64) CAST(from, i32) \
+  CAST(from, i16) CAST(from, i8) CAST(from, u8) CAST(from, truth)
 
 CAST_FROM(f32)
 CAST_FROM(f64)
@@ -30,6 +31,8 @@ CAST_FROM(f16)
 CAST_FROM(bf16)
 CAST_FROM(i64)
 CAST_FROM(i32)
+CAST_FROM(i16)
+CAST_FROM(i8)
 CAST_FROM(u8)
 CAST_FROM(truth)
 

@@ -2,7 +2,9 @@
 // of ours, and free of toolkit headers, since a machine with a driver need not have them.
 
 typedef unsigned char u8;
+typedef signed char i8;
 typedef unsigned short u16;
+typedef short i16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef int i32;
@@ -33,9 +35,15 @@ template <typename T> __device__ __forceinline__ T load(T x) { return x; }
 template <typename T> struct Store {
   template <typename C> static __device__ __forceinline__ T from(C x) { return (T)x; }
 };
-// Through a 64-bit integer, so that -1.0 becomes 255 as on the host.
+// Narrow integers go through a 64-bit one, so that -1.0 becomes 255 in a u8 as on the host.
 template <> struct Store<u8> {
   template <typename C> static __device__ __forceinline__ u8 from(C x) { return (u8)(i64)x; }
+};
+template <> struct Store<i8> {
+  template <typename C> static __device__ __forceinline__ i8 from(C x) { return (i8)(i64)x; }
+};
+template <> struct Store<i16> {
+  template <typename C> static __device__ __forceinline__ i16 from(C x) { return (i16)(i64)x; }
 };
 template <> struct Store<i32> {
   template <typename C> static __device__ __forceinline__ i32 from(C x) { return (i32)(i64)x; }

@@ -120,6 +120,8 @@ REDUCE(sum, f16, f16, f32, Sum)
 REDUCE(sum, bf16, bf16, f32, Sum)
 REDUCE(sum, i64, i64, i64, Sum)
 REDUCE(sum, i32, i64, i64, Sum)
+REDUCE(sum, i16, i64, i64, Sum)
+REDUCE(sum, i8, i64, i64, Sum)
 REDUCE(sum, u8, i64, i64, Sum)
 REDUCE(sum, truth, i64, i64, Sum)
 #define EXTREME(name, R)          \
@@ -129,6 +131,8 @@ REDUCE(sum, truth, i64, i64, Sum)
   REDUCE(name, bf16, bf16, f32, R) \
   REDUCE(name, i64, i64, i64, R)  \
   REDUCE(name, i32, i32, i64, R)  \
+  REDUCE(name, i16, i16, i64, R)  \
+  REDUCE(name, i8, i8, i64, R)    \
   REDUCE(name, u8, u8, i64, R)    \
   REDUCE(name, truth, truth, i64, R)
 EXTREME(amax, Amax)

@@ -33,7 +33,8 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
 #define UNARY_FLOATS(name, Name, body) \
   FUNCTION(Name, body) UNARY(name, f32, Name) UNARY(name, f64, Name) UNARY(name, f16, Name) UNARY(name, bf16, Name)
 #define UNARY_NUMBERS(name, Name, body) \
-  UNARY_FLOATS(name, Name, body) UNARY(name, i64, Name) UNARY(name, i32, Name) UNARY(name, u8, Name)
+  UNARY_FLOATS(name, Name, body) UNARY(name, i64, Name) UNARY(name, i32, Name) UNARY(name, i16, Name) \
+  UNARY(name, i8, Name) UNARY(name, u8, Name)
 
 UNARY_FLOATS(exp, Exp, ::exp(x))
 UNARY_FLOATS(log, Log, ::log(x))

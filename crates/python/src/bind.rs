@@ -2,173 +2,19 @@
 //! PyTorch's and NumPy's names, defaults, lists that may be given one by one. What does not fit is
 //! a reason in words, so that the next signature can be tried and all reasons told.
 
-use plimsoll_core::{DType, Device, Error, Result, Scalar};
+use plimsoll_core::Scalar;
 use plimsoll_tensor::signature::{Kind, Parameter, Signature};
-use plimsoll_tensor::{Other, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arguments::Number;
+use crate::bound_arguments::{Arguments, Value};
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
+use crate::targets::{Targets, targets};
 use crate::tensor::PyTensor;
-
-/// The arguments of one call, in the order of the signature.
-#[derive(Debug)]
-pub(crate) struct Arguments(SmallVec<[Value; 4]>);
-
-/// One argument as Rust takes it.
-#[derive(Clone, Debug)]
-enum Value {
-    None,
-    Tensor(Tensor),
-    Tensors(Vec<Option<Tensor>>),
-    Number(Scalar),
-    Ints(SmallVec<[i64; 6]>),
-    Bool(bool),
-    Text(String),
-    DType(DType),
-    Device(Device),
-}
-
-/// The tensors to write into, and what the caller gave them as.
-pub(crate) struct Targets<'py> {
-    pub(crate) tensors: Vec<Tensor>,
-    pub(crate) object: Bound<'py, PyAny>,
-}
-
-/// Reads the arguments; the generator asks for each in the kind that the signature says.
-impl Arguments {
-    fn wrong(&self, index: usize) -> Error {
-        Error::invalid_argument(format!("argument {index} is of another kind than its signature"))
-    }
-
-    pub(crate) fn tensor(&self, index: usize) -> Result<&Tensor> {
-        match &self.0[index] {
-            Value::Tensor(tensor) => Ok(tensor),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn optional_tensor(&self, index: usize) -> Option<&Tensor> {
-        match &self.0[index] {
-            Value::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn other(&self, index: usize) -> Result<Other<'_>> {
-        match &self.0[index] {
-            Value::Tensor(tensor) => Ok(Other::Tensor(tensor)),
-            Value::Number(number) => Ok(Other::Scalar(*number)),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn tensors(&self, index: usize) -> Result<Vec<&Tensor>> {
-        match &self.0[index] {
-            Value::Tensors(tensors) => Ok(tensors.iter().flatten().collect()),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn optional_tensors(&self, index: usize) -> Result<Vec<Option<&Tensor>>> {
-        match &self.0[index] {
-            Value::Tensors(tensors) => Ok(tensors.iter().map(Option::as_ref).collect()),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn number(&self, index: usize) -> Result<Scalar> {
-        match &self.0[index] {
-            Value::Number(number) => Ok(*number),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    #[expect(dead_code, reason = "no signature has one yet")]
-    pub(crate) fn optional_number(&self, index: usize) -> Option<Scalar> {
-        self.number(index).ok()
-    }
-
-    /// The device that it draws for, if it draws: the one that is named, else its tensor's.
-    pub(crate) fn place(&self) -> Device {
-        let named = self.0.iter().find_map(|value| match value {
-            Value::Device(device) => Some(*device),
-            _ => None,
-        });
-        let tensors = self.0.iter().find_map(|value| match value {
-            Value::Tensor(tensor) => Some(tensor.device()),
-            _ => None,
-        });
-        named.or(tensors).unwrap_or(Device::cpu())
-    }
-
-    pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
-        match self.0[index] {
-            Value::Device(device) => Some(device),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn int(&self, index: usize) -> Result<i64> {
-        Ok(self.number(index)?.to_i64())
-    }
-
-    pub(crate) fn optional_int(&self, index: usize) -> Option<i64> {
-        self.number(index).ok().map(Scalar::to_i64)
-    }
-
-    pub(crate) fn float(&self, index: usize) -> Result<f64> {
-        Ok(self.number(index)?.to_f64())
-    }
-
-    pub(crate) fn ints(&self, index: usize) -> Result<&[i64]> {
-        match &self.0[index] {
-            Value::Ints(ints) => Ok(ints),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn optional_ints(&self, index: usize) -> Option<&[i64]> {
-        self.ints(index).ok()
-    }
-
-    pub(crate) fn bool(&self, index: usize) -> Result<bool> {
-        match self.0[index] {
-            Value::Bool(value) => Ok(value),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub(crate) fn dtype(&self, index: usize) -> Result<DType> {
-        self.optional_dtype(index).ok_or_else(|| self.wrong(index))
-    }
-
-    pub(crate) fn optional_dtype(&self, index: usize) -> Option<DType> {
-        match self.0[index] {
-            Value::DType(dtype) => Some(dtype),
-            _ => None,
-        }
-    }
-
-    /// A word that stands for one of a few choices.
-    pub(crate) fn word<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
-        self.optional_word(index)?.ok_or_else(|| self.wrong(index))
-    }
-
-    pub(crate) fn optional_word<T: std::str::FromStr<Err = Error>>(
-        &self,
-        index: usize,
-    ) -> Result<Option<T>> {
-        match &self.0[index] {
-            Value::Text(word) => word.parse().map(Some),
-            _ => Ok(None),
-        }
-    }
-}
 
 /// Other names of parameters, as NumPy has them; PyTorch takes them too.
 const ALIASES: &[(&str, &str)] =
@@ -275,26 +121,13 @@ fn names(parameter: &Parameter) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(aliases)
 }
 
-fn targets(value: Bound<'_, PyAny>) -> std::result::Result<Targets<'_>, String> {
-    if let Ok(tensor) = value.cast::<PyTensor>() {
-        return Ok(Targets { tensors: vec![tensor.get().tensor()], object: value });
-    }
-    let several: Option<Vec<Tensor>> = value.try_iter().ok().and_then(|items| {
-        items.map(|item| Some(item.ok()?.cast::<PyTensor>().ok()?.get().tensor())).collect()
-    });
-    match several {
-        Some(tensors) => Ok(Targets { tensors, object: value }),
-        None => Err(format!("argument 'out' must be Tensor, not {}", type_name(&value))),
-    }
-}
-
 fn is_int(object: &Bound<'_, PyAny>) -> bool {
     !object.is_instance_of::<PyBool>()
         && !object.is_instance_of::<PyFloat>()
         && object.extract::<i64>().is_ok()
 }
 
-fn type_name(object: &Bound<'_, PyAny>) -> String {
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "?".to_string(), |name| name.to_string())
 }
 
@@ -313,6 +146,9 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
             | Kind::OptionalNumber
             | Kind::OptionalInt
             | Kind::OptionalInts
+            | Kind::OptionalFloats
+            | Kind::OptionalBool
+            | Kind::OptionalGenerator
             | Kind::OptionalFloat
             | Kind::OptionalText
             | Kind::OptionalDType
@@ -344,7 +180,10 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         }
         Kind::Ints | Kind::OptionalInts => ints(object).map(Value::Ints),
         Kind::Float | Kind::OptionalFloat => number(object).map(Value::Number),
-        Kind::Bool => object.cast::<PyBool>().ok().map(|value| Value::Bool(value.is_true())),
+        Kind::Floats | Kind::OptionalFloats => floats(object).map(Value::Floats),
+        Kind::Bool | Kind::OptionalBool => {
+            object.cast::<PyBool>().ok().map(|value| Value::Bool(value.is_true()))
+        }
         Kind::Text | Kind::OptionalText => {
             object.cast::<PyString>().ok().map(|word| Value::Text(word.to_string()))
         }
@@ -354,6 +193,8 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         Kind::OptionalDevice => {
             object.extract::<DeviceArg>().ok().map(|device| Value::Device(device.0))
         }
+        // `function.rs` took it out of the arguments by keyword; it has no place.
+        Kind::OptionalGenerator => None,
     };
     value.ok_or_else(wrong)
 }
@@ -391,6 +232,15 @@ fn ints(object: &Bound<'_, PyAny>) -> Option<SmallVec<[i64; 6]>> {
     items.map(|item| whole(&item.ok()?)).collect()
 }
 
+fn floats(object: &Bound<'_, PyAny>) -> Option<Vec<f64>> {
+    if let Some(one) = number(object) {
+        return Some(vec![one.to_f64()]);
+    }
+    let list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    let items = object.try_iter().ok().filter(|_| list)?;
+    items.map(|item| number(&item.ok()?).map(Scalar::to_f64)).collect()
+}
+
 /// Sizes given one by one (`zeros(2, 3)`) or as one sequence (`zeros([2, 3])`).
 pub(crate) fn sizes(arguments: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[i64; 6]>> {
     let list = match arguments.get_item(0) {
@@ -414,6 +264,10 @@ fn default_value(kind: Kind, text: &str) -> Value {
         (Kind::Ints | Kind::OptionalInts, list) => {
             let items = list.trim_matches(['[', ']']).split(',').map(str::trim);
             Value::Ints(items.filter_map(|item| item.parse().ok()).collect())
+        }
+        (Kind::Floats | Kind::OptionalFloats, list) => {
+            let items = list.trim_matches(['[', ']']).split(',').map(str::trim);
+            Value::Floats(items.filter_map(|item| item.parse().ok()).collect())
         }
         (Kind::Text | Kind::OptionalText, word) => Value::Text(word.trim_matches('\'').to_string()),
         (_, number) => match number.parse::<i64>() {

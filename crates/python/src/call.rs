@@ -44,9 +44,17 @@ pub(crate) fn call<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<R> {
+    in_call(py, work).map_err(|error| to_python(py, error))
+}
+
+/// The same, with the error as Rust has it.
+pub(crate) fn in_call<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<R> + Send,
+) -> Result<R> {
     let site = frames::here(py);
     let _flight = InFlight::enter();
-    py.detach(|| with_site(site, work)).map_err(|error| to_python(py, error))
+    py.detach(|| with_site(site, work))
 }
 
 /// A new tensor.

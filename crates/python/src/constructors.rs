@@ -7,8 +7,8 @@ use plimsoll_tensor::{Tensor, TensorOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::bind::Arguments;
-use crate::function::{Function, Overload, Results};
+use crate::bound_arguments::Arguments;
+use crate::function::{Function, New, Out, Overload, Results};
 
 /// A function for each entry: its name, and the parameters and Rust call of each signature. All
 /// take `dtype`, `device` and `requires_grad` behind these.
@@ -27,9 +27,9 @@ macro_rules! constructors {
                         stringify!($name), "(", $parameters,
                         ", *, DType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
                     ),
-                    new: Some($run),
+                    new: New::Tensors($run),
                     in_place: None,
-                    out: None,
+                    out: Out::None,
                 }),+]);
                 FUNCTION.function(args, kwargs)
             }
@@ -50,9 +50,9 @@ constructors! {
     /// Ones.
     ones { "int[] size" => |a| one(Tensor::ones(a.ints(0)?, options(a, 1)?)) }
     /// Random numbers, evenly spread from 0 to 1.
-    rand { "int[] size" => |a| one(Tensor::rand(a.ints(0)?, options(a, 1)?)) }
+    rand { "int[] size, *, Generator? generator=None" => |a| one(Tensor::rand(a.ints(0)?, options(a, 2)?)) }
     /// Random numbers from the normal distribution.
-    randn { "int[] size" => |a| one(Tensor::randn(a.ints(0)?, options(a, 1)?)) }
+    randn { "int[] size, *, Generator? generator=None" => |a| one(Tensor::randn(a.ints(0)?, options(a, 2)?)) }
     /// Memory like another tensor's that nothing was written to yet.
     empty_like { "Tensor input" => |a| one(a.tensor(0)?.empty_like_with(options(a, 1)?)) }
     /// Zeros like another tensor.
@@ -60,9 +60,9 @@ constructors! {
     /// Ones like another tensor.
     ones_like { "Tensor input" => |a| one(a.tensor(0)?.ones_like_with(options(a, 1)?)) }
     /// Random numbers from 0 to 1 like another tensor.
-    rand_like { "Tensor input" => |a| one(a.tensor(0)?.rand_like_with(options(a, 1)?)) }
+    rand_like { "Tensor input, *, Generator? generator=None" => |a| one(a.tensor(0)?.rand_like_with(options(a, 2)?)) }
     /// Random numbers from the normal distribution like another tensor.
-    randn_like { "Tensor input" => |a| one(a.tensor(0)?.randn_like_with(options(a, 1)?)) }
+    randn_like { "Tensor input, *, Generator? generator=None" => |a| one(a.tensor(0)?.randn_like_with(options(a, 2)?)) }
     /// One number everywhere.
     full {
         "int[] size, Scalar fill_value" =>
@@ -81,10 +81,10 @@ constructors! {
     }
     /// Random whole numbers from `low` (0 if it is left out) up to but not including `high`.
     randint {
-        "int high, int[] size" =>
-            |a| one(Tensor::randint(0, a.int(0)?, a.ints(1)?, options(a, 2)?)),
-        "int low, int high, int[] size" =>
-            |a| one(Tensor::randint(a.int(0)?, a.int(1)?, a.ints(2)?, options(a, 3)?)),
+        "int high, int[] size, *, Generator? generator=None" =>
+            |a| one(Tensor::randint(0, a.int(0)?, a.ints(1)?, options(a, 3)?)),
+        "int low, int high, int[] size, *, Generator? generator=None" =>
+            |a| one(Tensor::randint(a.int(0)?, a.int(1)?, a.ints(2)?, options(a, 4)?)),
     }
 }
 

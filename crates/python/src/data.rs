@@ -2,6 +2,7 @@
 //! autograd, and stands for another Rust tensor afterwards.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::companion::register;
 use crate::error::to_python;
@@ -24,6 +25,19 @@ impl PyTensor {
         // The companion that old and new tensor share must know this object.
         register(slf.clone());
         slf.get().change(|tensor| tensor.set_data(&data)).map_err(|error| to_python(py, error))
+    }
+
+    /// Gives this tensor other sizes over the same memory, or over new memory that starts with what
+    /// the old one held.
+    #[pyo3(signature = (*sizes))]
+    fn resize_<'py>(
+        slf: Bound<'py, PyTensor>,
+        sizes: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let (py, sizes) = (slf.py(), crate::bind::sizes(sizes)?);
+        register(slf.clone());
+        slf.get().change(|tensor| tensor.resize_(&sizes)).map_err(|error| to_python(py, error))?;
+        Ok(slf)
     }
 
     /// Gives this tensor the memory and shape of `source`, which has its dtype and device.

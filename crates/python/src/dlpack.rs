@@ -409,7 +409,7 @@ fn described(dtype: DType) -> DLDataType {
     let code = match dtype {
         DType::Bool => 6,
         DType::U8 => 1,
-        DType::I32 | DType::I64 => 0,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => 0,
         DType::F16 | DType::F32 | DType::F64 => 2,
         DType::BF16 => 4,
     };
@@ -423,6 +423,8 @@ fn dtype_of(dtype: &DLDataType) -> Option<DType> {
     match (dtype.code, dtype.bits) {
         (6, 8) => Some(DType::Bool),
         (1, 8) => Some(DType::U8),
+        (0, 8) => Some(DType::I8),
+        (0, 16) => Some(DType::I16),
         (0, 32) => Some(DType::I32),
         (0, 64) => Some(DType::I64),
         (2, 16) => Some(DType::F16),

@@ -79,6 +79,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("half", DType::F16),
         ("float", DType::F32),
         ("double", DType::F64),
+        ("short", DType::I16),
         ("int", DType::I32),
         ("long", DType::I64),
     ];

@@ -1,5 +1,9 @@
 //! Errors as exceptions: one table from kinds to classes. As in PyTorch, running out of memory is a
 //! `RuntimeError` of its own; ours carries the report as a dictionary.
+//!
+//! PyTorch raises `RuntimeError` for nearly everything that goes wrong in an operation, and a class
+//! that says more where its Python code checks. Here the classes of dtypes, arguments and indices
+//! are both, so that a handler written for PyTorch catches them whichever it names.
 
 use plimsoll_core::{Error, ErrorKind};
 use plimsoll_memory::OutOfMemory;
@@ -7,7 +11,8 @@ use pyo3::exceptions::{
     PyIndexError, PyNotImplementedError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyDict, PyType};
 
 pyo3::create_exception!(
     plimsoll,
@@ -25,15 +30,62 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     }
     let message = error.to_string();
     match error.kind() {
-        ErrorKind::InvalidArgument | ErrorKind::Configuration => PyValueError::new_err(message),
-        ErrorKind::DType => PyTypeError::new_err(message),
-        ErrorKind::Index => PyIndexError::new_err(message),
+        ErrorKind::Configuration => PyValueError::new_err(message),
+        ErrorKind::InvalidArgument => both(py, &INVALID_ARGUMENT, message),
+        ErrorKind::DType => both(py, &DTYPE, message),
+        ErrorKind::Index => both(py, &INDEX, message),
         ErrorKind::Unsupported => PyNotImplementedError::new_err(message),
         ErrorKind::Io => PyOSError::new_err(message),
         ErrorKind::OutOfMemory => out_of_memory(py, &error, message),
         // Shape, device, autograd, driver, and whatever is added: what PyTorch raises for them.
         _ => PyRuntimeError::new_err(message),
     }
+}
+
+/// A class that is a `RuntimeError` and something more exact.
+struct Both {
+    name: &'static str,
+    exact: fn(Python<'_>) -> Bound<'_, PyType>,
+    class: PyOnceLock<Py<PyType>>,
+}
+
+static INVALID_ARGUMENT: Both = Both {
+    name: "InvalidArgumentError",
+    exact: |py| py.get_type::<PyValueError>(),
+    class: PyOnceLock::new(),
+};
+static DTYPE: Both =
+    Both { name: "DTypeError", exact: |py| py.get_type::<PyTypeError>(), class: PyOnceLock::new() };
+static INDEX: Both = Both {
+    name: "IndexRangeError",
+    exact: |py| py.get_type::<PyIndexError>(),
+    class: PyOnceLock::new(),
+};
+
+fn class<'py>(py: Python<'py>, both: &'static Both) -> PyResult<&'static Py<PyType>> {
+    both.class.get_or_try_init(py, || {
+        let bases = ((both.exact)(py), py.get_type::<PyRuntimeError>());
+        let own = [("__module__", "plimsoll")].into_py_dict(py)?;
+        let made = py.get_type::<PyType>().call1((both.name, bases, own))?;
+        Ok(made.cast_into::<PyType>()?.unbind())
+    })
+}
+
+fn both(py: Python<'_>, both: &'static Both, message: String) -> PyErr {
+    match class(py, both) {
+        Ok(class) => PyErr::from_type(class.bind(py).clone(), message),
+        Err(failure) => failure,
+    }
+}
+
+/// Adds the classes to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
+    for both in [&INVALID_ARGUMENT, &DTYPE, &INDEX] {
+        module.add(both.name, class(py, both)?)?;
+    }
+    Ok(())
 }
 
 fn out_of_memory(py: Python<'_>, error: &Error, message: String) -> PyErr {

@@ -6,19 +6,21 @@
 use std::sync::OnceLock;
 
 use plimsoll_core::Result;
-use plimsoll_tensor::Tensor;
-use plimsoll_tensor::signature::Signature;
-use pyo3::exceptions::PyTypeError;
+use plimsoll_tensor::signature::{Kind, Returns, Signature};
+use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 
-use crate::bind::{Arguments, bind};
+use crate::bind::bind;
+use crate::bound_arguments::Arguments;
 use crate::call::call;
 use crate::device::DeviceArg;
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
+use crate::targets::Targets;
 use crate::tensor::PyTensor;
 
 /// What an operation gives.
@@ -40,14 +42,32 @@ type Into = fn(&Arguments, &[Tensor]) -> Result<()>;
 /// One signature, and the Rust calls of its forms.
 pub(crate) struct Overload {
     pub(crate) signature: &'static str,
-    pub(crate) new: Option<fn(&Arguments) -> Result<Results>>,
+    pub(crate) new: New,
     pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
-    pub(crate) out: Option<Into>,
+    pub(crate) out: Out,
 }
 
-/// Operations that take `generator=`.
-const DRAWING: &[&str] =
-    &["uniform_", "normal_", "rand", "randn", "randint", "rand_like", "randn_like"];
+/// The form that gives something new.
+pub(crate) enum New {
+    /// There is none: the operation writes into its tensor.
+    None,
+    /// Tensors.
+    Tensors(fn(&Arguments) -> Result<Results>),
+    /// A truth.
+    #[allow(dead_code, reason = "which forms there are the generated tables say")]
+    Bool(fn(&Arguments) -> Result<bool>),
+}
+
+/// The form with `out=`.
+pub(crate) enum Out {
+    /// There is none.
+    None,
+    /// The operation writes into the targets.
+    Written(Into),
+    /// New results are copied into the targets.
+    #[allow(dead_code, reason = "which forms there are the generated tables say")]
+    Copied,
+}
 
 /// A generator, and the arguments by keyword without it.
 type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
@@ -113,11 +133,11 @@ impl Function {
     ) -> PyResult<Bound<'py, PyAny>> {
         let signatures = self.signatures()?;
         let mut reasons = Vec::new();
-        let (generator, kwargs) = self.generator(kwargs)?;
+        let (generator, kwargs) = generator(signatures, kwargs)?;
         let kwargs = kwargs.as_ref();
         for (overload, signature) in self.overloads.iter().zip(signatures) {
             // As in PyTorch, only functions take `out=`.
-            let takes_out = slf.is_none() && overload.out.is_some();
+            let takes_out = slf.is_none() && !matches!(overload.out, Out::None);
             let (arguments, out) = match bind(signature, slf, args, kwargs, takes_out) {
                 Ok(bound) => bound,
                 Err(mismatch) => {
@@ -132,22 +152,19 @@ impl Function {
                     call(py, || random::with(generator, || run(&arguments)))?;
                     subclass::convert(self.itself(slf)?, &class)
                 }
-                (Form::New, Some(out), Overload { out: Some(run), .. }) => {
-                    if out.tensors.len() != signature.results.len() {
-                        return Err(PyTypeError::new_err(format!(
-                            "{}(): argument 'out' must be {} tensors, and {} were given",
-                            self.name,
-                            signature.results.len(),
-                            out.tensors.len()
-                        )));
-                    }
-                    call(py, || run(&arguments, &out.tensors))?;
+                (Form::New, Some(out), _) => {
+                    let generator = random::for_device(generator.as_ref(), arguments.place())?;
+                    self.into(&out, overload, signature, &arguments, generator, py)?;
                     subclass::convert(out.object, &class)
                 }
-                (Form::New, None, Overload { new: Some(run), .. }) => {
+                (Form::New, None, Overload { new: New::Tensors(run), .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
                     let results = call(py, || random::with(generator, || run(&arguments)))?;
-                    self.give(py, results, &signature.results, &class)
+                    self.give(py, results, signature, &class)
+                }
+                (Form::New, None, Overload { new: New::Bool(run), .. }) => {
+                    let truth = call(py, || run(&arguments))?;
+                    Ok(PyBool::new(py, truth).to_owned().into_any())
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
@@ -160,18 +177,43 @@ impl Function {
         Err(self.no_match(signatures, &reasons))
     }
 
-    /// The generator that is given to an operation that draws, and the other arguments by keyword.
-    fn generator<'py>(&self, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Drawing<'py>> {
-        let given = match kwargs {
-            Some(kwargs) if DRAWING.contains(&self.name) => kwargs.get_item("generator")?,
-            _ => None,
-        };
-        let (Some(given), Some(kwargs)) = (given, kwargs) else {
-            return Ok((None, kwargs.cloned()));
-        };
-        let others = kwargs.copy()?;
-        others.del_item("generator")?;
-        Ok((given.extract()?, Some(others)))
+    /// Writes results into `out`.
+    fn into(
+        &self,
+        out: &Targets<'_>,
+        overload: &Overload,
+        signature: &Signature,
+        arguments: &Arguments,
+        generator: Option<&Generator>,
+        py: Python<'_>,
+    ) -> PyResult<()> {
+        let wanted = signature.results.len();
+        if out.tensors.len() != wanted {
+            return Err(PyTypeError::new_err(format!(
+                "{}(): argument 'out' must be {wanted} tensors, and {} were given",
+                self.name,
+                out.tensors.len()
+            )));
+        }
+        match (&overload.out, &overload.new) {
+            (Out::Written(run), _) => {
+                out.write(py, |handles| random::with(generator, || run(arguments, handles)))
+            }
+            (Out::Copied, New::Tensors(run)) => {
+                let given = || out.tensors.iter().any(|t| t.get().with(Tensor::requires_grad));
+                if is_grad_enabled() && (arguments.requires_grad() || given()) {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "{}: out= cannot be recorded for backward, and a tensor requires gradients; leave out= \
+                         away, or use no_grad()",
+                        self.name
+                    )));
+                }
+                let work = || random::with(generator, || no_grad(|| run(arguments)));
+                let results = call(py, work)?;
+                out.copy(py, &results)
+            }
+            _ => Err(PyTypeError::new_err(format!("{}() has no out=", self.name))),
+        }
     }
 
     fn itself<'py>(&self, slf: Option<&Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyAny>> {
@@ -185,11 +227,13 @@ impl Function {
         &self,
         py: Python<'py>,
         results: Results,
-        names: &[String],
+        signature: &Signature,
         class: &Class<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let names = &signature.results;
         let mut objects = results.into_iter().map(|tensor| subclass::wrap(py, tensor, class));
-        if names.len() == 1
+        if signature.returns == Returns::Tensors
+            && names.len() == 1
             && let Some(only) = objects.next()
         {
             return Ok(only?.into_any());
@@ -217,6 +261,25 @@ impl Function {
         }
         PyTypeError::new_err(text)
     }
+}
+
+/// The generator that is given to an operation that draws, and the other arguments by keyword.
+fn generator<'py>(
+    signatures: &[Signature],
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Drawing<'py>> {
+    let Some(kwargs) = kwargs else { return Ok((None, None)) };
+    let draws = |signature: &Signature| {
+        signature.parameters.iter().any(|parameter| parameter.kind == Kind::OptionalGenerator)
+    };
+    let given = match signatures.iter().any(draws) {
+        true => kwargs.get_item("generator")?,
+        false => None,
+    };
+    let Some(given) = given else { return Ok((None, Some(kwargs.clone()))) };
+    let others = kwargs.copy()?;
+    others.del_item("generator")?;
+    Ok((given.extract()?, Some(others)))
 }
 
 /// The class of the results.

@@ -9,6 +9,7 @@
 mod arguments;
 mod autograd;
 mod bind;
+mod bound_arguments;
 mod call;
 mod command;
 mod companion;
@@ -38,6 +39,7 @@ mod pool;
 mod random;
 mod saved_hooks;
 mod subclass;
+mod targets;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -46,7 +48,7 @@ use pyo3::prelude::*;
 fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     frames::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("OutOfMemoryError", module.py().get_type::<error::OutOfMemoryError>())?;
+    error::register(module)?;
     module.add_class::<tensor::PyTensor>()?;
     dtype::register(module)?;
     device::register(module)?;

@@ -40,6 +40,8 @@ pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
     let dtype = match tensor.dtype() {
         DType::Bool => "|b1",
         DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::I16 => "<i2",
         DType::I32 => "<i4",
         DType::I64 => "<i8",
         DType::F16 => "<f2",
@@ -117,6 +119,8 @@ fn dtype_of(array: &Bound<'_, PyAny>) -> PyResult<(DType, String)> {
     let known = match name.as_str() {
         "bool" => Some(DType::Bool),
         "uint8" => Some(DType::U8),
+        "int8" => Some(DType::I8),
+        "int16" => Some(DType::I16),
         "int32" => Some(DType::I32),
         "int64" => Some(DType::I64),
         "float16" => Some(DType::F16),

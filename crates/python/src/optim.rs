@@ -5,16 +5,16 @@ use plimsoll_tensor::{AdamWOptions, Tensor, no_grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::bind::Arguments;
-use crate::function::{Function, Overload, Results};
+use crate::bound_arguments::Arguments;
+use crate::function::{Function, New, Out, Overload, Results};
 
 static FUSED_ADAMW_: Function = Function::new(
     "_fused_adamw_",
     &[Overload {
         signature: "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
-        new: Some(|a| fused_adamw_(a).map(|()| Results::new())),
+        new: New::Tensors(|a| fused_adamw_(a).map(|()| Results::new())),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 

@@ -8,6 +8,12 @@ _T = TypeVar("_T", bound="Tensor")
 
 __version__: str
 
+class DTypeError(TypeError, RuntimeError): ...
+
+class IndexRangeError(IndexError, RuntimeError): ...
+
+class InvalidArgumentError(ValueError, RuntimeError): ...
+
 class OutOfMemoryError(RuntimeError):
     report: dict[str, Any] | None
 
@@ -20,6 +26,8 @@ class dtype:
 
 bool: dtype
 uint8: dtype
+int8: dtype
+int16: dtype
 int32: dtype
 int64: dtype
 float16: dtype
@@ -31,6 +39,7 @@ float: dtype
 double: dtype
 int: dtype
 long: dtype
+short: dtype
 
 @final
 class device:
@@ -194,6 +203,7 @@ class Tensor:
     def bool(self) -> Tensor: ...
     def where(self, condition: Tensor, other: Tensor | float) -> Tensor: ...
     def zero_(self) -> Tensor: ...
+    def resize_(self, *sizes: int | Sequence[int]) -> Tensor: ...
     def set_(self, source: Tensor) -> Tensor: ...
     def requires_grad_(self, requires_grad: bool = True) -> Tensor: ...
     def retain_grad(self) -> None: ...

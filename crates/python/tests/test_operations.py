@@ -1,5 +1,7 @@
 """Values against NumPy, for one operation of every shape, and the forms that Python adds."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -101,8 +103,37 @@ def test_into_given_tensors():
     assert both[0] is values and both[1] is indices
     check(values, np.sort(A, 1))
     check(indices, np.argsort(A, 1, kind="stable"))
-    with pytest.raises(RuntimeError, match="cannot be written to a tensor of shape"):
-        pm.sum(a, 0, out=pm.empty(4))
+    target = pm.empty(4)
+    with pytest.warns(UserWarning, match="was resized"):
+        pm.sum(a, 0, out=target)
+    check(target, A.sum(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        empty = pm.empty(0)
+        check(pm.add(a, b, out=empty), A + B)
+    assert tuple(empty.shape) == (4, 5)
+
+
+def test_resizing():
+    x = pm.arange(6)
+    view = x[2:]
+    x.resize_(2, 2)
+    assert x.tolist() == [[0, 1], [2, 3]] and view.tolist() == [2, 3, 4, 5]
+    x.resize_((2, 4))
+    assert tuple(x.shape) == (2, 4) and x.flatten()[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RuntimeError, match="requires gradients"):
+        pm.ones(2, requires_grad=True).resize_(3)
+
+
+def test_errors_are_of_the_classes_that_handlers_name():
+    for exact, provoke in [
+        (TypeError, lambda: pm.ones(2, dtype=pm.int64).mean()),
+        (IndexError, lambda: pm.ones(2).select(0, 5)),
+        (ValueError, lambda: pm.full((1,), 300, dtype=pm.uint8)),
+    ]:
+        for handler in (exact, RuntimeError):
+            with pytest.raises(handler):
+                provoke()
 
 
 def test_joins_indices_and_sorting():

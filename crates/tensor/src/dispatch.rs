@@ -261,14 +261,7 @@ impl Call<'_> {
     /// an input other than exactly (elements would be overwritten before they are read).
     fn check_target(&self, index: usize, target: &Tensor, expected: &Meta) -> Result<()> {
         if target.shape() != expected.shape() {
-            return Err(Error::shape(
-                self.name(),
-                format!(
-                    "the result has shape {:?} and cannot be written to a tensor of shape {:?}",
-                    expected.shape(),
-                    target.shape()
-                ),
-            ));
+            return Err(Error::target_shape(self.name(), expected.shape(), target.shape()));
         }
         if target.dtype() != expected.dtype {
             return Err(Error::dtype(

@@ -11,8 +11,11 @@ use crate::summaries::SUMMARIES;
 /// One row of the registry.
 #[derive(Debug)]
 pub struct OpInfo {
-    /// PyTorch's name.
+    /// PyTorch's name; those outside the top level have their module's before it, as in PyTorch's
+    /// own registry (`special_i0e`).
     pub name: &'static str,
+    /// The Python module that has its function.
+    pub home: Home,
     /// The file under `ops/`, `api/` and `kernels/` that it lives in.
     pub family: &'static str,
     /// PyTorch's signatures, from which the Python functions and stubs are generated. Empty for
@@ -43,6 +46,7 @@ impl OpInfo {
     /// A row with nothing in it, to be filled in by `..OpInfo::BARE`.
     pub const BARE: OpInfo = OpInfo {
         name: "",
+        home: Home::Torch,
         family: "",
         signatures: &[],
         differentiable: false,
@@ -78,12 +82,42 @@ pub enum OnCuda {
     Kernels(&'static KernelSource),
     /// The driver or a library; or it is a view, and there is nothing to compute.
     Library,
+    /// Other operations: it is made of them, and runs where they do. Its forms in place and with
+    /// `out=` are the result, copied.
+    Composed,
 }
 
 impl OnCuda {
     /// Whether it runs there.
     pub const fn exists(self) -> bool {
         !matches!(self, OnCuda::Nothing)
+    }
+}
+
+/// The Python module in which PyTorch has an operation's function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// `torch` itself.
+    Torch,
+    /// `torch.nn.functional`.
+    Functional,
+    /// `torch.special`.
+    Special,
+    /// `torch.linalg`.
+    Linalg,
+    /// `torch.fft`.
+    Fft,
+}
+
+impl Home {
+    /// What names of its operations start with in the registry.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Home::Torch | Home::Functional => "",
+            Home::Special => "special_",
+            Home::Linalg => "linalg_",
+            Home::Fft => "fft_",
+        }
     }
 }
 
@@ -171,7 +205,7 @@ impl Autocast {
 /// use plimsoll_tensor::DType;
 /// use plimsoll_tensor::operation::DTypes;
 /// assert!(DTypes::FLOATS.contains(DType::BF16) && !DTypes::FLOATS.contains(DType::I64));
-/// assert_eq!(DTypes::NUMBERS.iter().count(), 7);
+/// assert_eq!(DTypes::NUMBERS.iter().count(), 9);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DTypes(u32);
@@ -182,7 +216,8 @@ impl DTypes {
     /// Floating point.
     pub const FLOATS: DTypes = DTypes::of(&[DType::F16, DType::BF16, DType::F32, DType::F64]);
     /// Integers.
-    pub const INTEGERS: DTypes = DTypes::of(&[DType::U8, DType::I32, DType::I64]);
+    pub const INTEGERS: DTypes =
+        DTypes::of(&[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64]);
     /// Integers and floating point.
     pub const NUMBERS: DTypes = DTypes(DTypes::INTEGERS.0 | DTypes::FLOATS.0);
 

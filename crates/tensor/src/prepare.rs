@@ -267,14 +267,7 @@ fn into(
     for (out, result) in outs.iter().zip(&results) {
         check_cast(info, result.dtype, out)?;
         if out.shape() != result.shape() {
-            return Err(Error::shape(
-                info.name,
-                format!(
-                    "the result has shape {:?} and cannot be written to a tensor of shape {:?}",
-                    result.shape(),
-                    out.shape()
-                ),
-            ));
+            return Err(Error::target_shape(info.name, result.shape(), out.shape()));
         }
     }
     let results = apply_on(entry, op, operands, Dest::New, site)?;

@@ -21,6 +21,19 @@ pub struct Signature {
     pub parameters: Vec<Parameter>,
     /// The tensors that come out, by name where they have one.
     pub results: Vec<String>,
+    /// What comes out.
+    pub returns: Returns,
+}
+
+/// What an operation gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// As many tensors as the signature names.
+    Tensors,
+    /// As many tensors as the arguments say: `Tensor[]`.
+    List,
+    /// A truth.
+    Bool,
 }
 
 /// One parameter of a signature.
@@ -89,8 +102,14 @@ kinds! {
     Float = "float",
     /// A number or nothing.
     OptionalFloat = "float?",
+    /// Numbers.
+    Floats = "float[]",
+    /// Numbers or nothing.
+    OptionalFloats = "float[]?",
     /// A truth.
     Bool = "bool",
+    /// A truth or nothing.
+    OptionalBool = "bool?",
     /// A word.
     Text = "str",
     /// A word or nothing.
@@ -101,6 +120,9 @@ kinds! {
     OptionalDType = "DType?",
     /// A device or nothing.
     OptionalDevice = "Device?",
+    /// What random numbers are drawn from, or nothing. It is no argument of the Rust call, which
+    /// draws from the generator in force.
+    OptionalGenerator = "Generator?",
 }
 
 impl Parameter {
@@ -132,9 +154,16 @@ impl Signature {
             let kind = Kind::parse(kind).ok_or_else(|| wrong(&format!("unknown type `{kind}`")))?;
             parameters.push(Parameter { kind, name: name.to_string(), default, keyword_only });
         }
-        let results = results.trim_matches(['(', ')']).split(", ");
-        let results = results.map(|one| one.trim_start_matches("Tensor").trim().to_string());
-        Ok(Signature { name: name.to_string(), parameters, results: results.collect() })
+        let (returns, results) = match results {
+            "Tensor[]" => (Returns::List, Vec::new()),
+            "bool" => (Returns::Bool, Vec::new()),
+            tensors => {
+                let list = tensors.trim_matches(['(', ')']).split(", ");
+                let names = list.map(|one| one.trim_start_matches("Tensor").trim().to_string());
+                (Returns::Tensors, names.collect())
+            }
+        };
+        Ok(Signature { name: name.to_string(), parameters, results, returns })
     }
 
     /// Whether it is a method: its first parameter is the tensor itself.
@@ -164,6 +193,14 @@ mod tests {
     fn results_have_their_names() {
         let text = "sort(Tensor self, int dim=-1) -> (Tensor values, Tensor indices)";
         assert_eq!(Signature::parse(text).unwrap().results, ["values", "indices"]);
+    }
+
+    #[test]
+    fn results_may_be_a_list_or_a_truth() {
+        let list = Signature::parse("chunk(Tensor self, int chunks) -> Tensor[]").unwrap();
+        assert_eq!((list.returns, list.results.len()), (Returns::List, 0));
+        let truth = Signature::parse("equal(Tensor self, Tensor other) -> bool").unwrap();
+        assert_eq!(truth.returns, Returns::Bool);
     }
 
     #[test]

@@ -20,7 +20,7 @@ import warnings
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 REFUSED = 255
 
 

@@ -168,6 +168,8 @@ pub fn to_bytes(dtype: DType, number: Number) -> Vec<u8> {
     match dtype {
         DType::Bool => vec![u8::from(number.is_true())],
         DType::U8 => vec![number.to_i64() as u8],
+        DType::I8 => (number.to_i64() as i8).to_le_bytes().to_vec(),
+        DType::I16 => (number.to_i64() as i16).to_le_bytes().to_vec(),
         DType::I32 => (number.to_i64() as i32).to_le_bytes().to_vec(),
         DType::I64 => number.to_i64().to_le_bytes().to_vec(),
         DType::F16 => half::f16::from_f64(number.to_f64()).to_le_bytes().to_vec(),
@@ -184,6 +186,8 @@ pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Number {
     let bits = u64::from_le_bytes(wide);
     match dtype {
         DType::Bool | DType::U8 => Number::Int(bits as i64),
+        DType::I8 => Number::Int(i64::from(bits as u8 as i8)),
+        DType::I16 => Number::Int(i64::from(bits as u16 as i16)),
         DType::I32 => Number::Int(i64::from(bits as u32 as i32)),
         DType::I64 => Number::Int(bits as i64),
         DType::F16 => Number::Float(half::f16::from_bits(bits as u16).to_f64()),

@@ -63,6 +63,8 @@ fn flat(dtype: DType, numbers: &[Number], device: Device) -> Result<Tensor> {
     match dtype {
         DType::Bool => of(numbers, device, |n| Truth::new(n.is_true())),
         DType::U8 => of(numbers, device, |n| n.to_i64() as u8),
+        DType::I8 => of(numbers, device, |n| n.to_i64() as i8),
+        DType::I16 => of(numbers, device, |n| n.to_i64() as i16),
         DType::I32 => of(numbers, device, |n| n.to_i64() as i32),
         DType::I64 => of(numbers, device, Number::to_i64),
         DType::F16 => of(numbers, device, |n| f16::from_f64(n.to_f64())),
@@ -80,6 +82,8 @@ pub fn read(tensor: &Tensor) -> Result<Array> {
     let values = match tensor.dtype() {
         DType::Bool => of(tensor, |v: Truth| Number::from(v.get())),
         DType::U8 => of(tensor, |v: u8| Number::Int(i64::from(v))),
+        DType::I8 => of(tensor, |v: i8| Number::Int(i64::from(v))),
+        DType::I16 => of(tensor, |v: i16| Number::Int(i64::from(v))),
         DType::I32 => of(tensor, |v: i32| Number::Int(i64::from(v))),
         DType::I64 => of(tensor, Number::Int),
         DType::F16 => of(tensor, |v: f16| Number::Float(v.to_f64())),

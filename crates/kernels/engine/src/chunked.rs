@@ -69,7 +69,7 @@ pub fn run<const N: usize, F: Body<N>>(
     match crate::input_dtype(launch)? {
         DType::F64 => run_in::<N, F, f64>(launch, arguments, f),
         DType::F32 | DType::F16 | DType::BF16 => run_in::<N, F, f32>(launch, arguments, f),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => {
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
             run_in::<N, F, i64>(launch, arguments, f)
         }
     }

@@ -76,7 +76,9 @@ pub trait Element:
     fn to_scalar(self) -> Scalar {
         match Self::DTYPE {
             DType::Bool => Scalar::Bool(self.to_i64() != 0),
-            DType::U8 | DType::I32 | DType::I64 => Scalar::Int(self.to_i64()),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                Scalar::Int(self.to_i64())
+            }
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(self.to_f64()),
         }
     }
@@ -112,6 +114,8 @@ macro_rules! integer_element {
 }
 
 integer_element!(u8, DType::U8);
+integer_element!(i8, DType::I8);
+integer_element!(i16, DType::I16);
 integer_element!(i32, DType::I32);
 integer_element!(i64, DType::I64);
 
@@ -183,6 +187,14 @@ macro_rules! match_dtype {
             }
             $crate::of_macros::DType::U8 => {
                 type $T = u8;
+                $body
+            }
+            $crate::of_macros::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::of_macros::DType::I16 => {
+                type $T = i16;
                 $body
             }
             $crate::of_macros::DType::I32 => {

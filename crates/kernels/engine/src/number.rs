@@ -112,6 +112,8 @@ macro_rules! integer_number {
 }
 
 integer_number!(u8);
+integer_number!(i8);
+integer_number!(i16);
 integer_number!(i32);
 integer_number!(i64);
 

@@ -44,7 +44,11 @@ impl Lot {
         } else {
             let bound = if dtype == DType::Bool { 2 } else { 11 };
             let value = self.below(bound) as f64;
-            if matches!(dtype, DType::I32 | DType::I64) { value - 5.0 } else { value }
+            if matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) {
+                value - 5.0
+            } else {
+                value
+            }
         }
     }
 }
@@ -322,8 +326,17 @@ pub fn tolerance(dtype: DType) -> f64 {
 }
 
 /// Dtypes other than bool.
-pub const NUMBERS: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+pub const NUMBERS: [DType; 9] = [
+    DType::U8,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+];
 /// Floats.
 pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 

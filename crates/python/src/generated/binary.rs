@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static ADD: Function =
@@ -11,7 +11,7 @@ static ADD: Function =
         "add",
         &[Overload {
             signature: "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(0)?.add_with(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?)
@@ -22,7 +22,7 @@ static ADD: Function =
                     .add_with_(a.other(1)?, plimsoll_tensor::AddOptions::new().alpha(a.number(2)?))
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.add_with_out(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?),
@@ -37,7 +37,7 @@ static SUB: Function =
         "sub",
         &[Overload {
             signature: "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            new: Some(|a| {
+            new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![a.tensor(0)?.sub_with(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?)
@@ -48,7 +48,7 @@ static SUB: Function =
                     .sub_with_(a.other(1)?, plimsoll_tensor::AddOptions::new().alpha(a.number(2)?))
                     .map(drop)
             }),
-            out: Some(|a, out| {
+            out: Out::Written(|a, out| {
                 a.tensor(0)?.sub_with_out(
                     a.other(1)?,
                     plimsoll_tensor::AddOptions::new().alpha(a.number(2)?),
@@ -62,9 +62,9 @@ static MUL: Function = Function::new(
     "mul",
     &[Overload {
         signature: "mul(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.mul(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.mul(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.mul_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.mul_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.mul_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -72,7 +72,7 @@ static DIV: Function = Function::new(
     "div",
     &[Overload {
         signature: "div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.div_with(
                     a.other(1)?,
@@ -90,7 +90,7 @@ static DIV: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.div_with_out(
                 a.other(1)?,
                 plimsoll_tensor::DivOptions::new()
@@ -105,9 +105,9 @@ static MAXIMUM: Function = Function::new(
     "maximum",
     &[Overload {
         signature: "maximum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.other(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.maximum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.maximum_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -115,9 +115,9 @@ static MINIMUM: Function = Function::new(
     "minimum",
     &[Overload {
         signature: "minimum(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.other(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.minimum_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.minimum_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -126,15 +126,15 @@ static POW: Function = Function::new(
     &[
         Overload {
             signature: "pow(Tensor self, Tensor|Scalar exponent) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.pow(a.other(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.pow(a.other(1)?)?])),
             in_place: Some(|a| a.tensor(0)?.pow_(a.other(1)?).map(drop)),
-            out: Some(|a, out| a.tensor(0)?.pow_out(a.other(1)?, &out[0])),
+            out: Out::Written(|a, out| a.tensor(0)?.pow_out(a.other(1)?, &out[0])),
         },
         Overload {
             signature: "pow(Scalar self, Tensor exponent) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(1)?.rpow(a.number(0)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(1)?.rpow(a.number(0)?)?])),
             in_place: None,
-            out: None,
+            out: Out::None,
         },
     ],
 );

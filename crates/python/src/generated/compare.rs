@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static EQ: Function = Function::new(
     "eq",
     &[Overload {
         signature: "eq(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.eq(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.eq(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.eq_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.eq_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.eq_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -20,9 +20,9 @@ static NE: Function = Function::new(
     "ne",
     &[Overload {
         signature: "ne(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.ne(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.ne(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.ne_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.ne_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.ne_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -30,9 +30,9 @@ static LT: Function = Function::new(
     "lt",
     &[Overload {
         signature: "lt(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.lt(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.lt(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.lt_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.lt_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.lt_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -40,9 +40,9 @@ static LE: Function = Function::new(
     "le",
     &[Overload {
         signature: "le(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.le(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.le(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.le_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.le_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.le_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -50,9 +50,9 @@ static GT: Function = Function::new(
     "gt",
     &[Overload {
         signature: "gt(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.gt(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.gt(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.gt_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.gt_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.gt_out(a.other(1)?, &out[0])),
     }],
 );
 
@@ -60,9 +60,9 @@ static GE: Function = Function::new(
     "ge",
     &[Overload {
         signature: "ge(Tensor self, Tensor|Scalar other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.ge(a.other(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.ge(a.other(1)?)?])),
         in_place: Some(|a| a.tensor(0)?.ge_(a.other(1)?).map(drop)),
-        out: Some(|a, out| a.tensor(0)?.ge_out(a.other(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.ge_out(a.other(1)?, &out[0])),
     }],
 );
 

@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static CLONE: Function = Function::new(
     "clone",
     &[Overload {
         signature: "clone(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.clone_tensor()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.clone_tensor()?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -20,9 +20,9 @@ static COPY_: Function = Function::new(
     "copy_",
     &[Overload {
         signature: "copy_(Tensor self, Tensor src) -> Tensor",
-        new: None,
+        new: New::None,
         in_place: Some(|a| a.tensor(0)?.copy_(a.tensor(1)?).map(drop)),
-        out: None,
+        out: Out::None,
     }],
 );
 

@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static FILL_: Function = Function::new(
     "fill_",
     &[Overload {
         signature: "fill_(Tensor self, Scalar value) -> Tensor",
-        new: None,
+        new: New::None,
         in_place: Some(|a| a.tensor(0)?.fill_(a.number(1)?).map(drop)),
-        out: None,
+        out: Out::None,
     }],
 );
 

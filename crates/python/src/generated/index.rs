@@ -3,16 +3,18 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static GATHER: Function = Function::new(
     "gather",
     &[Overload {
         signature: "gather(Tensor self, int dim, Tensor index) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?])
+        }),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.gather_out(a.int(1)?, a.tensor(2)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.gather_out(a.int(1)?, a.tensor(2)?, &out[0])),
     }],
 );
 
@@ -20,7 +22,7 @@ static SCATTER_ADD: Function = Function::new(
     "scatter_add",
     &[Overload {
         signature: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.scatter_add(
                 a.int(1)?,
                 a.tensor(2)?,
@@ -30,7 +32,7 @@ static SCATTER_ADD: Function = Function::new(
         in_place: Some(|a| {
             a.tensor(0)?.scatter_add_(a.int(1)?, a.tensor(2)?, a.tensor(3)?).map(drop)
         }),
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -38,9 +40,11 @@ static INDEX: Function = Function::new(
     "index",
     &[Overload {
         signature: "index(Tensor self, Tensor?[] indices) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.index(&a.optional_tensors(1)?)?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.index(&a.optional_tensors(1)?)?])
+        }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -48,7 +52,7 @@ static INDEX_PUT: Function = Function::new(
     "index_put",
     &[Overload {
         signature: "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.index_put(
                 &a.optional_tensors(1)?,
                 a.tensor(2)?,
@@ -58,7 +62,7 @@ static INDEX_PUT: Function = Function::new(
         in_place: Some(|a| {
             a.tensor(0)?.index_put_(&a.optional_tensors(1)?, a.tensor(2)?, a.bool(3)?).map(drop)
         }),
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -66,9 +70,9 @@ static MASKED_SELECT: Function = Function::new(
     "masked_select",
     &[Overload {
         signature: "masked_select(Tensor self, Tensor mask) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.masked_select(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.masked_select(a.tensor(1)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 

@@ -4,16 +4,16 @@ use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static CAT: Function = Function::new(
     "cat",
     &[Overload {
         signature: "cat(Tensor[] tensors, int dim=0) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![Tensor::cat(&a.tensors(0)?, a.int(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::cat(&a.tensors(0)?, a.int(1)?)?])),
         in_place: None,
-        out: Some(|a, out| Tensor::cat_out(&a.tensors(0)?, a.int(1)?, &out[0])),
+        out: Out::Written(|a, out| Tensor::cat_out(&a.tensors(0)?, a.int(1)?, &out[0])),
     }],
 );
 
@@ -21,9 +21,9 @@ static STACK: Function = Function::new(
     "stack",
     &[Overload {
         signature: "stack(Tensor[] tensors, int dim=0) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![Tensor::stack(&a.tensors(0)?, a.int(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::stack(&a.tensors(0)?, a.int(1)?)?])),
         in_place: None,
-        out: Some(|a, out| Tensor::stack_out(&a.tensors(0)?, a.int(1)?, &out[0])),
+        out: Out::Written(|a, out| Tensor::stack_out(&a.tensors(0)?, a.int(1)?, &out[0])),
     }],
 );
 

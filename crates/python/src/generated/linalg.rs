@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static MATMUL: Function = Function::new(
     "matmul",
     &[Overload {
         signature: "matmul(Tensor self, Tensor other) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.matmul(a.tensor(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.matmul(a.tensor(1)?)?])),
         in_place: None,
-        out: Some(|a, out| a.tensor(0)?.matmul_out(a.tensor(1)?, &out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.matmul_out(a.tensor(1)?, &out[0])),
     }],
 );
 

@@ -3,21 +3,21 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static SOFTMAX: Function = Function::new(
     "softmax",
     &[Overload {
         signature: "softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.softmax_with(
                 a.int(1)?,
                 plimsoll_tensor::SoftmaxOptions::new().dtype(a.optional_dtype(2))
             )?])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.softmax_with_out(
                 a.int(1)?,
                 plimsoll_tensor::SoftmaxOptions::new().dtype(a.optional_dtype(2)),
@@ -31,14 +31,14 @@ static LOG_SOFTMAX: Function = Function::new(
     "log_softmax",
     &[Overload {
         signature: "log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.log_softmax_with(
                 a.int(1)?,
                 plimsoll_tensor::SoftmaxOptions::new().dtype(a.optional_dtype(2))
             )?])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.log_softmax_with_out(
                 a.int(1)?,
                 plimsoll_tensor::SoftmaxOptions::new().dtype(a.optional_dtype(2)),
@@ -52,7 +52,7 @@ static LAYER_NORM: Function = Function::new(
     "layer_norm",
     &[Overload {
         signature: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.layer_norm_with(
                     a.ints(1)?,
@@ -64,7 +64,7 @@ static LAYER_NORM: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -72,7 +72,7 @@ static BATCH_NORM: Function = Function::new(
     "batch_norm",
     &[Overload {
         signature: "batch_norm(Tensor self, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.batch_norm_with(
                     a.optional_tensor(1),
@@ -87,7 +87,7 @@ static BATCH_NORM: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -95,9 +95,11 @@ static DROPOUT: Function = Function::new(
     "dropout",
     &[Overload {
         signature: "dropout(Tensor self, float p=0.5, bool training=True) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?])
+        }),
         in_place: Some(|a| a.tensor(0)?.dropout_(a.float(1)?, a.bool(2)?).map(drop)),
-        out: None,
+        out: Out::None,
     }],
 );
 

@@ -3,26 +3,26 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static UNIFORM_: Function = Function::new(
     "uniform_",
     &[Overload {
-        signature: "uniform_(Tensor self, float from=0, float to=1) -> Tensor",
-        new: None,
+        signature: "uniform_(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
+        new: New::None,
         in_place: Some(|a| a.tensor(0)?.uniform_(a.float(1)?, a.float(2)?).map(drop)),
-        out: None,
+        out: Out::None,
     }],
 );
 
 static NORMAL_: Function = Function::new(
     "normal_",
     &[Overload {
-        signature: "normal_(Tensor self, float mean=0, float std=1) -> Tensor",
-        new: None,
+        signature: "normal_(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
+        new: New::None,
         in_place: Some(|a| a.tensor(0)?.normal_(a.float(1)?, a.float(2)?).map(drop)),
-        out: None,
+        out: Out::None,
     }],
 );
 

@@ -3,14 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static SUM: Function = Function::new(
     "sum",
     &[Overload {
         signature: "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.sum_with(
                     plimsoll_tensor::SumOptions::new()
@@ -21,7 +21,7 @@ static SUM: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.sum_with_out(
                 plimsoll_tensor::SumOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
@@ -37,7 +37,7 @@ static MEAN: Function = Function::new(
     "mean",
     &[Overload {
         signature: "mean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.mean_with(
                     plimsoll_tensor::SumOptions::new()
@@ -48,7 +48,7 @@ static MEAN: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.mean_with_out(
                 plimsoll_tensor::SumOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
@@ -64,7 +64,7 @@ static AMAX: Function = Function::new(
     "amax",
     &[Overload {
         signature: "amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.amax_with(
                     plimsoll_tensor::ReduceOptions::new()
@@ -74,7 +74,7 @@ static AMAX: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.amax_with_out(
                 plimsoll_tensor::ReduceOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
@@ -89,7 +89,7 @@ static AMIN: Function = Function::new(
     "amin",
     &[Overload {
         signature: "amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.amin_with(
                     plimsoll_tensor::ReduceOptions::new()
@@ -99,7 +99,7 @@ static AMIN: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.amin_with_out(
                 plimsoll_tensor::ReduceOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
@@ -114,13 +114,13 @@ static ARGMAX: Function = Function::new(
     "argmax",
     &[Overload {
         signature: "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.argmax_with(
                 plimsoll_tensor::ArgOptions::new().dim(a.optional_int(1)).keepdim(a.bool(2)?)
             )?])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.argmax_with_out(
                 plimsoll_tensor::ArgOptions::new().dim(a.optional_int(1)).keepdim(a.bool(2)?),
                 &out[0],
@@ -133,13 +133,13 @@ static ARGMIN: Function = Function::new(
     "argmin",
     &[Overload {
         signature: "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.argmin_with(
                 plimsoll_tensor::ArgOptions::new().dim(a.optional_int(1)).keepdim(a.bool(2)?)
             )?])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.argmin_with_out(
                 plimsoll_tensor::ArgOptions::new().dim(a.optional_int(1)).keepdim(a.bool(2)?),
                 &out[0],
@@ -152,7 +152,7 @@ static ANY: Function = Function::new(
     "any",
     &[Overload {
         signature: "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.any_with(
                     plimsoll_tensor::ReduceOptions::new()
@@ -162,7 +162,7 @@ static ANY: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.any_with_out(
                 plimsoll_tensor::ReduceOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
@@ -177,7 +177,7 @@ static ALL: Function = Function::new(
     "all",
     &[Overload {
         signature: "all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.all_with(
                     plimsoll_tensor::ReduceOptions::new()
@@ -187,7 +187,7 @@ static ALL: Function = Function::new(
             ])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.all_with_out(
                 plimsoll_tensor::ReduceOptions::new()
                     .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))

@@ -3,14 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static SORT: Function = Function::new(
     "sort",
     &[Overload {
         signature: "sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False) -> (Tensor values, Tensor indices)",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             let (r0, r1) = a.tensor(0)?.sort_with(
                 plimsoll_tensor::SortOptions::new()
                     .dim(a.int(1)?)
@@ -20,7 +20,7 @@ static SORT: Function = Function::new(
             Ok(smallvec::smallvec![r0, r1])
         }),
         in_place: None,
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.sort_with_out(
                 plimsoll_tensor::SortOptions::new()
                     .dim(a.int(1)?)

@@ -3,16 +3,16 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static ABS: Function = Function::new(
     "abs",
     &[Overload {
         signature: "abs(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.abs()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.abs()?])),
         in_place: Some(|a| a.tensor(0)?.abs_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.abs_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.abs_out(&out[0])),
     }],
 );
 
@@ -20,9 +20,9 @@ static ERF: Function = Function::new(
     "erf",
     &[Overload {
         signature: "erf(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.erf()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.erf()?])),
         in_place: Some(|a| a.tensor(0)?.erf_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.erf_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.erf_out(&out[0])),
     }],
 );
 
@@ -30,9 +30,9 @@ static EXP: Function = Function::new(
     "exp",
     &[Overload {
         signature: "exp(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.exp()?])),
         in_place: Some(|a| a.tensor(0)?.exp_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.exp_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.exp_out(&out[0])),
     }],
 );
 
@@ -40,7 +40,7 @@ static GELU: Function = Function::new(
     "gelu",
     &[Overload {
         signature: "gelu(Tensor self, *, str approximate='none') -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.gelu_with(
                     plimsoll_tensor::GeluOptions::new()
@@ -56,7 +56,7 @@ static GELU: Function = Function::new(
                 )
                 .map(drop)
         }),
-        out: Some(|a, out| {
+        out: Out::Written(|a, out| {
             a.tensor(0)?.gelu_with_out(
                 plimsoll_tensor::GeluOptions::new()
                     .approximate(a.word::<plimsoll_tensor::Approximate>(1)?),
@@ -70,9 +70,9 @@ static LOG: Function = Function::new(
     "log",
     &[Overload {
         signature: "log(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log()?])),
         in_place: Some(|a| a.tensor(0)?.log_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log_out(&out[0])),
     }],
 );
 
@@ -80,9 +80,9 @@ static LOG1P: Function = Function::new(
     "log1p",
     &[Overload {
         signature: "log1p(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.log1p()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.log1p()?])),
         in_place: Some(|a| a.tensor(0)?.log1p_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.log1p_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.log1p_out(&out[0])),
     }],
 );
 
@@ -90,9 +90,9 @@ static NEG: Function = Function::new(
     "neg",
     &[Overload {
         signature: "neg(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.neg()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.neg()?])),
         in_place: Some(|a| a.tensor(0)?.neg_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.neg_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.neg_out(&out[0])),
     }],
 );
 
@@ -100,9 +100,9 @@ static RECIPROCAL: Function = Function::new(
     "reciprocal",
     &[Overload {
         signature: "reciprocal(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.reciprocal()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.reciprocal()?])),
         in_place: Some(|a| a.tensor(0)?.reciprocal_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.reciprocal_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.reciprocal_out(&out[0])),
     }],
 );
 
@@ -110,9 +110,9 @@ static RELU: Function = Function::new(
     "relu",
     &[Overload {
         signature: "relu(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.relu()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.relu()?])),
         in_place: Some(|a| a.tensor(0)?.relu_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.relu_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.relu_out(&out[0])),
     }],
 );
 
@@ -120,9 +120,9 @@ static RSQRT: Function = Function::new(
     "rsqrt",
     &[Overload {
         signature: "rsqrt(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.rsqrt()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.rsqrt()?])),
         in_place: Some(|a| a.tensor(0)?.rsqrt_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.rsqrt_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.rsqrt_out(&out[0])),
     }],
 );
 
@@ -130,9 +130,9 @@ static SIGMOID: Function = Function::new(
     "sigmoid",
     &[Overload {
         signature: "sigmoid(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sigmoid()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sigmoid()?])),
         in_place: Some(|a| a.tensor(0)?.sigmoid_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sigmoid_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sigmoid_out(&out[0])),
     }],
 );
 
@@ -140,9 +140,9 @@ static SIGN: Function = Function::new(
     "sign",
     &[Overload {
         signature: "sign(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sign()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sign()?])),
         in_place: Some(|a| a.tensor(0)?.sign_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sign_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sign_out(&out[0])),
     }],
 );
 
@@ -150,9 +150,9 @@ static SQRT: Function = Function::new(
     "sqrt",
     &[Overload {
         signature: "sqrt(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.sqrt()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sqrt()?])),
         in_place: Some(|a| a.tensor(0)?.sqrt_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.sqrt_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.sqrt_out(&out[0])),
     }],
 );
 
@@ -160,9 +160,9 @@ static TANH: Function = Function::new(
     "tanh",
     &[Overload {
         signature: "tanh(Tensor self) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.tanh()?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.tanh()?])),
         in_place: Some(|a| a.tensor(0)?.tanh_().map(drop)),
-        out: Some(|a, out| a.tensor(0)?.tanh_out(&out[0])),
+        out: Out::Written(|a, out| a.tensor(0)?.tanh_out(&out[0])),
     }],
 );
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::function::{Function, Overload};
+use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
 static VIEW: Function = Function::new(
@@ -11,15 +11,15 @@ static VIEW: Function = Function::new(
     &[
         Overload {
             signature: "view(Tensor self, int[] size) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.view(a.ints(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.view(a.ints(1)?)?])),
             in_place: None,
-            out: None,
+            out: Out::None,
         },
         Overload {
             signature: "view(Tensor self, DType dtype) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.view(a.dtype(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.view(a.dtype(1)?)?])),
             in_place: None,
-            out: None,
+            out: Out::None,
         },
     ],
 );
@@ -28,9 +28,11 @@ static TRANSPOSE: Function = Function::new(
     "transpose",
     &[Overload {
         signature: "transpose(Tensor self, int dim0, int dim1) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?])),
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?])
+        }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -38,9 +40,9 @@ static PERMUTE: Function = Function::new(
     "permute",
     &[Overload {
         signature: "permute(Tensor self, int[] dims) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.permute(a.ints(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.permute(a.ints(1)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -48,11 +50,11 @@ static NARROW: Function = Function::new(
     "narrow",
     &[Overload {
         signature: "narrow(Tensor self, int dim, int start, int length) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -60,7 +62,7 @@ static SLICE: Function = Function::new(
     "slice",
     &[Overload {
         signature: "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.slice(
                 a.int(1)?,
                 a.optional_int(2).unwrap_or(0),
@@ -69,7 +71,7 @@ static SLICE: Function = Function::new(
             )?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -77,9 +79,9 @@ static SELECT: Function = Function::new(
     "select",
     &[Overload {
         signature: "select(Tensor self, int dim, int index) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.select(a.int(1)?, a.int(2)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.select(a.int(1)?, a.int(2)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -87,9 +89,9 @@ static EXPAND: Function = Function::new(
     "expand",
     &[Overload {
         signature: "expand(Tensor self, int[] size) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.expand(a.ints(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.expand(a.ints(1)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -98,15 +100,15 @@ static SQUEEZE: Function = Function::new(
     &[
         Overload {
             signature: "squeeze(Tensor self) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.squeeze()?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.squeeze()?])),
             in_place: None,
-            out: None,
+            out: Out::None,
         },
         Overload {
             signature: "squeeze(Tensor self, int[] dim) -> Tensor",
-            new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.squeeze_with(a.ints(1)?)?])),
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.squeeze_with(a.ints(1)?)?])),
             in_place: None,
-            out: None,
+            out: Out::None,
         },
     ],
 );
@@ -115,9 +117,9 @@ static UNSQUEEZE: Function = Function::new(
     "unsqueeze",
     &[Overload {
         signature: "unsqueeze(Tensor self, int dim) -> Tensor",
-        new: Some(|a| Ok(smallvec::smallvec![a.tensor(0)?.unsqueeze(a.int(1)?)?])),
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.unsqueeze(a.int(1)?)?])),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 
@@ -125,11 +127,11 @@ static AS_STRIDED: Function = Function::new(
     "as_strided",
     &[Overload {
         signature: "as_strided(Tensor self, int[] size, int[] stride, int storage_offset=0) -> Tensor",
-        new: Some(|a| {
+        new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.int(3)?)?])
         }),
         in_place: None,
-        out: None,
+        out: Out::None,
     }],
 );
 

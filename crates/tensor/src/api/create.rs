@@ -496,6 +496,8 @@ pub fn fits(value: Scalar, dtype: DType) -> bool {
     let (low, high) = match dtype {
         DType::U8 if matches!(value, Scalar::Float(_)) => (0, 255),
         DType::U8 => (-255, 255),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         DType::I64 => (i64::MIN, i64::MAX),
         DType::Bool | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => return true,

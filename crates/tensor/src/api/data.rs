@@ -6,7 +6,7 @@
 //! and place in graphs. It takes `&mut`: whoever shares a parameter shares a cell that holds the
 //! handle.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{Error, Layout, Result, sizes_from_i64};
 
 use crate::Tensor;
 use crate::autograd::inherit::inherit;
@@ -71,6 +71,53 @@ impl Tensor {
             ));
         }
         self.replace(OP, source)
+    }
+
+    /// Gives this tensor other sizes, row-major, over the same memory if that is large enough. If
+    /// not, over new memory that starts with what the old one held; nothing is written to the rest.
+    /// Views of the old memory keep it: unlike PyTorch's, a storage does not grow under them.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let mut x = Tensor::ones(&[4], DType::F32)?;
+    /// x.resize_(&[2, 1])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn resize_(&mut self, sizes: &[i64]) -> Result<()> {
+        const OP: &str = "resize_";
+        if self.requires_grad() {
+            return Err(Error::autograd(
+                OP,
+                "this tensor requires gradients, and a change of its size cannot be recorded; use \
+                 `view`, `narrow` or a new tensor",
+            ));
+        }
+        let sizes = sizes_from_i64(OP, sizes)?;
+        if sizes.as_slice() == self.shape() {
+            return Ok(());
+        }
+        let layout = Layout::contiguous(&sizes).map_err(|error| error.in_operation(OP))?;
+        let held = self.storage().nbytes() / self.element_size();
+        let offset = self.storage_offset();
+        let end = layout
+            .numel()
+            .checked_add(offset)
+            .ok_or_else(|| Error::shape(OP, format!("a tensor of shape {sizes:?} is too large")))?;
+        let plain = self.detach();
+        let flat = |from: &Tensor, count: usize| from.as_strided(&[count as i64], &[1], 0);
+        let wide = if end <= held {
+            flat(&plain, end)?
+        } else {
+            let new = Tensor::empty(&[end as i64], (self.dtype(), self.device()))?;
+            let kept = held.min(end);
+            flat(&new, kept)?.copy_(&flat(&plain, kept)?)?;
+            new
+        };
+        let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
+        let data = wide.narrow(0, offset as i64, (end - offset) as i64)?.view(&sizes)?;
+        self.replace(OP, &data)
     }
 
     fn replace(&mut self, op: &'static str, data: &Tensor) -> Result<()> {

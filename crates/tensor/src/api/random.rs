@@ -245,6 +245,8 @@ fn check_range(low: i64, high: i64, dtype: DType) -> Result<()> {
     // The largest magnitude that floats of a dtype count to without gaps.
     let (least, most) = match dtype {
         DType::U8 => (0, 255),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         DType::F16 => (-2048, 2048),
         DType::BF16 => (-256, 256),

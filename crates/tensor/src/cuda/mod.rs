@@ -123,6 +123,8 @@ fn type_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "truth",
         DType::U8 => "u8",
+        DType::I8 => "i8",
+        DType::I16 => "i16",
         DType::I32 => "i32",
         DType::I64 => "i64",
         DType::F16 => "f16",

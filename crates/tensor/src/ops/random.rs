@@ -140,11 +140,21 @@ static RANDINT: OpInfo = OpInfo {
 };
 static UNIFORM_: OpInfo = OpInfo {
     differentiable: true,
-    ..info("uniform_", &["uniform_(Tensor self, float from=0, float to=1) -> Tensor"])
+    ..info(
+        "uniform_",
+        &[
+            "uniform_(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor",
+        ],
+    )
 };
 static NORMAL_: OpInfo = OpInfo {
     differentiable: true,
-    ..info("normal_", &["normal_(Tensor self, float mean=0, float std=1) -> Tensor"])
+    ..info(
+        "normal_",
+        &[
+            "normal_(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor",
+        ],
+    )
 };
 
 pub(crate) static OPS: &[&OpInfo] = &[&RAND, &RANDN, &RANDINT, &UNIFORM_, &NORMAL_];

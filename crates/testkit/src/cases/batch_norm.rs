@@ -4,12 +4,10 @@
 use plimsoll_core::DType;
 
 use super::input::{any, positive};
-use super::{Arrays, Case, Input, Inputs};
+use super::{Arrays, Case, FLOATS, Input, Inputs};
 use crate::layouts::Arrangement::{Contiguous, Offset, Reversed, Stepped, Transposed};
 use crate::oracle::{Array, nn};
 use plimsoll_tensor::{BatchNormOptions, Result, Tensor};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 /// Inputs: a is the input, b and c are running mean and variance, d weight, e bias.
 #[derive(Clone, Copy)]

@@ -3,14 +3,10 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{AddOptions, DivOptions, RoundingMode, Tensor};
 
-use super::Case;
 use super::input::{any, distinct, mask, nonzero, positive, special};
+use super::{Case, FLOATS, NUMBERS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, binary, float_dtype, lattice};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
-const NOT_BOOL: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 type Two = fn(&Tensor, &Tensor) -> Result<Tensor>;
 type Write = fn(&Tensor, &Tensor) -> Result<()>;
@@ -205,11 +201,11 @@ fn host_numbers() -> Vec<Case> {
         Case::new("sub", "a - 2", [x()])
             .run(|t| t[0].sub(2))
             .oracle(|x| binary::sub(&x[0], &Array::host(2i64), 1.0))
-            .dtypes(&NOT_BOOL),
+            .dtypes(&NUMBERS),
         Case::new("sub", "a - 0.75", [x()])
             .run(|t| t[0].sub(0.75))
             .oracle(move |x| binary::sub(&x[0], &host(0.75), 1.0))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .gradient(&[0]),
         Case::new("mul", "a * 3", [x()])
             .run(|t| t[0].mul(3))
@@ -229,13 +225,13 @@ fn host_numbers() -> Vec<Case> {
         Case::new("maximum", "torch.clamp_min(a, 1)", [distinct(&[2, 3])])
             .run(|t| t[0].maximum(1))
             .oracle(|x| binary::maximum(&x[0], &Array::host(1i64)))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .taking_only_these()
             .gradient(&[0]),
         Case::new("add", "a.add_(2)", [x()])
             .writes(0, |t| t[0].add_(2).map(|_| ()))
             .oracle(|x| binary::add(&x[0], &Array::host(2i64), 1.0))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .gradient(&[0]),
         Case::new("mul", "a.mul_(0.5)", [x()])
             .writes(0, |t| t[0].mul_(0.5).map(|_| ()))
@@ -267,7 +263,7 @@ fn alpha() -> Vec<Case> {
         Case::new("add", "torch.add(a, b, alpha=3)", two())
             .run(|t| t[0].add_with(&t[1], AddOptions::new().alpha(3)))
             .oracle(|x| binary::add(&x[0], &x[1], 3.0))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .taking_only_these()
             .gradient(&[0, 1])
             .tolerance(4.0, 9.0),
@@ -279,7 +275,7 @@ fn alpha() -> Vec<Case> {
         Case::new("sub", "torch.sub(a, b, alpha=2)", two())
             .run(|t| t[0].sub_with(&t[1], AddOptions::new().alpha(2)))
             .oracle(|x| binary::sub(&x[0], &x[1], 2.0))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .gradient(&[0, 1])
             .tolerance(4.0, 6.0),
         Case::new(
@@ -289,7 +285,7 @@ fn alpha() -> Vec<Case> {
         )
         .writes(2, |t| t[0].add_with_out(&t[1], AddOptions::new().alpha(3), &t[2]))
         .oracle(|x| binary::add(&x[0], &x[1], 3.0))
-        .dtypes(&NOT_BOOL)
+        .dtypes(&NUMBERS)
         .taking_only_these()
         .tolerance(4.0, 9.0)
         .brief(),
@@ -300,7 +296,7 @@ fn alpha() -> Vec<Case> {
         )
         .writes(2, |t| t[0].sub_with_out(&t[1], AddOptions::new().alpha(2), &t[2]))
         .oracle(|x| binary::sub(&x[0], &x[1], 2.0))
-        .dtypes(&NOT_BOOL)
+        .dtypes(&NUMBERS)
         .tolerance(4.0, 6.0)
         .brief(),
     ]
@@ -311,7 +307,7 @@ fn rounded() -> Vec<Case> {
     let mode = |mode| DivOptions::new().rounding_mode(mode);
     let row = |word: &str, a, b| {
         Case::new("div", format!("torch.div(a, b, rounding_mode='{word}')"), [a, b])
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .tolerance(4.0, 0.0)
     };
     vec![
@@ -324,7 +320,7 @@ fn rounded() -> Vec<Case> {
         Case::new("div", "a.div_(2, rounding_mode='floor')", [any(&[2, 3])])
             .writes(0, move |t| t[0].div_with_(2, mode(RoundingMode::Floor)).map(drop))
             .oracle(|x| binary::rounded(&x[0], &Array::host(2i64), f64::floor))
-            .dtypes(&NOT_BOOL),
+            .dtypes(&NUMBERS),
     ]
 }
 
@@ -333,13 +329,13 @@ fn pow() -> Vec<Case> {
         Case::new("pow", "torch.pow(a, b)", [positive(&[2, 3]), positive(&[3])])
             .run(|t| t[0].pow(&t[1]))
             .oracle(|x| binary::pow(&x[0], &x[1]))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .tolerance(16.0, 0.0)
             .gradient(&[0, 1]),
         Case::new("pow", "torch.pow(2, a)", [positive(&[2, 3])])
             .run(|t| t[0].rpow(2))
             .oracle(|x| binary::pow(&Array::host(2i64), &x[0]))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .taking_only_these()
             .tolerance(16.0, 0.0)
             // Of a transposed exponent PyTorch's power is row-major; every other result lies like
@@ -365,12 +361,12 @@ fn pow() -> Vec<Case> {
         Case::new("pow", "a.pow_(2)", [any(&[2, 3])])
             .writes(0, |t| t[0].pow_(2).map(|_| ()))
             .oracle(|x| binary::pow(&x[0], &Array::host(2i64)))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .gradient(&[0]),
         Case::new("pow", "torch.pow(a, 3, out=b)", [any(&[3, 4]), any(&[3, 4])])
             .writes(1, |t| t[0].pow_out(3, &t[1]))
             .oracle(|x| binary::pow(&x[0], &Array::host(3i64)))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .taking_only_these()
             .only(&[Contiguous, Transposed, Stepped]),
         Case::new("pow", "torch.pow(a, 0)", [special(&[17])])

@@ -3,12 +3,9 @@
 use plimsoll_core::DType;
 use plimsoll_tensor::Tensor;
 
-use super::Case;
 use super::input::any;
+use super::{Case, NUMBERS};
 use crate::oracle::create;
-
-const NOT_BOOL: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -30,15 +27,15 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("arange", "torch.arange(2, 11, 3, dtype=dtype)", [])
             .run(|t| Tensor::arange(2, 11, 3, (t.dtype, t.device)))
             .oracle(|x| create::arange(x.dtype, 2.0, 11.0, 3.0))
-            .dtypes(&NOT_BOOL),
+            .dtypes(&NUMBERS),
         Case::new("arange", "torch.arange(0, 200, 1, dtype=dtype)", [])
             .run(|t| Tensor::arange(0, 200, 1, (t.dtype, t.device)))
             .oracle(|x| create::arange(x.dtype, 0.0, 200.0, 1.0))
-            .dtypes(&NOT_BOOL),
+            .dtypes(&NUMBERS),
         Case::new("arange", "torch.arange(5, 0, -2, dtype=dtype)", [])
             .run(|t| Tensor::arange(5, 0, -2, (t.dtype, t.device)))
             .oracle(|x| create::arange(x.dtype, 5.0, 0.0, -2.0))
-            .dtypes(&NOT_BOOL),
+            .dtypes(&NUMBERS),
         Case::new("arange", "torch.arange(0.5, 2.0, 0.25, dtype=dtype)", [])
             .run(|t| Tensor::arange(0.5, 2.0, 0.25, (t.dtype, t.device)))
             .oracle(|x| create::arange(x.dtype, 0.5, 2.0, 0.25))

@@ -133,7 +133,7 @@ fn apart(dtype: DType, rank: usize, count: usize) -> Number {
     let centred = rank as i64 - count as i64 / 2;
     match dtype {
         DType::Bool | DType::U8 => Number::Int(rank as i64),
-        DType::I32 | DType::I64 => Number::Int(centred),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Number::Int(centred),
         _ => Number::Float(centred as f64 * 0.25 + 0.125),
     }
 }
@@ -149,6 +149,8 @@ fn edge(dtype: DType, i: usize) -> Number {
     let (low, high) = match dtype {
         DType::Bool => (0, 1),
         DType::U8 => (0, 255),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         _ => (i64::MIN, i64::MAX),
     };
@@ -219,7 +221,9 @@ impl Random {
         match dtype {
             DType::Bool => Number::Int(self.below(2) as i64),
             DType::U8 => Number::Int(self.below(13) as i64),
-            DType::I32 | DType::I64 => Number::Int(self.below(13) as i64 - 6),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                Number::Int(self.below(13) as i64 - 6)
+            }
             _ => Number::Float(self.uniform(-3.0, 3.0)),
         }
     }
@@ -227,7 +231,9 @@ impl Random {
     fn positive(&mut self, dtype: DType) -> Number {
         match dtype {
             DType::Bool => Number::Int(1),
-            DType::U8 | DType::I32 | DType::I64 => Number::Int(1 + self.below(9) as i64),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+                Number::Int(1 + self.below(9) as i64)
+            }
             _ => Number::Float(self.uniform(0.25, 4.0)),
         }
     }
@@ -237,7 +243,7 @@ impl Random {
         match dtype {
             DType::Bool => Number::Int(1),
             DType::U8 => Number::Int(1 + self.below(9) as i64),
-            DType::I32 | DType::I64 => {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
                 let size = 1 + self.below(6) as i64;
                 Number::Int(if negative { -size } else { size })
             }

@@ -1,15 +1,9 @@
 //! Matrix products: vectors, matrices, batches, broadcast batches, empty sizes.
 
-use plimsoll_core::DType;
-
-use super::Case;
 use super::input::any;
+use super::{Case, NUMBERS};
 use crate::layouts::Arrangement::{Contiguous, Stepped, Transposed};
 use crate::oracle::linalg;
-
-/// PyTorch multiplies no bool matrices.
-const NOT_BOOL: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     let row = |a: &[usize], b: &[usize]| {
@@ -19,7 +13,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("matmul", "torch.matmul(a, b)", [any(a), any(b)])
             .run(|t| t[0].matmul(&t[1]))
             .oracle(|x| linalg::matmul(&x[0], &x[1]))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .tolerance(8.0, 9.0 * terms.sqrt().max(1.0))
     };
     // PyTorch multiplies empty matrices of any dtype; that is no promise worth keeping for bool.
@@ -51,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
         )
         .writes(2, |t| t[0].matmul_out(&t[1], &t[2]))
         .oracle(|x| linalg::matmul(&x[0], &x[1]))
-        .dtypes(&NOT_BOOL)
+        .dtypes(&NUMBERS)
         .tolerance(8.0, 18.0)
         .only(&[Contiguous, Transposed, Stepped]),
     ]

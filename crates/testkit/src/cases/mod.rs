@@ -26,10 +26,27 @@ mod reduce;
 mod unary;
 mod views;
 
+use plimsoll_core::DType;
+
 pub use case::{Arrays, Case, Inputs, IntoOutputs, Outputs, Tolerance};
 pub use input::{Input, Values, Wanted};
 pub use instance::Instance;
 pub(crate) use instance::fingerprint;
+
+/// Floating point.
+const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+/// Integers and floating point.
+const NUMBERS: [DType; 9] = [
+    DType::U8,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+];
 
 /// Every case.
 pub fn all() -> Vec<Case> {

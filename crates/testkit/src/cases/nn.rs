@@ -1,15 +1,11 @@
 //! Softmax, layer norm and dropout.
 
-use plimsoll_core::DType;
-
-use super::Case;
 use super::input::{Input, any, positive, special};
 use super::random::{SEED, seeded};
+use super::{Case, FLOATS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{nn, random};
 use plimsoll_tensor::{LayerNormOptions, SoftmaxOptions};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = softmax();

@@ -2,17 +2,13 @@
 //! Philox. PyTorch draws others, so the golden files only say which dtype, shape and strides they
 //! have.
 
-use plimsoll_core::{DType, Result};
+use plimsoll_core::Result;
 use plimsoll_tensor::{Tensor, manual_seed_on};
 
 use super::input::any;
-use super::{Case, Inputs};
+use super::{Case, FLOATS, Inputs, NUMBERS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Reversed, Stepped, Transposed};
 use crate::oracle::random;
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
-const NOT_BOOL: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 /// With bits in both halves of the key.
 pub(super) const SEED: u64 = 0x0123_4567_89AB_CDEF;
@@ -58,7 +54,7 @@ fn new() -> Vec<Case> {
         Case::new("randint", "torch.randint(3, 90, (5, 5), dtype=dtype)", [])
             .run(|t| seeded(t, || Tensor::randint(3, 90, &[5, 5], (t.dtype, t.device))))
             .oracle(|x| random::randint(x.dtype, &[5, 5], 3, 90, SEED))
-            .dtypes(&NOT_BOOL)
+            .dtypes(&NUMBERS)
             .taking_only_these()
             .random(),
     ]

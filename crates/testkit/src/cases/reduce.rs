@@ -3,14 +3,10 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{ArgOptions, ReduceOptions, SumOptions, Tensor};
 
-use super::Case;
 use super::input::{Input, any, distinct, mask, nonzero, special};
+use super::{Case, FLOATS, NUMBERS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, binary, reduce};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
-const NOT_BOOL: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -154,7 +150,7 @@ fn positions() -> Vec<Case> {
             Case::new(op, format!("a.{op}({asked}, keepdim={keep})"), [input])
                 .run(move |t| run(&t[0], dim, keepdim))
                 .oracle(move |x| oracle(&x[0], dim, keepdim))
-                .dtypes(&NOT_BOOL)
+                .dtypes(&NUMBERS)
         };
         rows.extend([
             row(distinct(&[2, 3, 4]), None, false),
@@ -268,7 +264,7 @@ fn into_given() -> Vec<Case> {
         let row = Case::new(op, call, inputs)
             .writes(1, move |t| run(&t[0], Some(1), true, &t[1]))
             .oracle(move |x| oracle(&x[0], Some(1), true));
-        rows.push(row.dtypes(&NOT_BOOL).only(&[Contiguous, Transposed, Stepped]));
+        rows.push(row.dtypes(&NUMBERS).only(&[Contiguous, Transposed, Stepped]));
     }
     rows
 }

@@ -3,14 +3,10 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{Approximate, GeluOptions, Tensor};
 
-use super::Case;
 use super::input::{any, edges, nonzero, positive, special};
+use super::{Case, FLOATS, NUMBERS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, unary};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
-const NUMBERS: [DType; 7] =
-    [DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
 type New = fn(&Tensor) -> Result<Tensor>;
 type InPlace = fn(&Tensor) -> Result<&Tensor>;

@@ -5,19 +5,21 @@ use plimsoll_core::{DType, DTypeClass};
 
 use super::{Array, Number};
 
-/// Promotion of two dtypes, as PyTorch's table has it. Rows and columns: bool u8 i32 i64 f16 bf16
-/// f32 f64.
+/// Promotion of two dtypes, as PyTorch's table has it. Rows and columns: bool u8 i8 i16 i32 i64
+/// f16 bf16 f32 f64.
 pub fn lattice(a: DType, b: DType) -> DType {
-    use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
-    const TABLE: [[DType; 8]; 8] = [
-        [Bool, U8, I32, I64, F16, BF16, F32, F64],
-        [U8, U8, I32, I64, F16, BF16, F32, F64],
-        [I32, I32, I32, I64, F16, BF16, F32, F64],
-        [I64, I64, I64, I64, F16, BF16, F32, F64],
-        [F16, F16, F16, F16, F16, F32, F32, F64],
-        [BF16, BF16, BF16, BF16, F32, BF16, F32, F64],
-        [F32, F32, F32, F32, F32, F32, F32, F64],
-        [F64, F64, F64, F64, F64, F64, F64, F64],
+    use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8};
+    const TABLE: [[DType; 10]; 10] = [
+        [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64],
+        [U8, U8, I16, I16, I32, I64, F16, BF16, F32, F64],
+        [I8, I16, I8, I16, I32, I64, F16, BF16, F32, F64],
+        [I16, I16, I16, I16, I32, I64, F16, BF16, F32, F64],
+        [I32, I32, I32, I32, I32, I64, F16, BF16, F32, F64],
+        [I64, I64, I64, I64, I64, I64, F16, BF16, F32, F64],
+        [F16, F16, F16, F16, F16, F16, F16, F32, F32, F64],
+        [BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64],
+        [F32, F32, F32, F32, F32, F32, F32, F32, F32, F64],
+        [F64, F64, F64, F64, F64, F64, F64, F64, F64, F64],
     ];
     let place = |d: DType| DType::ALL.iter().position(|&x| x == d).expect("a dtype");
     TABLE[place(a)][place(b)]
@@ -69,6 +71,8 @@ pub fn round_to(dtype: DType, number: Number) -> Number {
     match dtype {
         DType::Bool => Number::Int(i64::from(number.is_true())),
         DType::U8 => Number::Int(i64::from(number.to_i64() as u8)),
+        DType::I8 => Number::Int(i64::from(number.to_i64() as i8)),
+        DType::I16 => Number::Int(i64::from(number.to_i64() as i16)),
         DType::I32 => Number::Int(i64::from(number.to_i64() as i32)),
         DType::I64 => Number::Int(number.to_i64()),
         DType::F16 => Number::Float(round_binary(number.to_f64(), 10, -14, 65504.0)),

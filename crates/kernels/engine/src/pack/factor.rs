@@ -145,19 +145,24 @@ impl Factor for f32 {
     }
 }
 
-impl Factor for u8 {
-    type Sum = i32;
-    const DTYPE: DType = DType::U8;
-    #[inline(always)]
-    fn widen(self) -> i32 {
-        i32::from(self)
-    }
-    /// Modulo 256, which is also what wrapping `u8` sums would give.
-    #[inline(always)]
-    fn narrow(sum: i32) -> u8 {
-        sum as u8
-    }
+macro_rules! narrow_factor {
+    ($($element:ty, $dtype:ident);*) => {$(
+        impl Factor for $element {
+            type Sum = i32;
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn widen(self) -> i32 {
+                i32::from(self)
+            }
+            /// The low bits, which are also what wrapping sums of the element's width would give.
+            #[inline(always)]
+            fn narrow(sum: i32) -> $element {
+                sum as $element
+            }
+        }
+    )*};
 }
+narrow_factor!(u8, U8; i8, I8; i16, I16);
 
 impl Factor for bf16 {
     type Sum = f32;

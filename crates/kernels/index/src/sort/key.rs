@@ -70,7 +70,7 @@ macro_rules! integer_key {
         }
     )*};
 }
-integer_key!(i32, u32, 1u32 << 31; i64, u64, 1u64 << 63; u8, u8, 0u8);
+integer_key!(i32, u32, 1u32 << 31; i64, u64, 1u64 << 63; u8, u8, 0u8; i8, u8, 1u8 << 7; i16, u16, 1u16 << 15);
 
 impl SortKey for Truth {
     const BITS: u32 = 8;

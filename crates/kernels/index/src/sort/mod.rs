@@ -113,6 +113,8 @@ impl SortPlan {
                 DType::F16 => call.run::<f16>(keys_in.cast(), keys_out.cast()),
                 DType::BF16 => call.run::<bf16>(keys_in.cast(), keys_out.cast()),
                 DType::I64 => call.run::<i64>(keys_in.cast(), keys_out.cast()),
+                DType::I8 => call.run::<i8>(keys_in.cast(), keys_out.cast()),
+                DType::I16 => call.run::<i16>(keys_in.cast(), keys_out.cast()),
                 DType::I32 => call.run::<i32>(keys_in.cast(), keys_out.cast()),
                 DType::U8 => call.run::<u8>(keys_in.cast(), keys_out.cast()),
                 DType::Bool => call.run::<Truth>(keys_in.cast(), keys_out.cast()),

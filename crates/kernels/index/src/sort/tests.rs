@@ -61,6 +61,8 @@ sortable! {
     bf16, BF16, |r| bf16::from_f64(awkward(r)), float_order, |v: &bf16| u64::from(v.to_bits());
     i64, I64, |r: u64| if r.is_multiple_of(3) { (r % 100) as i64 - 50 } else { r as i64 }, Ord::cmp, |v: &i64| *v as u64;
     i32, I32, |r: u64| if r.is_multiple_of(3) { (r % 100) as i32 - 50 } else { r as i32 }, Ord::cmp, |v: &i32| *v as u32 as u64;
+    i16, I16, |r: u64| (r >> 20) as i16, Ord::cmp, |v: &i16| *v as u16 as u64;
+    i8, I8, |r: u64| (r >> 20) as i8, Ord::cmp, |v: &i8| *v as u8 as u64;
     u8, U8, |r: u64| (r >> 20) as u8, Ord::cmp, |v: &u8| u64::from(*v);
     bool, Bool, |r: u64| r.is_multiple_of(2), Ord::cmp, |v: &bool| u64::from(*v);
 }
@@ -110,6 +112,8 @@ fn check_dtype(dtype: DType, rows: usize, len: usize, descending: bool, threads:
         DType::BF16 => check::<bf16>(rows, len, descending, threads, seed),
         DType::I64 => check::<i64>(rows, len, descending, threads, seed),
         DType::I32 => check::<i32>(rows, len, descending, threads, seed),
+        DType::I16 => check::<i16>(rows, len, descending, threads, seed),
+        DType::I8 => check::<i8>(rows, len, descending, threads, seed),
         DType::U8 => check::<u8>(rows, len, descending, threads, seed),
         DType::Bool => check::<bool>(rows, len, descending, threads, seed),
     }

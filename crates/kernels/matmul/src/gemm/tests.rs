@@ -45,6 +45,8 @@ value! {
     bf16, BF16, 1.2e-7, 4.0e-3, |v| bf16::from_f32(v as f32 / 16.0), bf16::to_f64, bf16::NAN;
     i32, I32, 0.0, 0.0, |v| v, f64::from, 0x5a5a_5a5a;
     i64, I64, 0.0, 0.0, i64::from, |v| v as f64, 0x5a5a_5a5a_5a5a;
+    i16, I16, 0.0, 0.0, |v| v as i16, f64::from, 0x5a5a;
+    i8, I8, 0.0, 0.0, |v| v as i8, f64::from, 0x5a;
     u8, U8, 0.0, 0.0, |v: i32| v.unsigned_abs() as u8, f64::from, 0x5a;
 }
 
@@ -189,7 +191,7 @@ fn check<T: Value>(case: &Case) {
                 let place = at(base[2], c, i, j);
                 let old = if beta == 0.0 { 0.0 } else { beta * before[place].to_f64() };
                 let value = alpha * sum + old;
-                wanted[place] = if T::DTYPE == DType::U8 { value.rem_euclid(256.0) } else { value };
+                wanted[place] = wrapped(T::DTYPE, value);
                 tolerance[place] =
                     T::SUM_ERROR * (k as f64 + 4.0) * (size * alpha.abs() + old.abs())
                         + T::ROUNDING * value.abs();
@@ -215,6 +217,16 @@ fn check<T: Value>(case: &Case) {
     }
 }
 
+/// A whole number as a narrow integer keeps it.
+fn wrapped(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::U8 => f64::from(value as i64 as u8),
+        DType::I8 => f64::from(value as i64 as i8),
+        DType::I16 => f64::from(value as i64 as i16),
+        _ => value,
+    }
+}
+
 fn check_dtype(dtype: DType, case: &Case) {
     match dtype {
         DType::F32 => check::<f32>(case),
@@ -226,13 +238,24 @@ fn check_dtype(dtype: DType, case: &Case) {
         }
         DType::I32 => check::<i32>(case),
         DType::I64 => check::<i64>(case),
+        DType::I16 => check::<i16>(case),
+        DType::I8 => check::<i8>(case),
         DType::U8 => check::<u8>(case),
         DType::Bool => unreachable!("bool has no products"),
     }
 }
 
-const DTYPES: [DType; 7] =
-    [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8];
+const DTYPES: [DType; 9] = [
+    DType::F32,
+    DType::F64,
+    DType::F16,
+    DType::BF16,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+];
 const SIZES: [usize; 18] = [0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129];
 
 fn plain(m: usize, n: usize, k: usize) -> Case {

@@ -1,0 +1,87 @@
+"""What a run says: a line an entry, a summary, and the page in the documentation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+Row = dict[str, Any]
+STATUSES = ["whole", "partial", "wrong", "crashed", "late", "absent"]
+
+
+def line(row: Row, verbose: bool) -> str:
+    """An entry in one line; with `verbose` a line for every failure below it."""
+    if row["status"] == "absent":
+        return f"absent   {row['name']}"
+    checks = ", ".join(f"{name} {right}/{count}" for name, (right, count) in row["checks"].items())
+    text = f"{row['status']:8} {row['name']} [{row['seconds']:.1f} s] {checks}"
+    if not row["failures"]:
+        return f"{text}\n         {row['reason']}" if row["reason"] else text
+    shown = row["failures"] if verbose else row["failures"][:1]
+    return "\n".join([text, *(f"         {failure_line(failure)}" for failure in shown)])
+
+
+def failure_line(failure: dict[str, Any]) -> str:
+    return f"{failure['check']}, {failure['dtype']}, sample {failure['number']}: {failure['words']}\n           {failure['sample']}"
+
+
+def summary(rows: list[Row]) -> str:
+    counts = Counter(row["status"] for row in rows)
+    said = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    bad = [row["name"] for row in rows if row["status"] in ("wrong", "crashed", "late")]
+    return f"{len(rows)} entries: {said}" + (f"\nlook at: {', '.join(bad)}" if bad else "")
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def short(row: Row) -> str:
+    """Why an entry is not whole: what fails first, and which checks fail beside it."""
+    failing = sorted({f"{failure['check']}: {failure['kind']}" for failure in row["failures"]})
+    words = row["reason"] if len(row["reason"]) <= 140 else row["reason"][:137] + "..."
+    return f"{words} ({', '.join(failing)})" if failing else words
+
+
+def page(rows: list[Row]) -> str:
+    """`docs/conformance.md`."""
+    counts = Counter(row["status"] for row in rows)
+    lines = ["# Operations beside PyTorch's", "", *PREFACE, ""]
+    lines += ["| status | entries |", "| --- | ---: |"]
+    lines += [f"| {status} | {counts[status]} |" for status in STATUSES if counts[status]]
+    lines += [f"| all | {len(rows)} |", ""]
+    for status, title in TITLES.items():
+        listed = [row for row in rows if row["status"] == status]
+        if listed:
+            lines += [f"## {title}", "| entry | reason |", "| --- | --- |"]
+            lines += [f"| `{row['name']}` | {cell(short(row))} |" for row in listed]
+            lines.append("")
+    absent = defaultdict(list)
+    for row in rows:
+        if row["status"] == "absent":
+            absent[row["name"].split()[0].rpartition(".")[0] or "the module itself"].append(row["name"])
+    if absent:
+        lines += ["## Absent", "By where PyTorch has them.", ""]
+        lines += [f"- **{place}** ({len(names)}): {', '.join(f'`{name}`' for name in names)}" for place, names in absent.items()]
+        lines.append("")
+    whole = [f"`{row['name']}`" for row in rows if row["status"] == "whole"]
+    lines += ["## Whole", ", ".join(whole) or "None.", ""]
+    return "\n".join(lines)
+
+
+PREFACE = [
+    "Written by `cargo xtask conformance operations --write-docs`; do not edit. It runs every entry of PyTorch's operator database",
+    "(`op_db`, with PyTorch from PyPI) through the Python module, for every real dtype that both have on the CPU: values, dtype, shape,",
+    "non-contiguous copies of each sample, methods and operators, in place and `out=`, first and second gradients in float64, and arguments",
+    "that must be refused. Strides are compared for views and elementwise operations. Random entries are judged by their distribution.",
+    "",
+    "An entry is **whole** if all of that agrees; **partial** if something is refused or missing here; **wrong** if a result is another",
+    "than PyTorch's; **absent** if there is no such name here.",
+]
+
+TITLES = {
+    "wrong": "Wrong",
+    "crashed": "Ends the process",
+    "late": "Takes too long",
+    "partial": "Partial",
+}

@@ -1,0 +1,188 @@
+//! The arguments of one call after they were matched (`bind.rs`), read in the kind that their
+//! signature says.
+
+use plimsoll_core::{DType, Device, Error, Result, Scalar};
+use plimsoll_tensor::{Other, Tensor};
+use smallvec::SmallVec;
+
+/// The arguments of one call, in the order of the signature.
+#[derive(Debug)]
+pub(crate) struct Arguments(pub(crate) SmallVec<[Value; 4]>);
+
+/// One argument as Rust takes it.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Option<Tensor>>),
+    Number(Scalar),
+    Ints(SmallVec<[i64; 6]>),
+    Floats(Vec<f64>),
+    Bool(bool),
+    Text(String),
+    DType(DType),
+    Device(Device),
+}
+
+/// Reads the arguments; the generator asks for each in the kind that the signature says.
+impl Arguments {
+    fn wrong(&self, index: usize) -> Error {
+        Error::invalid_argument(format!("argument {index} is of another kind than its signature"))
+    }
+
+    pub(crate) fn tensor(&self, index: usize) -> Result<&Tensor> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Ok(tensor),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_tensor(&self, index: usize) -> Option<&Tensor> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn other(&self, index: usize) -> Result<Other<'_>> {
+        match &self.0[index] {
+            Value::Tensor(tensor) => Ok(Other::Tensor(tensor)),
+            Value::Number(number) => Ok(Other::Scalar(*number)),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn tensors(&self, index: usize) -> Result<Vec<&Tensor>> {
+        match &self.0[index] {
+            Value::Tensors(tensors) => Ok(tensors.iter().flatten().collect()),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_tensors(&self, index: usize) -> Result<Vec<Option<&Tensor>>> {
+        match &self.0[index] {
+            Value::Tensors(tensors) => Ok(tensors.iter().map(Option::as_ref).collect()),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn number(&self, index: usize) -> Result<Scalar> {
+        match &self.0[index] {
+            Value::Number(number) => Ok(*number),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    #[allow(dead_code, reason = "signatures come and go")]
+    pub(crate) fn optional_number(&self, index: usize) -> Option<Scalar> {
+        self.number(index).ok()
+    }
+
+    /// The device that it draws for, if it draws: the one that is named, else its tensor's.
+    pub(crate) fn place(&self) -> Device {
+        let named = self.0.iter().find_map(|value| match value {
+            Value::Device(device) => Some(*device),
+            _ => None,
+        });
+        let tensors = self.0.iter().find_map(|value| match value {
+            Value::Tensor(tensor) => Some(tensor.device()),
+            _ => None,
+        });
+        named.or(tensors).unwrap_or(Device::cpu())
+    }
+
+    pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {
+        match self.0[index] {
+            Value::Device(device) => Some(device),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn int(&self, index: usize) -> Result<i64> {
+        Ok(self.number(index)?.to_i64())
+    }
+
+    pub(crate) fn optional_int(&self, index: usize) -> Option<i64> {
+        self.number(index).ok().map(Scalar::to_i64)
+    }
+
+    pub(crate) fn float(&self, index: usize) -> Result<f64> {
+        Ok(self.number(index)?.to_f64())
+    }
+
+    #[allow(dead_code, reason = "signatures come and go")]
+    pub(crate) fn optional_float(&self, index: usize) -> Option<f64> {
+        self.number(index).ok().map(Scalar::to_f64)
+    }
+
+    #[allow(dead_code, reason = "signatures come and go")]
+    pub(crate) fn optional_floats(&self, index: usize) -> Option<&[f64]> {
+        match &self.0[index] {
+            Value::Floats(floats) => Some(floats),
+            _ => None,
+        }
+    }
+
+    #[allow(dead_code, reason = "signatures come and go")]
+    pub(crate) fn floats(&self, index: usize) -> Result<&[f64]> {
+        self.optional_floats(index).ok_or_else(|| self.wrong(index))
+    }
+
+    pub(crate) fn ints(&self, index: usize) -> Result<&[i64]> {
+        match &self.0[index] {
+            Value::Ints(ints) => Ok(ints),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn optional_ints(&self, index: usize) -> Option<&[i64]> {
+        self.ints(index).ok()
+    }
+
+    #[allow(dead_code, reason = "signatures come and go")]
+    pub(crate) fn optional_bool(&self, index: usize) -> Option<bool> {
+        self.bool(index).ok()
+    }
+
+    /// Whether a tensor among the arguments takes part in a graph.
+    pub(crate) fn requires_grad(&self) -> bool {
+        self.0.iter().any(|value| match value {
+            Value::Tensor(tensor) => tensor.requires_grad(),
+            Value::Tensors(list) => list.iter().flatten().any(Tensor::requires_grad),
+            _ => false,
+        })
+    }
+
+    pub(crate) fn bool(&self, index: usize) -> Result<bool> {
+        match self.0[index] {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
+    pub(crate) fn dtype(&self, index: usize) -> Result<DType> {
+        self.optional_dtype(index).ok_or_else(|| self.wrong(index))
+    }
+
+    pub(crate) fn optional_dtype(&self, index: usize) -> Option<DType> {
+        match self.0[index] {
+            Value::DType(dtype) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// A word that stands for one of a few choices.
+    pub(crate) fn word<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
+        self.optional_word(index)?.ok_or_else(|| self.wrong(index))
+    }
+
+    pub(crate) fn optional_word<T: std::str::FromStr<Err = Error>>(
+        &self,
+        index: usize,
+    ) -> Result<Option<T>> {
+        match &self.0[index] {
+            Value::Text(word) => word.parse().map(Some),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The stub file of the Python module: the types of its methods and functions for checkers and
+//! editors, from the registry's signatures and a template written by hand. `generate.rs` writes it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
+
+use crate::generate::{NOTICE, Operation, Overload};
+
+/// The stub file: the hand-written template with the generated methods and functions in their
+/// places.
+pub(crate) fn stubs(families: &BTreeMap<&str, Vec<Operation>>, template: &str) -> String {
+    let (mut methods, mut functions) = (String::new(), String::new());
+    for operation in families.values().flatten() {
+        let name = operation.name();
+        let (own, all): (Vec<&Overload>, Vec<&Overload>) = (
+            operation.overloads.iter().filter(|overload| overload.signature.is_method()).collect(),
+            operation.overloads.iter().collect(),
+        );
+        stub(&mut methods, "    ", name, &own, |overload| {
+            stub_parameters(&overload.signature, true, false)
+        });
+        if operation.info.in_place && !operation.writes() {
+            stub(&mut methods, "    ", &format!("{name}_"), &own, |overload| {
+                stub_parameters(&overload.signature, true, false)
+            });
+        }
+        if !operation.writes() {
+            let out = operation.info.out.exists();
+            stub(&mut functions, "", name, &all, |overload| {
+                stub_parameters(&overload.signature, false, out)
+            });
+        }
+    }
+    let text = template
+        .replace("    # methods of operations\n", &methods)
+        .replace("# functions of operations\n", &functions);
+    format!("# {NOTICE}\n{text}")
+}
+
+/// One name, with `@overload` where it has several signatures.
+fn stub(
+    text: &mut String,
+    indent: &str,
+    name: &str,
+    overloads: &[&Overload],
+    parameters: impl Fn(&Overload) -> String,
+) {
+    for overload in overloads {
+        if overloads.len() > 1 {
+            let _ = writeln!(text, "{indent}@overload");
+        }
+        let results = results_type(&overload.signature);
+        let _ = writeln!(text, "{indent}def {name}({}) -> {results}: ...", parameters(overload));
+    }
+}
+
+fn results_type(signature: &Signature) -> String {
+    match signature.results.len() {
+        _ if signature.returns == Returns::Bool => "bool".to_string(),
+        _ if signature.returns == Returns::List => "tuple[Tensor, ...]".to_string(),
+        1 => "Tensor".to_string(),
+        count => format!("tuple[{}]", vec!["Tensor"; count].join(", ")),
+    }
+}
+
+fn stub_parameters(signature: &Signature, as_method: bool, has_out: bool) -> String {
+    let mut parts = Vec::new();
+    let mut parameters = signature.parameters.as_slice();
+    if as_method {
+        parts.push("self".to_string());
+        parameters = &parameters[1..];
+    }
+    let positional = parameters.iter().filter(|parameter| !parameter.keyword_only).count();
+    let one_by_one = as_method
+        && positional == 1
+        && matches!(parameters, [Parameter { kind: Kind::Ints, default: None, .. }, ..]);
+    let mut starred = one_by_one;
+    for parameter in parameters {
+        // `from` is a word of the language; it can only be given by place.
+        let name = match parameter.name.as_str() {
+            "self" => "input",
+            "from" => "from_",
+            name => name,
+        };
+        if one_by_one && !parameter.keyword_only {
+            parts.push(format!("*{name}: int | Sequence[int]"));
+            continue;
+        }
+        if parameter.keyword_only && !starred {
+            parts.push("*".to_string());
+            starred = true;
+        }
+        let default = parameter.default.as_ref().map(|default| match default.as_str() {
+            "[]" => " = ()".to_string(),
+            other => format!(" = {other}"),
+        });
+        parts.push(format!("{name}: {}{}", stub_type(parameter.kind), default.unwrap_or_default()));
+    }
+    if has_out {
+        if !starred {
+            parts.push("*".to_string());
+        }
+        parts.push(format!("out: {} | None = None", results_type(signature)));
+    }
+    parts.join(", ")
+}
+
+fn stub_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tensor => "Tensor",
+        Kind::OptionalTensor => "Tensor | None",
+        Kind::TensorOrNumber => "Tensor | float",
+        Kind::Tensors => "Sequence[Tensor]",
+        Kind::OptionalTensors => "Sequence[Tensor | None]",
+        Kind::Number | Kind::Float => "float",
+        Kind::OptionalNumber | Kind::OptionalFloat => "float | None",
+        Kind::Int => "int",
+        Kind::OptionalInt => "int | None",
+        Kind::Ints => "int | Sequence[int]",
+        Kind::OptionalInts => "int | Sequence[int] | None",
+        Kind::Floats => "float | Sequence[float]",
+        Kind::OptionalFloats => "float | Sequence[float] | None",
+        Kind::OptionalBool => "bool | None",
+        Kind::OptionalGenerator => "Generator | None",
+        Kind::Bool => "bool",
+        Kind::Text => "str",
+        Kind::OptionalText => "str | None",
+        Kind::DType => "dtype",
+        Kind::OptionalDType => "dtype | None",
+        Kind::OptionalDevice => "device | str | None",
+    }
+}
