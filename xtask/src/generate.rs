@@ -48,6 +48,7 @@ const SHARED_OPTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("AvgPoolOptions", &["avg_pool1d", "avg_pool2d", "avg_pool3d"]),
+    ("LpPoolOptions", &["lp_pool1d", "lp_pool2d", "lp_pool3d"]),
     ("MaxUnpoolOptions", &["max_unpool1d", "max_unpool2d", "max_unpool3d"]),
 ];
 

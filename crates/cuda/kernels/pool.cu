@@ -27,7 +27,7 @@ template <typename S> __device__ i64 fractional(i64 result, i64 results, i64 roo
   if (result + 1 >= results) return room;
   S alpha = (S)room / (S)(results - 1);
   i64 at = (i64)(((S)result + sample) * alpha) - (i64)(sample * alpha);
-  return at < room ? at : room;
+  return at < 0 ? 0 : at < room ? at : room;
 }
 
 template <typename S> __device__ Inside inside(const Pooling &p, int d, i64 result, S sample) {

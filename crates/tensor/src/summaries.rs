@@ -4,6 +4,30 @@
 /// By name, in order.
 pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("abs", "Each element without its sign"),
+    (
+        "adaptive_avg_pool1d",
+        "The means of as many windows as asked for, which share out a signal [batch, channels, length]",
+    ),
+    (
+        "adaptive_avg_pool2d",
+        "The means of as many windows as asked for, which share out an image [batch, channels, height, width]",
+    ),
+    (
+        "adaptive_avg_pool3d",
+        "The means of as many windows as asked for, which share out a volume [batch, channels, depth, height, width]",
+    ),
+    (
+        "adaptive_max_pool1d",
+        "The largest elements of as many windows as asked for, which share out a signal, and their places",
+    ),
+    (
+        "adaptive_max_pool2d",
+        "The largest elements of as many windows as asked for, which share out an image, and their places",
+    ),
+    (
+        "adaptive_max_pool3d",
+        "The largest elements of as many windows as asked for, which share out a volume, and their places",
+    ),
     ("add", "The sum of both operands"),
     ("all", "Whether all elements are not zero"),
     ("amax", "The largest element; NaN wins"),
@@ -13,9 +37,45 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("argmax", "The index of the first largest element, in row-major order"),
     ("argmin", "The index of the first smallest element, in row-major order"),
     ("as_strided", "Any sizes and strides over the storage, from `offset`"),
+    (
+        "avg_pool1d",
+        "The mean of each window of a signal [batch, channels, length], or of one signal",
+    ),
+    (
+        "avg_pool2d",
+        "The mean of each window of an image [batch, channels, height, width], or of one image",
+    ),
+    (
+        "avg_pool3d",
+        "The mean of each window of a volume [batch, channels, depth, height, width], or of one volume",
+    ),
     ("batch_norm", "Mean 0 and variance 1 of each channel (dimension 1), by running statistics"),
     ("cat", "Tensors one after another along `dim`; all other sizes must be equal"),
+    ("channel_shuffle", "The channels (dimension 1) of `groups` groups dealt out in turn"),
     ("clone", "A copy of the elements in memory of its own: PyTorch's `clone`"),
+    (
+        "col2im",
+        "Columns added up into images: what `im2col` takes apart, where windows overlap as often as they do",
+    ),
+    ("conv1d", "Each window of a signal times the weights of each channel of the result"),
+    ("conv2d", "Each window of an image times the weights of each channel of the result"),
+    ("conv3d", "Each window of a volume times the weights of each channel of the result"),
+    (
+        "conv_transpose1d",
+        "What a convolution of signals sends back to its input: the transposed convolution",
+    ),
+    (
+        "conv_transpose2d",
+        "What a convolution of images sends back to its input: the transposed convolution",
+    ),
+    (
+        "conv_transpose3d",
+        "What a convolution of volumes sends back to its input: the transposed convolution",
+    ),
+    (
+        "convolution",
+        "A convolution, plain or transposed, with all its arguments, over as many dimensions as the weight has behind its first two",
+    ),
     (
         "copy_",
         "Overwrites the elements with those of `source`, broadcast, converted and moved as needed",
@@ -31,6 +91,14 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("expand", "Dimensions of size 1 stretched by a stride of 0; -1 keeps a size"),
     ("eye", "The identity matrix, of one size or of rows and columns"),
     ("fill_", "Overwrites every element with `value`"),
+    (
+        "fractional_max_pool2d",
+        "The largest element of windows of an image whose distances are random, by samples from 0 to 1 of shape [batch, channels, 2], and their places",
+    ),
+    (
+        "fractional_max_pool3d",
+        "The largest element of windows of a volume whose distances are random, by samples from 0 to 1 of shape [batch, channels, 3], and their places",
+    ),
     ("full", "One value everywhere; without a dtype the value's own (bool, int64 or float32)"),
     (
         "gather",
@@ -39,6 +107,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("ge", "Where this tensor is larger or equal"),
     ("gelu", "`x` times the normal distribution's mass below `x`"),
     ("gt", "Where this tensor is larger"),
+    ("im2col", "The windows of each image as columns: [batch, channels x kernel, windows]"),
     (
         "index",
         "`x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with each other; `None` keeps a dimension, a bool tensor selects where it holds",
@@ -55,9 +124,52 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("log", "The natural logarithm of each element"),
     ("log1p", "The natural logarithm of 1 plus each element, exact near 0"),
     ("log_softmax", "The logarithm of `softmax`, exact where the softmax itself would round to 0"),
+    (
+        "lp_pool1d",
+        "The p-norm of each window of a signal [batch, channels, length], or of one signal",
+    ),
+    (
+        "lp_pool2d",
+        "The p-norm of each window of an image [batch, channels, height, width], or of one image",
+    ),
+    (
+        "lp_pool3d",
+        "The p-norm of each window of a volume [batch, channels, depth, height, width], or of one volume",
+    ),
     ("lt", "Where this tensor is smaller"),
     ("masked_select", "The elements where `mask` holds, in row-major order; both broadcast"),
     ("matmul", "The matrix product"),
+    (
+        "max_pool1d",
+        "The largest element of each window of a signal [batch, channels, length], or of one signal",
+    ),
+    ("max_pool1d_with_indices", "`max_pool1d`, and the place in its channel that each came from"),
+    (
+        "max_pool2d",
+        "The largest element of each window of an image [batch, channels, height, width], or of one image",
+    ),
+    ("max_pool2d_with_indices", "`max_pool2d`, and the place in its channel that each came from"),
+    (
+        "max_pool2d_with_indices_backward",
+        "What comes back to `input` from its largest elements, of which `indices` tells the places",
+    ),
+    (
+        "max_pool3d",
+        "The largest element of each window of a volume [batch, channels, depth, height, width], or of one volume",
+    ),
+    ("max_pool3d_with_indices", "`max_pool3d`, and the place in its channel that each came from"),
+    (
+        "max_unpool1d",
+        "Each element of a pooled signal back at the place that it came from, with zeros elsewhere",
+    ),
+    (
+        "max_unpool2d",
+        "Each element of a pooled image back at the place that it came from, with zeros elsewhere",
+    ),
+    (
+        "max_unpool3d",
+        "Each element of a pooled volume back at the place that it came from, with zeros elsewhere",
+    ),
     ("maximum", "The larger of both operands, element by element; NaN wins"),
     ("mean", "The mean of the elements"),
     ("minimum", "The smaller of both operands, element by element; NaN wins"),
@@ -71,6 +183,11 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("normal_", "Overwrites every element with a normal random number"),
     ("permute", "Dimensions in another order"),
+    (
+        "pixel_shuffle",
+        "Channels spread over space: [.., channels x r x r, height, width] becomes [.., channels, height x r, width x r]",
+    ),
+    ("pixel_unshuffle", "Space gathered into channels, which undoes `pixel_shuffle`"),
     ("pow", "Each element to the power of `exponent`; integers to a fraction give float32"),
     ("rand", "Uniform random numbers from 0 to before 1"),
     ("randint", "Random whole numbers from `low` to before `high`; int64 unless a dtype is given"),

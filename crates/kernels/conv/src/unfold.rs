@@ -104,7 +104,9 @@ impl<T: Number> Job<T> {
                     unsafe {
                         let place = match (at_row, at.filter(|&at| at < width)) {
                             (Some(row), Some(at)) => Some(self.image.0.add(
-                                image.at(index, channel) + image.row(0, row) + at * image.strides[2],
+                                image.at(index, channel)
+                                    + image.row(0, row)
+                                    + at * image.strides[2],
                             )),
                             _ => None,
                         };

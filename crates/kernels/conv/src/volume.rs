@@ -29,11 +29,11 @@ impl Volume {
             (size, strides.get(dim).copied().unwrap_or(0))
         };
         let space = shape.len().saturating_sub(2);
-        let spatial: [(usize, usize); 3] = std::array::from_fn(|d| match (d + space).checked_sub(3)
-        {
-            Some(own) if own < space => at(own + 2),
-            _ => (1, 0),
-        });
+        let spatial: [(usize, usize); 3] =
+            std::array::from_fn(|d| match (d + space).checked_sub(3) {
+                Some(own) if own < space => at(own + 2),
+                _ => (1, 0),
+            });
         let ((batch, batch_stride), (channels, channel_stride)) = (at(0), at(1));
         Volume {
             batch,

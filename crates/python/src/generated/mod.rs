@@ -4,14 +4,17 @@
 
 mod binary;
 mod compare;
+mod conv;
 mod copy;
 mod create;
 mod index;
 mod join;
 mod linalg;
 mod nn;
+mod pool;
 mod random;
 mod reduce;
+mod shuffle;
 mod sort;
 mod unary;
 mod views;
@@ -22,12 +25,15 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     binary::register(module)?;
     compare::register(module)?;
+    conv::register(module)?;
     copy::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
     nn::register(module)?;
+    pool::register(module)?;
     reduce::register(module)?;
+    shuffle::register(module)?;
     sort::register(module)?;
     unary::register(module)?;
     views::register(module)?;

@@ -401,3 +401,53 @@ convolution!(
     /// ```
     conv_transpose3d, conv_transpose3d_with, ConvTransposeOptions, conv_transpose, 3
 );
+
+impl Tensor {
+    /// A convolution, plain or transposed, with all its arguments, over as many dimensions as the
+    /// weight has behind its first two.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1, 2, 4, 4], DType::F32)?;
+    /// let weight = Tensor::ones(&[3, 2, 3, 3], DType::F32)?;
+    /// let y = x.convolution(&weight, None, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)?;
+    /// assert_eq!(y.shape(), [1, 3, 2, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    #[allow(clippy::too_many_arguments)]
+    pub fn convolution<'a>(
+        &self,
+        weight: &Tensor,
+        bias: impl Into<Option<&'a Tensor>>,
+        stride: impl Into<DimList>,
+        padding: impl Into<DimList>,
+        dilation: impl Into<DimList>,
+        transposed: bool,
+        output_padding: impl Into<DimList>,
+        groups: i64,
+    ) -> Result<Tensor> {
+        let site = Site::caller();
+        let rank = weight.rank().saturating_sub(2);
+        if !(1..=3).contains(&rank) {
+            let why = format!(
+                "the weight should have three to five dimensions, but its shape is {:?}",
+                weight.shape()
+            );
+            return Err(Error::shape("convolution", why));
+        }
+        let (bias, padding) = (bias.into(), padding.into());
+        let (stride, dilation) = (stride.into(), dilation.into());
+        if transposed {
+            let name = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"][rank - 1];
+            let output_padding = output_padding.into();
+            let options =
+                ConvTransposeOptions { bias, stride, padding, output_padding, groups, dilation };
+            return conv_transpose(name, rank, self, weight, &options, site);
+        }
+        let name = ["conv1d", "conv2d", "conv3d"][rank - 1];
+        let padding = PaddingOption::Sizes(padding);
+        let options = ConvOptions { bias, stride, padding, dilation, groups };
+        conv(name, rank, self, weight, &options, site)
+    }
+}

@@ -68,6 +68,21 @@ fn run(
     })
 }
 
+/// Runs `op` on an input that may lack its batch, into a target that lacks it then too.
+fn into(op: &MeanPool, input: &Tensor, single: bool, out: &Tensor, site: Site) -> Result<()> {
+    if !single {
+        return apply(op, &[input], Dest::Out(&[out]), site).map(drop);
+    }
+    let expected = op.windows.shape(&[&[1], input.shape()].concat());
+    if out.shape() != &expected[1..] {
+        return Err(Error::target_shape(op.info().name, &expected[1..], out.shape()));
+    }
+    with_site(site, || {
+        let (image, target) = (input.unsqueeze(0)?, out.unsqueeze(0)?);
+        apply(op, &[&image], Dest::Out(&[&target]), site).map(drop)
+    })
+}
+
 /// The first two of an operation's results.
 fn two(outputs: Outputs) -> Result<(Tensor, Tensor)> {
     let mut outputs = outputs.into_iter();
@@ -98,14 +113,14 @@ fn max_pool(
     run(&MaxPool { windows, called }, input, None, single, site)
 }
 
+/// The operation of a mean's call, and whether its input lacks the batch.
 fn avg_pool(
     operation: &'static str,
     rank: usize,
     input: &Tensor,
     kernel_size: &DimList,
     options: &AvgPoolOptions,
-    site: Site,
-) -> Result<Tensor> {
+) -> Result<(MeanPool, bool)> {
     let (shape, single) = batched(operation, rank, input.shape())?;
     let call = Called { operation, rank, input: &shape };
     if options.divisor_override == Some(0) {
@@ -125,7 +140,7 @@ fn avg_pool(
         count_padding: options.count_include_pad,
         divisor: options.divisor_override,
     };
-    run(&MeanPool { windows, args, adaptive: false }, input, None, single, site).map(first)
+    Ok((MeanPool { windows, args, adaptive: false }, single))
 }
 
 /// The windows of an adaptive call, and whether its input lacks the batch.
@@ -144,7 +159,10 @@ fn adaptive(
 
 /// The forms of pooling that take the largest.
 macro_rules! max_pool {
-    ($(#[$doc:meta])* $name:ident, $with:ident, $indices:ident, $indices_with:ident, $rank:literal) => {
+    (
+        $(#[$doc:meta])* $name:ident, $with:ident, $rank:literal;
+        $(#[$indices_doc:meta])* $indices:ident, $indices_with:ident
+    ) => {
         impl Tensor {
             $(#[$doc])*
             #[track_caller]
@@ -165,7 +183,7 @@ macro_rules! max_pool {
                 max_pool(call, self, &kernel_size.into(), &options, Site::caller()).map(first)
             }
 
-            #[doc = concat!("[`Tensor::", stringify!($name), "`], and the place in its channel that each came from.")]
+            $(#[$indices_doc])*
             #[track_caller]
             pub fn $indices(&self, kernel_size: impl Into<DimList>) -> Result<(Tensor, Tensor)> {
                 self.$indices_with(kernel_size, MaxPoolOptions::new())
@@ -194,7 +212,9 @@ max_pool!(
     /// assert_eq!(x.max_pool1d(2)?.to_vec::<f32>()?, [3.0, 5.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    max_pool1d, max_pool1d_with, max_pool1d_with_indices, max_pool1d_with_indices_with, 1
+    max_pool1d, max_pool1d_with, 1;
+    /// [`Tensor::max_pool1d`], and the place in its channel that each came from.
+    max_pool1d_with_indices, max_pool1d_with_indices_with
 );
 max_pool!(
     /// The largest element of each window of an image [batch, channels, height, width], or of one
@@ -209,7 +229,9 @@ max_pool!(
     /// assert_eq!((y.shape(), places.dtype()), (&[1, 1, 4, 4][..], DType::I64));
     /// # Ok::<(), Error>(())
     /// ```
-    max_pool2d, max_pool2d_with, max_pool2d_with_indices, max_pool2d_with_indices_with, 2
+    max_pool2d, max_pool2d_with, 2;
+    /// [`Tensor::max_pool2d`], and the place in its channel that each came from.
+    max_pool2d_with_indices, max_pool2d_with_indices_with
 );
 max_pool!(
     /// The largest element of each window of a volume [batch, channels, depth, height, width], or
@@ -221,18 +243,19 @@ max_pool!(
     /// assert_eq!(x.max_pool3d(2)?.to_vec::<f32>()?, [7.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    max_pool3d, max_pool3d_with, max_pool3d_with_indices, max_pool3d_with_indices_with, 3
+    max_pool3d, max_pool3d_with, 3;
+    /// [`Tensor::max_pool3d`], and the place in its channel that each came from.
+    max_pool3d_with_indices, max_pool3d_with_indices_with
 );
 
-/// The two forms of pooling that take the mean.
+/// The forms of pooling that take the mean.
 macro_rules! avg_pool {
-    ($(#[$doc:meta])* $name:ident, $with:ident, $rank:literal) => {
+    ($(#[$doc:meta])* $name:ident, $with:ident, $out:ident, $rank:literal) => {
         impl Tensor {
             $(#[$doc])*
             #[track_caller]
             pub fn $name(&self, kernel_size: impl Into<DimList>) -> Result<Tensor> {
-                let (name, options) = (stringify!($name), AvgPoolOptions::new());
-                avg_pool(name, $rank, self, &kernel_size.into(), &options, Site::caller())
+                self.$with(kernel_size, AvgPoolOptions::new())
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] with strides, padding, a divisor.")]
@@ -242,8 +265,22 @@ macro_rules! avg_pool {
                 kernel_size: impl Into<DimList>,
                 options: AvgPoolOptions,
             ) -> Result<Tensor> {
-                let name = stringify!($name);
-                avg_pool(name, $rank, self, &kernel_size.into(), &options, Site::caller())
+                let (name, site) = (stringify!($name), Site::caller());
+                let (op, single) = avg_pool(name, $rank, self, &kernel_size.into(), &options)?;
+                run(&op, self, None, single, site).map(first)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($with), "`] into `out`.")]
+            #[track_caller]
+            pub fn $out(
+                &self,
+                kernel_size: impl Into<DimList>,
+                options: AvgPoolOptions,
+                out: &Tensor,
+            ) -> Result<()> {
+                let (name, site) = (stringify!($name), Site::caller());
+                let (op, single) = avg_pool(name, $rank, self, &kernel_size.into(), &options)?;
+                into(&op, self, single, out, site)
             }
         }
     };
@@ -258,7 +295,7 @@ avg_pool!(
     /// assert_eq!(x.avg_pool1d(2)?.to_vec::<f32>()?, [2.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool1d, avg_pool1d_with, 1
+    avg_pool1d, avg_pool1d_with, avg_pool1d_with_out, 1
 );
 avg_pool!(
     /// The mean of each window of an image [batch, channels, height, width], or of one image.
@@ -270,7 +307,7 @@ avg_pool!(
     /// assert_eq!(x.avg_pool2d_with(2, padded)?.sum()?.item::<f32>()?, 9.0);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool2d, avg_pool2d_with, 2
+    avg_pool2d, avg_pool2d_with, avg_pool2d_with_out, 2
 );
 avg_pool!(
     /// The mean of each window of a volume [batch, channels, depth, height, width], or of one
@@ -282,7 +319,7 @@ avg_pool!(
     /// assert_eq!(x.avg_pool3d(2)?.to_vec::<f32>()?, [3.5]);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool3d, avg_pool3d_with, 3
+    avg_pool3d, avg_pool3d_with, avg_pool3d_with_out, 3
 );
 
 /// Adaptive pooling: the mean, and the largest with its place.

@@ -54,8 +54,7 @@ fn unpooled_size(
     let mut size = [1; 3];
     for (at, d) in (3 - rank..3).enumerate() {
         let step = stride[d] as i128;
-        let default =
-            (input[d] as i128 - 1) * step + kernel[d] as i128 - 2 * padding[d] as i128;
+        let default = (input[d] as i128 - 1) * step + kernel[d] as i128 - 2 * padding[d] as i128;
         let wanted = given.get(at).map_or(default, |&size| i128::from(size));
         let near = default - step < wanted && wanted < default + step;
         if (!given.is_empty() && !near) || wanted < 0 || wanted > i64::MAX as i128 {
@@ -221,9 +220,10 @@ impl Tensor {
                 if single { tensor.unsqueeze(0) } else { Ok(tensor.clone()) }
             };
             let (grad, places) = (with_batch(self)?, with_batch(indices)?);
-            let mut op = ScatterPlaces::back_to(with_batch(input)?.meta(), 2);
+            let pooled = with_batch(input)?;
+            let mut op = ScatterPlaces::back_to(pooled.meta(), 2);
             op.called = CalledPlaces::MaxPoolBackward;
-            let result = apply_one(&op, &[&grad, &places], site)?;
+            let result = apply_one(&op, &[&grad, &places, &pooled], site)?;
             if single { result.squeeze_with(0) } else { Ok(result) }
         })
     }

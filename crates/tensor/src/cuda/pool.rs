@@ -104,7 +104,8 @@ pub(crate) fn mean_pool(launch: &CudaLaunch<'_>, args: MeanArgs) -> Result<()> {
 pub(crate) fn mean_pool_backward(launch: &CudaLaunch<'_>, args: MeanArgs) -> Result<()> {
     let (grad, x) = (&launch.inputs[0], &launch.outputs[0]);
     let [padding, has, given] = mean_arguments(args);
-    let arguments = [pooling(x, grad, args.windows), padding, has, given, address(grad), address(x)];
+    let arguments =
+        [pooling(x, grad, args.windows), padding, has, given, address(grad), address(x)];
     run(launch, "mean_pool_backward", x, &arguments)
 }
 

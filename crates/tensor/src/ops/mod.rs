@@ -20,6 +20,7 @@ pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod select;
+pub(crate) mod shuffle;
 pub(crate) mod sort;
 pub(crate) mod transfer;
 pub(crate) mod unary;
@@ -42,6 +43,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     random::OPS,
     reduce::OPS,
     select::OPS,
+    shuffle::OPS,
     sort::OPS,
     unary::OPS,
     views::OPS,

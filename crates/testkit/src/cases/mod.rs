@@ -13,6 +13,7 @@ mod batch_norm;
 mod binary;
 mod case;
 mod compare;
+mod conv;
 mod copy;
 mod create;
 mod index;
@@ -21,8 +22,10 @@ mod instance;
 mod join;
 mod linalg;
 mod nn;
+mod pool;
 mod random;
 mod reduce;
+mod shuffle;
 mod unary;
 mod views;
 
@@ -50,7 +53,7 @@ const NUMBERS: [DType; 9] = [
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 16] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -64,6 +67,9 @@ pub fn all() -> Vec<Case> {
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),
+        ("conv", conv::cases()),
+        ("pool", pool::cases()),
+        ("shuffle", shuffle::cases()),
     ];
     families
         .into_iter()

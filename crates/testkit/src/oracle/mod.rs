@@ -7,12 +7,14 @@
 
 mod array;
 pub mod binary;
+pub mod conv;
 pub mod copy;
 pub mod create;
 pub mod index;
 pub mod join;
 pub mod linalg;
 pub mod nn;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 mod rules;

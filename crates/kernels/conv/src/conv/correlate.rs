@@ -195,13 +195,8 @@ where
 
     fn pass(&self, index: usize) -> Pass {
         let [depth, height, width] = self.of.dimensions;
-        let phases =
-            [index / width.phases() / height.phases(), index / width.phases(), index];
-        let phases = [
-            phases[0],
-            phases[1] % height.phases(),
-            phases[2] % width.phases(),
-        ];
+        let phases = [index / width.phases() / height.phases(), index / width.phases(), index];
+        let phases = [phases[0], phases[1] % height.phases(), phases[2] % width.phases()];
         let lines: [Line; 3] = std::array::from_fn(|d| self.of.dimensions[d].line(phases[d]));
         let before = |d: usize| self.of.dimensions[d].taps_before(phases[d]);
         let (high, wide) = (height.all_taps(), width.all_taps());
@@ -253,9 +248,8 @@ where
             // SAFETY: the slice's region of the panel is this task's alone.
             let mut to = unsafe { self.panel(group, pass, slice, strip) };
             each_tap(&pass.lines, |taps| {
-                let place: usize = (0..3)
-                    .map(|d| pass.lines[d].kernel(taps[d]) * weights.strides[d])
-                    .sum();
+                let place: usize =
+                    (0..3).map(|d| pass.lines[d].kernel(taps[d]) * weights.strides[d]).sum();
                 let place = place
                     + group * weights.group
                     + first * weights.result
@@ -282,8 +276,12 @@ where
         let Plan { parts, high_blocks, wide_blocks, .. } = self.plan;
         let planes = self.of.dimensions[0].longest().max(1);
         let strip_blocks = self.plan.strip_blocks();
-        let units =
-            self.of.result.batch * self.of.groups * strip_blocks * planes * high_blocks * wide_blocks;
+        let units = self.of.result.batch
+            * self.of.groups
+            * strip_blocks
+            * planes
+            * high_blocks
+            * wide_blocks;
         parallel::split_there_and_back(parts, units, 1, |part, range| {
             for unit in range {
                 let (unit, wide) = (unit / wide_blocks, unit % wide_blocks);
@@ -337,8 +335,7 @@ where
             pitch,
             bias: self.operands.bias,
             channel: block.group * self.of.results_each + block.strips.start * self.plan.columns,
-            channels: pitch
-                .min(self.of.results_each - block.strips.start * self.plan.columns),
+            channels: pitch.min(self.of.results_each - block.strips.start * self.plan.columns),
         };
         // SAFETY: the block's results are inside the output and this thread's alone.
         unsafe {

@@ -182,14 +182,8 @@ mod tests {
 
     #[test]
     fn taps_go_up() {
-        let of = Dimension {
-            kernel: 3,
-            stride: 1,
-            padding: 1,
-            dilation: 1,
-            results: 5,
-            backward: true,
-        };
+        let of =
+            Dimension { kernel: 3, stride: 1, padding: 1, dilation: 1, results: 5, backward: true };
         let line = of.line(0);
         assert_eq!((line.offset, line.apart, line.kernel(0), line.kernel(2)), (-1, 1, 2, 0));
     }

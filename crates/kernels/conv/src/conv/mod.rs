@@ -5,7 +5,7 @@
 //! In the order to read: `line` (which inputs an output looks at, along one dimension),
 //! `correlate` (blocked implicit products: windows are packed a tile at a time and never exist
 //! whole), `windows` and `results` (how a tile is packed, and how sums reach the output),
-//! `weight` (the same for the weight's derivative), `narrow` and `narrow_weight` (groups of a few
+//! `weight` with `weight_plan` and `weight_copies` (the same for the weight's derivative), `narrow` and `narrow_weight` (groups of a few
 //! channels, depthwise above all, which are no matrix products worth the name).
 
 mod correlate;
@@ -16,6 +16,8 @@ mod plan;
 mod results;
 mod rows;
 mod weight;
+mod weight_copies;
+mod weight_plan;
 mod windows;
 
 #[cfg(test)]

@@ -116,10 +116,8 @@ impl<E: Factor> Plane<'_, E> {
             }
         }
         let at = of.result.at(image, channel)
-            + of.result.row(
-                lines[0].first + plane * lines[0].step,
-                lines[1].first + row * lines[1].step,
-            )
+            + of.result
+                .row(lines[0].first + plane * lines[0].step, lines[1].first + row * lines[1].step)
             + width.first * of.result.strides[2];
         let step = width.step * of.result.strides[2];
         for (i, sum) in sums.iter().enumerate() {

@@ -91,8 +91,7 @@ impl<E: Factor> Channel<'_, E> {
             for row in 0..of.grad.sizes[1] {
                 let Some(at_row) = height.place(row, k, of.x.sizes[1]) else { continue };
                 let x = x + of.x.row(at_plane, at_row) + first as usize * of.x.strides[2];
-                let grad =
-                    grad + of.grad.row(plane, row) + inside.start * of.grad.strides[2];
+                let grad = grad + of.grad.row(plane, row) + inside.start * of.grad.strides[2];
                 // SAFETY: rows of both operands, as long as windows look inside.
                 unsafe {
                     let x = Row { first: operands.x.add(x), stride };

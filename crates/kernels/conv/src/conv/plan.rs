@@ -52,7 +52,8 @@ impl Plan {
         let Micro { rows, columns, .. } = E::Sum::micro(isa);
         let strips = of.results_each.div_ceil(columns).max(1);
         let [_, high, wide] = of.dimensions.map(|dimension| dimension.longest().max(1));
-        let most_taps: usize = of.dimensions.iter().map(|dimension| dimension.most_taps()).product();
+        let most_taps: usize =
+            of.dimensions.iter().map(|dimension| dimension.most_taps()).product();
         let taps: usize = of.dimensions.iter().map(|dimension| dimension.all_taps()).product();
         let slices = (of.operands_each * most_taps).div_ceil(SLICE_STEPS).max(1);
         let slice = of.operands_each.div_ceil(slices).max(1);

@@ -73,8 +73,7 @@ impl<E: Factor> LevelKernel for Vouched<'_, E> {
                         }
                         .pack::<L>();
                     }
-                    _ => std::slice::from_raw_parts_mut(to, channels * width)
-                        .fill(E::Sum::ZERO),
+                    _ => std::slice::from_raw_parts_mut(to, channels * width).fill(E::Sum::ZERO),
                 }
                 to = to.add(channels * width);
             }
@@ -120,7 +119,8 @@ impl<E: Factor> Tap<E> {
                 return pack.run(L::ISA);
             }
             for channel in 0..self.channels {
-                let row = std::slice::from_raw_parts_mut(self.to.add(channel * self.width), self.width);
+                let row =
+                    std::slice::from_raw_parts_mut(self.to.add(channel * self.width), self.width);
                 if !whole {
                     row.fill(E::Sum::ZERO);
                 }

@@ -37,9 +37,8 @@ impl MeanArgs {
     /// What the sum of a window is divided by; 0 where it has no elements.
     #[inline(always)]
     fn divisor(&self, y: &Volume, x: &Volume, at: [usize; 3]) -> i64 {
-        let elements = |d: usize| {
-            self.windows[d].inside(at[d], y.sizes[d], x.sizes[d], Sample::None).1
-        };
+        let elements =
+            |d: usize| self.windows[d].inside(at[d], y.sizes[d], x.sizes[d], Sample::None).1;
         if (0..3).any(|d| elements(d) == 0) {
             return 0;
         }
@@ -154,9 +153,8 @@ impl<T: Number> Back<T> {
                 unsafe { *self.to.add(row + element * x.strides[2]) = T::ZERO };
             }
         }
-        let window = |d: usize, at: usize| {
-            args.windows[d].inside(at, y.sizes[d], x.sizes[d], Sample::None)
-        };
+        let window =
+            |d: usize, at: usize| args.windows[d].inside(at, y.sizes[d], x.sizes[d], Sample::None);
         for at in 0..y.space() {
             let at = [at / y.sizes[2] / y.sizes[1], at / y.sizes[2] % y.sizes[1], at % y.sizes[2]];
             let count = args.divisor(y, x, at);

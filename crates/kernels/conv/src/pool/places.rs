@@ -83,12 +83,7 @@ impl<T: Number> Job<T> {
     /// Calls `body(value, place in the channel)` for every value of a channel; gives back a place
     /// that is outside.
     #[inline(always)]
-    fn pairs(
-        &self,
-        image: usize,
-        channel: usize,
-        body: impl Fn(*mut T, *mut T),
-    ) -> Option<i64> {
+    fn pairs(&self, image: usize, channel: usize, body: impl Fn(*mut T, *mut T)) -> Option<i64> {
         let (values, places, channels) = (&self.values.1, &self.places.1, &self.channels.1);
         let [planes, rows, elements] = values.sizes;
         let (space, [_, high, wide]) = (channels.space(), channels.sizes);

@@ -81,18 +81,19 @@ impl Sample {
         if result + 1 >= results {
             return room;
         }
+        // Samples are the user's, and may be negative.
         let at = match self {
             Sample::None => 0,
             Sample::Single(sample) => {
                 let alpha = room as f32 / (results - 1) as f32;
-                ((result as f32 + sample) * alpha) as usize - (sample * alpha) as usize
+                (((result as f32 + sample) * alpha) as i64).wrapping_sub((sample * alpha) as i64)
             }
             Sample::Double(sample) => {
                 let alpha = room as f64 / (results - 1) as f64;
-                ((result as f64 + sample) * alpha) as usize - (sample * alpha) as usize
+                (((result as f64 + sample) * alpha) as i64).wrapping_sub((sample * alpha) as i64)
             }
         };
-        at.min(room)
+        at.clamp(0, room as i64) as usize
     }
 }
 
@@ -196,9 +197,8 @@ impl Pooling {
     #[inline(always)]
     pub(super) fn taps(&self, lanes: &Lanes, samples: [Sample; 3], mut body: impl FnMut(Tap)) {
         let (x, y) = (&self.x, &self.y);
-        let window = |d: usize, at: usize| {
-            self.windows[d].inside(at, y.sizes[d], x.sizes[d], samples[d])
-        };
+        let window =
+            |d: usize, at: usize| self.windows[d].inside(at, y.sizes[d], x.sizes[d], samples[d]);
         let (plane, planes, plane_step) = window(0, lanes.plane);
         let (row, rows, row_step) = window(1, lanes.row);
         let channel = x.at(lanes.image, lanes.channel);

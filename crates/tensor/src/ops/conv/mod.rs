@@ -338,6 +338,17 @@ transpose_rows!(
     CONV_TRANSPOSE3D, "conv_transpose3d";
 );
 
+/// Made of the others, by its arguments.
+static CONVOLUTION: OpInfo = OpInfo {
+    cuda: OnCuda::Composed,
+    ..info(
+        "convolution",
+        &[
+            "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
+        ],
+    )
+};
+
 /// By the number of spatial dimensions.
 static CONV: [&OpInfo; 3] = [&CONV1D, &CONV2D, &CONV3D];
 static CONV_TRANSPOSE: [&OpInfo; 3] = [&CONV_TRANSPOSE1D, &CONV_TRANSPOSE2D, &CONV_TRANSPOSE3D];
@@ -354,4 +365,5 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &CONV_TRANSPOSE1D,
     &CONV_TRANSPOSE2D,
     &CONV_TRANSPOSE3D,
+    &CONVOLUTION,
 ];

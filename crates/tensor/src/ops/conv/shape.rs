@@ -156,7 +156,8 @@ impl Called<'_> {
         let mut results = [1; 3];
         for d in 0..3 {
             let span = self.span(&args, d)?;
-            let padded = input[d].checked_add(args.padding[d]).and_then(|n| n.checked_add(behind[d]));
+            let padded =
+                input[d].checked_add(args.padding[d]).and_then(|n| n.checked_add(behind[d]));
             match padded.and_then(|padded| padded.checked_sub(span)) {
                 Some(room) => results[d] = room / args.stride[d] + 1,
                 None => {

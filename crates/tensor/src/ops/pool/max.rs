@@ -9,7 +9,7 @@ use super::places::ScatterPlaces;
 use super::{Windows, check_dtype, info};
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Backward, DTypes, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::pool::{self as cpu, Window};
@@ -131,9 +131,10 @@ pub(crate) fn fractional(kernel: [usize; 3], rank: usize, results: [usize; 3]) -
 }
 
 macro_rules! max_rows {
-    ($($row:ident, $name:literal, $result:literal, $dtypes:expr;)*) => {$(
+    ($($row:ident, $name:literal, $result:literal, $dtypes:expr, $home:ident;)*) => {$(
         pub(super) static $row: OpInfo = OpInfo {
             dtypes: $dtypes,
+            home: Home::$home,
             ..info($name, &[concat!(
                 $name,
                 "(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool ceil_mode=False) -> ",
@@ -143,26 +144,29 @@ macro_rules! max_rows {
     )*};
 }
 max_rows!(
-    MAX_POOL1D, "max_pool1d", "Tensor", DTypes::FLOATS;
-    MAX_POOL2D, "max_pool2d", "Tensor", DTypes::NUMBERS;
-    MAX_POOL3D, "max_pool3d", "Tensor", DTypes::NUMBERS;
-    MAX_POOL1D_WITH_INDICES, "max_pool1d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS;
-    MAX_POOL2D_WITH_INDICES, "max_pool2d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS;
-    MAX_POOL3D_WITH_INDICES, "max_pool3d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS;
+    MAX_POOL1D, "max_pool1d", "Tensor", DTypes::FLOATS, Torch;
+    MAX_POOL2D, "max_pool2d", "Tensor", DTypes::NUMBERS, Torch;
+    MAX_POOL3D, "max_pool3d", "Tensor", DTypes::NUMBERS, Torch;
+    MAX_POOL1D_WITH_INDICES, "max_pool1d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Torch;
+    MAX_POOL2D_WITH_INDICES, "max_pool2d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Functional;
+    MAX_POOL3D_WITH_INDICES, "max_pool3d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Functional;
 );
 
 macro_rules! adaptive_rows {
-    ($($row:ident, $name:literal;)*) => {$(
-        pub(super) static $row: OpInfo = info($name, &[concat!(
-            $name,
-            "(Tensor input, int[] output_size) -> (Tensor, Tensor)"
-        )]);
+    ($($row:ident, $name:literal, $home:ident;)*) => {$(
+        pub(super) static $row: OpInfo = OpInfo {
+            home: Home::$home,
+            ..info($name, &[concat!(
+                $name,
+                "(Tensor input, int[] output_size) -> (Tensor, Tensor)"
+            )])
+        };
     )*};
 }
 adaptive_rows!(
-    ADAPTIVE_MAX_POOL1D, "adaptive_max_pool1d";
-    ADAPTIVE_MAX_POOL2D, "adaptive_max_pool2d";
-    ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d";
+    ADAPTIVE_MAX_POOL1D, "adaptive_max_pool1d", Torch;
+    ADAPTIVE_MAX_POOL2D, "adaptive_max_pool2d", Functional;
+    ADAPTIVE_MAX_POOL3D, "adaptive_max_pool3d", Functional;
 );
 
 pub(super) static FRACTIONAL_MAX_POOL2D: OpInfo = info(

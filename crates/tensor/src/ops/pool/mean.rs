@@ -6,7 +6,7 @@ use plimsoll_core::Result;
 
 use super::{MEANS, Windows, check_dtype, info};
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Inferred, Needs, OpInfo, Operation};
+use crate::operation::{Backward, Grads, Home, Inferred, Needs, OpInfo, Operation, Out};
 use crate::ops::channels_last::{is_channels_last, laid_out};
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::pool::{self as cpu, MeanArgs};
@@ -103,28 +103,40 @@ const fn mean(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
     OpInfo { dtypes: MEANS, ..info(name, signatures) }
 }
 
-pub(super) static AVG_POOL1D: OpInfo = mean(
-    "avg_pool1d",
-    &[
-        "avg_pool1d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-    ],
-);
-pub(super) static AVG_POOL2D: OpInfo = mean(
-    "avg_pool2d",
-    &[
-        "avg_pool2d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    ],
-);
-pub(super) static AVG_POOL3D: OpInfo = mean(
-    "avg_pool3d",
-    &[
-        "avg_pool3d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    ],
-);
-pub(super) static ADAPTIVE_AVG_POOL1D: OpInfo = info(
-    "adaptive_avg_pool1d",
-    &["adaptive_avg_pool1d(Tensor input, int[] output_size) -> Tensor"],
-);
+pub(super) static AVG_POOL1D: OpInfo = OpInfo {
+    home: Home::Torch,
+    ..mean(
+        "avg_pool1d",
+        &[
+            "avg_pool1d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+        ],
+    )
+};
+pub(super) static AVG_POOL2D: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..mean(
+        "avg_pool2d",
+        &[
+            "avg_pool2d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        ],
+    )
+};
+pub(super) static AVG_POOL3D: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..mean(
+        "avg_pool3d",
+        &[
+            "avg_pool3d(Tensor input, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        ],
+    )
+};
+pub(super) static ADAPTIVE_AVG_POOL1D: OpInfo = OpInfo {
+    home: Home::Torch,
+    ..info(
+        "adaptive_avg_pool1d",
+        &["adaptive_avg_pool1d(Tensor input, int[] output_size) -> Tensor"],
+    )
+};
 pub(super) static ADAPTIVE_AVG_POOL2D: OpInfo = info(
     "adaptive_avg_pool2d",
     &["adaptive_avg_pool2d(Tensor input, int[] output_size) -> Tensor"],

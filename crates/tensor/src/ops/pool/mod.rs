@@ -16,7 +16,7 @@ use plimsoll_kernels::cpu::pool::Window;
 use smallvec::SmallVec;
 
 use super::channels_last::{is_channels_last, laid_out};
-use crate::operation::{DTypes, OnCuda, OpInfo};
+use crate::operation::{DTypes, Home, OnCuda, OpInfo};
 
 /// Windows of depth, height and width, of which the last `rank` count, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,9 +66,23 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         differentiable: true,
         dtypes: DTypes::FLOATS,
         cuda: OnCuda::Kernels(&source_files::POOL),
+        home: Home::Functional,
         ..OpInfo::BARE
     }
 }
+
+macro_rules! lp_rows {
+    ($($row:ident, $name:literal;)*) => {$(
+        static $row: OpInfo = OpInfo {
+            cuda: OnCuda::Composed,
+            ..info($name, &[concat!(
+                $name,
+                "(Tensor input, float norm_type, int[] kernel_size, int[]? stride=None, bool ceil_mode=False) -> Tensor"
+            )])
+        };
+    )*};
+}
+lp_rows!(LP_POOL1D, "lp_pool1d"; LP_POOL2D, "lp_pool2d"; LP_POOL3D, "lp_pool3d";);
 
 pub(crate) static OPS: &[&OpInfo] = &[
     &max::MAX_POOL1D,
@@ -92,6 +106,9 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &places::MAX_UNPOOL2D,
     &places::MAX_UNPOOL3D,
     &places::MAX_POOL2D_WITH_INDICES_BACKWARD,
+    &LP_POOL1D,
+    &LP_POOL2D,
+    &LP_POOL3D,
     &unfold::IM2COL,
     &unfold::COL2IM,
 ];

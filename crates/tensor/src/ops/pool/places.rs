@@ -7,9 +7,10 @@ use plimsoll_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
 use super::{check_dtype, info};
+use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Backward, DTypes, Grads, Inferred, Input, Needs, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Input, Needs, OpInfo, Operation, Saves,
 };
 use crate::ops::channels_last::{is_channels_last, laid_out};
 use crate::ops::conv::space_of;
@@ -26,7 +27,8 @@ pub(crate) enum Called {
     MaxPoolBackward,
 }
 
-/// Inputs [values, places] -> channels of this size: zeros, and in them each value at its place.
+/// Inputs [values, places] -> channels of this size: zeros, and in them each value at its place. A
+/// third input, what was pooled, is only kept in the graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScatterPlaces {
     pub(crate) rank: usize,
@@ -112,9 +114,17 @@ impl Operation for ScatterPlaces {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let inputs = [backward.grad()?, backward.input(1)?];
-        let op = GatherPlaces { rank: self.rank };
-        Ok(smallvec::smallvec![Some(apply_one(&op, &inputs, Site::in_force())?), None])
+        let grad = backward.grad()?;
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        grads[0] = backward.for_input(0, || {
+            let op = GatherPlaces { rank: self.rank };
+            apply_one(&op, &[grad, backward.input(1)?], Site::in_force())
+        })?;
+        // The values of what was pooled play no part, but PyTorch has a gradient for them.
+        if let Some(pooled) = backward.inputs.get(2).filter(|_| backward.needs.has(2)) {
+            grads[2] = Some(Tensor::zeros(pooled.shape(), (pooled.dtype, grad.device()))?);
+        }
+        Ok(grads)
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -174,6 +184,7 @@ unpool_rows!(
 );
 
 pub(super) static MAX_POOL2D_WITH_INDICES_BACKWARD: OpInfo = OpInfo {
+    home: Home::Torch,
     inputs: &[Input::Given, Input::Given],
     ..info(
         "max_pool2d_with_indices_backward",

@@ -79,8 +79,7 @@ impl Called<'_> {
         let padding = self.list("padding: pad", asked.padding, 0)?;
         let dilation = self.list("dilation", asked.dilation, 1)?;
         let size = space_of(self.input);
-        let mut found =
-            Windows { rank: self.rank, windows: [Window::NONE; 3], results: [1; 3] };
+        let mut found = Windows { rank: self.rank, windows: [Window::NONE; 3], results: [1; 3] };
         for d in 3 - self.rank..3 {
             let span = (kernel[d] - 1).checked_mul(dilation[d]).and_then(|n| n.checked_add(1));
             let Some(span) = span.filter(|&span| span <= i64::MAX as usize) else {
@@ -194,21 +193,15 @@ mod tests {
     fn sizes_are_pytorchs() {
         let called = Called { operation: "max_pool2d", rank: 2, input: &[1, 1, 7, 10] };
         let even = |stride: &[i64], padding: &[i64], ceil_mode| {
-            let asked =
-                Even { kernel: &[3], stride, padding, dilation: &[1], ceil_mode };
+            let asked = Even { kernel: &[3], stride, padding, dilation: &[1], ceil_mode };
             called.even(&asked).unwrap().results
         };
         assert_eq!(even(&[], &[0], false), [1, 2, 3]);
         assert_eq!(even(&[], &[0], true), [1, 3, 4]);
         assert_eq!(even(&[2], &[1], false), [1, 4, 5]);
         assert_eq!(even(&[2], &[1], true), [1, 4, 6]);
-        let asked = Even {
-            kernel: &[3],
-            stride: &[],
-            padding: &[2],
-            dilation: &[1],
-            ceil_mode: false,
-        };
+        let asked =
+            Even { kernel: &[3], stride: &[], padding: &[2], dilation: &[1], ceil_mode: false };
         assert!(called.even(&asked).unwrap_err().is_shape());
         assert!(called.even(&Even { padding: &[0], kernel: &[0], ..asked }).is_err());
         assert!(called.even(&Even { padding: &[0], kernel: &[11], ..asked }).is_err());

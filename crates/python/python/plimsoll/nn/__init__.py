@@ -1,0 +1,3 @@
+"""PyTorch's `torch.nn`: its functions."""
+
+from . import functional as functional
