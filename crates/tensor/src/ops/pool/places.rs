@@ -122,7 +122,8 @@ impl Operation for ScatterPlaces {
         })?;
         // The values of what was pooled play no part, but PyTorch has a gradient for them.
         if let Some(pooled) = backward.inputs.get(2).filter(|_| backward.needs.has(2)) {
-            grads[2] = Some(Tensor::zeros(pooled.shape(), (pooled.dtype, grad.device()))?);
+            let shape: SmallVec<[i64; 5]> = pooled.shape().iter().map(|&n| n as i64).collect();
+            grads[2] = Some(Tensor::zeros(&shape, (pooled.dtype, grad.device()))?);
         }
         Ok(grads)
     }
