@@ -91,6 +91,8 @@ template <typename C> struct Lowest;
 template <> struct Lowest<f32> { static __device__ f32 value() { return -__int_as_float(0x7f800000); } };
 template <> struct Lowest<f64> { static __device__ f64 value() { return -__longlong_as_double(0x7ff0000000000000ll); } };
 template <> struct Lowest<u8> { static __device__ u8 value() { return 0; } };
+template <> struct Lowest<i8> { static __device__ i8 value() { return -128; } };
+template <> struct Lowest<i16> { static __device__ i16 value() { return -32768; } };
 template <> struct Lowest<i32> { static __device__ i32 value() { return -2147483647 - 1; } };
 template <> struct Lowest<i64> { static __device__ i64 value() { return -9223372036854775807ll - 1; } };
 
@@ -281,6 +283,10 @@ template <typename T> __device__ void fold_windows(const Pooling &p, i64 high, i
   }
 }
 
+// What the places of fractional windows are computed in.
+template <typename T> struct SampleOf { typedef f32 number; };
+template <> struct SampleOf<f64> { typedef f64 number; };
+
 struct Samples {
   i64 strides[3], order[3];
 };
@@ -288,11 +294,7 @@ struct Samples {
 #define POOL(type)                                                                                                    \
   extern "C" __global__ void max_pool_##type(Pooling p, Samples s, Volume layout, const type *x, const type *samples, \
                                              type *y, i64 *places) {                                                  \
-    typedef Compute<type>::number C;                                                                                  \
-    if (sizeof(C) == 8)                                                                                               \
-      largest<type, f64>(p, x, samples, s.strides, s.order, y, places, layout);                                       \
-    else                                                                                                              \
-      largest<type, f32>(p, x, samples, s.strides, s.order, y, places, layout);                                       \
+    largest<type, SampleOf<type>::number>(p, x, samples, s.strides, s.order, y, places, layout);                      \
   }                                                                                                                   \
   extern "C" __global__ void max_pool_backward_##type(Pooling p, Volume layout, const type *grad, const i64 *places,  \
                                                       type *x) {                                                      \
@@ -326,9 +328,10 @@ ALL(f32)
 ALL(f64)
 ALL(f16)
 ALL(bf16)
-ALL(i64)
+POOL(i64)
+MEANS(i64)
 POOL(u8)
+POOL(i8)
+POOL(i16)
 POOL(i32)
-COLUMNS(u8)
-COLUMNS(i32)
 COLUMNS(truth)

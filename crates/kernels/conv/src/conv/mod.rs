@@ -3,10 +3,11 @@
 //! (`conv_weight`).
 //!
 //! In the order to read: `line` (which inputs an output looks at, along one dimension),
-//! `correlate` (blocked implicit products: windows are packed a tile at a time and never exist
-//! whole), `windows` and `results` (how a tile is packed, and how sums reach the output),
-//! `weight` with `weight_plan` and `weight_copies` (the same for the weight's derivative), `narrow` and `narrow_weight` (groups of a few
-//! channels, depthwise above all, which are no matrix products worth the name).
+//! `correlate` with its `plan` (blocked implicit products: windows are packed a tile at a time and
+//! never exist whole), `windows` and `results` (how a tile is packed, and how sums reach the
+//! output), `weight` with `weight_plan` and `weight_copies` (the same for the weight's derivative),
+//! `narrow`, `narrow_weight` and `rows` (groups of a few channels, depthwise above all, which are
+//! no matrix products worth the name).
 
 mod correlate;
 mod line;

@@ -4,8 +4,8 @@
 //! ```text
 //! for each group, for each chunk of results (rows of an image):
 //!     copy what its windows see of x, and its gradient, channels last, into the workspace
-//!     for each tile of (tap, channel), for each slice of pixels: pack the tile's elements, then for
-//!     each strip of the gradient's channels: the inner kernel adds to the tile's sums
+//!     for each tile of (tap, channel), for each slice of pixels: pack the tile's elements, then
+//!     for each strip of the gradient's channels: the inner kernel adds to the tile's sums
 //! ```
 //! Channels last, the taps of a row of the kernel lie one after another, so that tiles run across
 //! them. Where there are tiles enough, threads share out the tiles of a chunk and all add to one

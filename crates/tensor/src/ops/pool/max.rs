@@ -147,7 +147,7 @@ max_rows!(
     MAX_POOL1D, "max_pool1d", "Tensor", DTypes::FLOATS, Torch;
     MAX_POOL2D, "max_pool2d", "Tensor", DTypes::NUMBERS, Torch;
     MAX_POOL3D, "max_pool3d", "Tensor", DTypes::NUMBERS, Torch;
-    MAX_POOL1D_WITH_INDICES, "max_pool1d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Torch;
+    MAX_POOL1D_WITH_INDICES, "max_pool1d_with_indices", "(Tensor, Tensor)", DTypes::FLOATS, Torch;
     MAX_POOL2D_WITH_INDICES, "max_pool2d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Functional;
     MAX_POOL3D_WITH_INDICES, "max_pool3d_with_indices", "(Tensor, Tensor)", DTypes::NUMBERS, Functional;
 );

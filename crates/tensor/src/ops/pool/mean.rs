@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 
 use super::{MEANS, Windows, check_dtype, info};
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{Backward, Grads, Home, Inferred, Needs, OpInfo, Operation, Out};
+use crate::operation::{Backward, DTypes, Grads, Home, Inferred, Needs, OpInfo, Operation, Out};
 use crate::ops::channels_last::{is_channels_last, laid_out};
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::pool::{self as cpu, MeanArgs};
@@ -123,6 +123,8 @@ pub(super) static AVG_POOL2D: OpInfo = OpInfo {
 };
 pub(super) static AVG_POOL3D: OpInfo = OpInfo {
     out: Out::Exact,
+    // PyTorch has no means of halves over volumes.
+    dtypes: DTypes::of(&[DType::F32, DType::F64, DType::I64]),
     ..mean(
         "avg_pool3d",
         &[

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 
 use super::{check_dtype, info};
 use crate::cuda::{self, CudaLaunch};
@@ -31,6 +31,7 @@ impl Operation for Unfold {
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let x = inputs[0];
+        check_dtype(&IM2COL, x)?;
         let [batch, channels, height, width] = super::shape::image(x.shape());
         let windows: usize = self.0.windows([height, width]).iter().product();
         let taps: usize = self.0.kernel.iter().product();
@@ -88,8 +89,11 @@ impl Operation for Fold {
     }
 }
 
+/// Floats and bool, as PyTorch has it.
+const DTYPES: DTypes = DTypes::of(&[DType::Bool, DType::F16, DType::BF16, DType::F32, DType::F64]);
+
 pub(super) static IM2COL: OpInfo = OpInfo {
-    dtypes: DTypes::ALL,
+    dtypes: DTYPES,
     ..info(
         "im2col",
         &[
@@ -98,7 +102,7 @@ pub(super) static IM2COL: OpInfo = OpInfo {
     )
 };
 pub(super) static COL2IM: OpInfo = OpInfo {
-    dtypes: DTypes::ALL,
+    dtypes: DTYPES,
     ..info(
         "col2im",
         &[
