@@ -143,10 +143,10 @@ impl Called<'_> {
         }
         let mut args = ConvArgs { stride, padding: [0; 3], dilation, groups: self.groups as usize };
         let mut behind = [0; 3];
-        for d in 0..3 {
+        for (d, behind) in behind.iter_mut().enumerate() {
             let whole = self.span(&args, d)? - 1;
             args.padding[d] = whole / 2;
-            behind[d] = whole - whole / 2;
+            *behind = whole - whole / 2;
         }
         self.results(args, behind)
     }
