@@ -16,6 +16,9 @@ use crate::run;
 /// What PyTorch answered to the programs that CI replays without it.
 const RECORDED: &str = "crates/python/conformance/autograd.json.gz";
 
+/// The same for samples of operations.
+const GOLDEN: &str = "crates/python/conformance/operations/golden.json.gz";
+
 /// The page that says which operations are whole, and why others are not.
 const PAGE: &str = "docs/conformance.md";
 
@@ -52,6 +55,7 @@ fn operations(options: &[String]) -> Result<Command, String> {
     for option in options {
         match option.as_str() {
             "--write-docs" => compare.args(["--write-docs", PAGE]),
+            "--record" => compare.args(["--record", GOLDEN]),
             other => compare.arg(other),
         };
     }
@@ -69,6 +73,6 @@ fn torch() -> Result<PathBuf, String> {
 fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
-     [--verbose] [--write-docs] [--self-check]"
+     [--verbose] [--write-docs] [--record] [--self-check]"
         .to_string()
 }

@@ -30,6 +30,7 @@ const POSITIONAL: &[&str] =
 /// Options values that several operations share; others are named like their operation.
 const SHARED_OPTIONS: &[(&str, &[&str])] = &[
     ("AddOptions", &["add", "sub"]),
+    ("ProductOptions", &["addmm", "addmv", "addbmm", "baddbmm", "addr"]),
     ("SumOptions", &["sum", "mean"]),
     ("ReduceOptions", &["amax", "amin", "any", "all"]),
     ("ArgOptions", &["argmax", "argmin"]),
@@ -61,6 +62,10 @@ const RUST_NAMES: &[(&str, &str)] = &[
 /// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
 /// Rust calls, or Rust has a number where PyTorch has None.
 const RUST_CALLS: &[(&str, &str)] = &[
+    (
+        "einsum(str equation, Tensor[] tensors) -> Tensor",
+        "Tensor::einsum(a.text(0)?, &a.tensors(1)?)?",
+    ),
     ("pow(Scalar self, Tensor exponent) -> Tensor", "a.tensor(1)?.rpow(a.number(0)?)?"),
     (
         "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",

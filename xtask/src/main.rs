@@ -40,7 +40,7 @@ cargo xtask COMMAND
   conformance autograd [--count N] [--seed S] [--record]
                      gradients beside PyTorch's on random programs
   conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] [--verbose]
-                     [--write-docs] [--self-check]
+                     [--write-docs] [--record] [--self-check]
                      every sample of PyTorch's operator database, through the Python module;
                      --self-check breaks operations on purpose and looks whether that is seen
   fuzz [SECONDS]     each fuzz target for a while

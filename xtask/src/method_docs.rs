@@ -3,26 +3,34 @@
 //! spelled in both.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::run;
 
-/// Where methods of tensors are declared.
-const FOLDERS: [&str; 2] = ["crates/tensor/src/api", "crates/tensor/src/ops/unary"];
+/// Where methods of tensors are declared, in these folders and those inside them.
+const FOLDERS: [&str; 2] = ["crates/tensor/src/api", "crates/tensor/src/ops"];
 
 /// The first sentence, without its full stop, of every documented method.
 pub(crate) fn first_sentences() -> Result<BTreeMap<String, String>, String> {
     let mut sentences = BTreeMap::new();
     for folder in FOLDERS {
-        let folder = run::root().join(folder);
-        let entries =
-            std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let text =
-                std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            read(&text, &mut sentences);
-        }
+        read_folder(&run::root().join(folder), &mut sentences)?;
     }
     Ok(sentences)
+}
+
+fn read_folder(folder: &Path, sentences: &mut BTreeMap<String, String>) -> Result<(), String> {
+    let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    for entry in std::fs::read_dir(folder).map_err(|e| failed(folder, e))?.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            read_folder(&path, sentences)?;
+        } else {
+            let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
+            read(&text, sentences);
+        }
+    }
+    Ok(())
 }
 
 fn read(text: &str, sentences: &mut BTreeMap<String, String>) {

@@ -134,6 +134,7 @@ impl Context {
         &self,
         _stream: StreamId,
         _matmul: &Matmul,
+        _factors: [f64; 2],
         _memory: MatmulMemory,
     ) -> Result<()> {
         match *self {}

@@ -50,7 +50,7 @@ struct Plan {
 }
 
 impl Context {
-    /// Queues a matrix product.
+    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds.
     ///
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
@@ -60,6 +60,7 @@ impl Context {
         &self,
         stream: StreamId,
         matmul: &Matmul,
+        [alpha, beta]: [f64; 2],
         memory: MatmulMemory,
     ) -> Result<()> {
         let _bound = self.bind()?;
@@ -75,15 +76,16 @@ impl Context {
             alignment_bytes: [a, b, c].map(alignment_bytes),
             workspace_bytes,
         })?;
-        let (one, zero) = (Factor::one(matmul.dtype), Factor::zero(matmul.dtype));
+        let alpha = Factor::of(matmul.dtype, alpha);
+        let beta = Factor::of(matmul.dtype, beta);
         // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are
         // the caller's promise. The library computes B^T A^T, so its first operand is our `b`.
         unsafe {
             result::matmul(
                 blas.handle,
                 plan.product,
-                one.pointer(),
-                zero.pointer(),
+                alpha.pointer(),
+                beta.pointer(),
                 b as *const _,
                 plan.b,
                 a as *const _,
@@ -109,12 +111,8 @@ enum Factor {
 }
 
 impl Factor {
-    fn one(dtype: BlasType) -> Factor {
-        if dtype == BlasType::F64 { Factor::F64(1.0) } else { Factor::F32(1.0) }
-    }
-
-    fn zero(dtype: BlasType) -> Factor {
-        if dtype == BlasType::F64 { Factor::F64(0.0) } else { Factor::F32(0.0) }
+    fn of(dtype: BlasType, value: f64) -> Factor {
+        if dtype == BlasType::F64 { Factor::F64(value) } else { Factor::F32(value as f32) }
     }
 
     fn pointer(&self) -> *const std::ffi::c_void {

@@ -171,6 +171,14 @@ impl Arguments {
         }
     }
 
+    /// A text as it was given.
+    pub(crate) fn text(&self, index: usize) -> Result<&str> {
+        match &self.0[index] {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.wrong(index)),
+        }
+    }
+
     /// A word that stands for one of a few choices.
     pub(crate) fn word<T: std::str::FromStr<Err = Error>>(&self, index: usize) -> Result<T> {
         self.optional_word(index)?.ok_or_else(|| self.wrong(index))

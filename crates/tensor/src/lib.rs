@@ -36,6 +36,7 @@ pub use api::conv::{ConvOptions, ConvTransposeOptions, Padding, PaddingOption};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::foreign::Lent;
+pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
 pub use api::lp_pool::LpPoolOptions;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::optim::AdamWOptions;

@@ -65,6 +65,11 @@ impl<'a> Operand<'a> {
         Operand { storage, meta }
     }
 
+    /// Where the storage starts, for operands over parts of this one.
+    pub fn storage(&self) -> *mut u8 {
+        self.storage
+    }
+
     /// Sizes, strides and offset.
     pub fn layout(&self) -> &'a Layout {
         &self.meta.layout

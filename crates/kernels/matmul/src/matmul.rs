@@ -19,6 +19,12 @@ pub fn matmul_workspace_bytes(a: &Meta, b: &Meta, out: &Meta) -> usize {
 /// [a, b] of shapes [..., m, k] and [..., k, n] -> [..., m, n]; leading dimensions broadcast, and a
 /// vector `[k]` on either side takes its dimension out of the result.
 pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
+    scaled(launch, 1.0, 0.0)
+}
+
+/// `alpha` times the product of [`matmul`], plus `beta` times what the output holds; with `beta` 0
+/// that is not read.
+pub fn scaled(launch: &CpuLaunch<'_>, alpha: f64, beta: f64) -> Result<()> {
     let [out, a, b] = operands::<3>(launch)?;
     let Some(product) = Product::new(a.meta(), b.meta(), out.meta()) else {
         return Err(Error::shape(
@@ -36,25 +42,65 @@ pub fn matmul(launch: &CpuLaunch<'_>) -> Result<()> {
     };
     let shape = product.shape();
     let plan = gemm::Plan::new(&shape);
-    if plan.workspace_bytes() > launch.workspace.bytes() {
-        return Err(Error::invalid_argument(format!(
-            "the kernel needs {} bytes of workspace, but was launched with {}",
-            plan.workspace_bytes(),
-            launch.workspace.bytes()
-        ))
-        .in_operation(launch.operation));
-    }
-    let problem = Gemm {
-        shape,
-        a: a.first_byte(),
-        b: b.first_byte(),
-        c: out.first_byte(),
-        alpha: 1.0,
-        beta: 0.0,
-    };
+    check_workspace(launch, &plan)?;
+    let problem =
+        Gemm { shape, a: a.first_byte(), b: b.first_byte(), c: out.first_byte(), alpha, beta };
     // SAFETY: sizes and strides are the operands' own; the claim lets the inputs be read and the
     // output be written, and dispatch refuses overlap; the workspace was just measured.
     unsafe { plan.run(&problem, launch.workspace.pointer()) };
+    Ok(())
+}
+
+fn check_workspace(launch: &CpuLaunch<'_>, plan: &gemm::Plan) -> Result<()> {
+    if plan.workspace_bytes() <= launch.workspace.bytes() {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "the kernel needs {} bytes of workspace, but was launched with {}",
+        plan.workspace_bytes(),
+        launch.workspace.bytes()
+    ))
+    .in_operation(launch.operation))
+}
+
+/// Scratch of [`summed`].
+pub fn summed_workspace_bytes(a: &Meta, b: &Meta, out: &Meta) -> usize {
+    match Product::one_of_batch(a, b, out) {
+        Some(product) => gemm::workspace_bytes(&product.shape()),
+        None => 0,
+    }
+}
+
+/// [a, b] of shapes [batch, m, k] and [batch, k, n] -> [m, n]: `alpha` times the sum of the
+/// batch's products, plus `beta` times what the output holds. One product after another is added,
+/// so that no memory of the batch's size is needed.
+pub fn summed(launch: &CpuLaunch<'_>, alpha: f64, beta: f64) -> Result<()> {
+    let [out, a, b] = operands::<3>(launch)?;
+    let Some(product) = Product::one_of_batch(a.meta(), b.meta(), out.meta()) else {
+        let (a, b, out) = (a.shape(), b.shape(), out.shape());
+        let why = format!("the sum of {a:?} times {b:?} is not of shape {out:?}");
+        return Err(Error::shape(launch.operation, why));
+    };
+    let shape = product.shape();
+    let plan = gemm::Plan::new(&shape);
+    check_workspace(launch, &plan)?;
+    let step = |operand: &plimsoll_engine::Operand<'_>| {
+        operand.layout().strides()[0] * operand.dtype().size_bytes()
+    };
+    // Of no products only the scaling is left, which a product without columns is.
+    for index in 0..a.shape()[0].max(1) {
+        let problem = Gemm {
+            shape,
+            a: a.first_byte().wrapping_add(index * step(&a)),
+            b: b.first_byte().wrapping_add(index * step(&b)),
+            c: out.first_byte(),
+            alpha,
+            beta: if index == 0 { beta } else { 1.0 },
+        };
+        // SAFETY: sizes and strides are those of one matrix of each batch, of which this is the
+        // `index`-th; the rest as in `scaled`.
+        unsafe { plan.run(&problem, launch.workspace.pointer()) };
+    }
     Ok(())
 }
 
@@ -91,6 +137,24 @@ impl Product {
         let mut product = Product { dtype: out.dtype, batch, sizes: [m, n, k], strides };
         product.fold_batch_into_rows();
         Some(product)
+    }
+
+    /// One product of a batch `[batch, m, k]` times `[batch, k, n]`; without columns if the batch
+    /// is empty. `None` as in [`Product::new`].
+    fn one_of_batch(a: &Meta, b: &Meta, out: &Meta) -> Option<Product> {
+        let (&[batch, m, k], &[batch_b, k_b, n]) = (a.shape(), b.shape()) else { return None };
+        let same = a.dtype == out.dtype && b.dtype == out.dtype && batch == batch_b && k == k_b;
+        if !same || *out.shape() != [m, n] {
+            return None;
+        }
+        let last_two = |meta: &Meta| {
+            let strides = meta.layout.strides();
+            let at = strides.len() - 2;
+            Strides { row: strides[at] as isize, column: strides[at + 1] as isize }
+        };
+        let k = if batch == 0 { 0 } else { k };
+        let strides = [last_two(a), last_two(b), last_two(out)];
+        Some(Product { dtype: out.dtype, batch: SmallVec::new(), sizes: [m, n, k], strides })
     }
 
     fn shape(&self) -> GemmShape<'_> {

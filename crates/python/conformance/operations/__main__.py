@@ -1,5 +1,5 @@
-"""Compares Plimsoll with PyTorch on all of PyTorch's own operator samples: `python operations [--only NAME,NAME] [--dtype NAME,NAME]
-[--limit N] [--verbose] [--write-docs FILE] [--self-check] --json FILE`, with an interpreter that has PyTorch and finds the package.
+"""Compares Plimsoll with PyTorch on all of PyTorch's own operator samples: `python operations --json FILE [OPTION...]`, with an
+interpreter that has PyTorch and finds the package; `--help` lists the options.
 
 Entries run in worker processes, so that one that ends its process or never ends costs only itself. Fails if an entry that is
 there gives a wrong value, or ends its process."""
@@ -7,6 +7,7 @@ there gives a wrong value, or ends its process."""
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import queue
 import subprocess
@@ -20,6 +21,7 @@ import report
 import self_check
 
 HERE = Path(__file__).resolve().parent
+MOST_GOLDEN_BYTES = 1_500_000
 
 
 class Worker:
@@ -88,7 +90,7 @@ def chosen(names: list[str], only: list[str]) -> list[int]:
 
 def judge_all(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in the database's order."""
-    given = {"limit": options.limit, "dtype": options.dtype}
+    given = {"limit": options.limit, "dtype": options.dtype, "record": options.record is not None}
     first = Worker(given)
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     numbers = chosen(first.names, options.only)
@@ -120,7 +122,7 @@ def judge_all(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def check_the_checks() -> None:
     """Fails if a broken operation is taken for whole, or the other way round."""
-    given = {"limit": 0, "dtype": []}
+    given = {"limit": 0, "dtype": [], "record": False}
     worker = Worker(given, self_check.environment())
 
     def judge(name: str, seconds: float) -> dict[str, Any]:
@@ -137,6 +139,17 @@ def check_the_checks() -> None:
     sys.exit(bool(found))
 
 
+def write_golden(path: Path, recorded: list[dict[str, Any]]) -> None:
+    """The cases that CI replays; the largest are left out until the rest is small enough."""
+    lines = [json.dumps(case, separators=(",", ":")) for case in recorded]
+    while len(data := gzip.compress(f"[{','.join(lines)}]".encode(), mtime=0)) > MOST_GOLDEN_BYTES:
+        limit = sorted(map(len, lines))[-len(lines) // 20]
+        recorded, lines = zip(*((case, line) for case, line in zip(recorded, lines, strict=True) if len(line) < limit), strict=True)
+    path.write_bytes(data)
+    entries = len({case["entry"] for case in recorded})
+    print(f"{len(recorded)} cases of {entries} entries in {path}: {len(data)} bytes")
+
+
 def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -147,19 +160,23 @@ def main() -> None:
     arguments.add_argument("--dtype", type=names, default=[], help="only samples of these dtypes")
     arguments.add_argument("--limit", type=int, default=0, help="so many samples of each dtype")
     arguments.add_argument("--verbose", action="store_true", help="every failure, not only the first")
-    arguments.add_argument("--seconds", type=float, default=180.0, help="for one entry")
+    arguments.add_argument("--seconds", type=float, default=300.0, help="for one entry")
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--json", type=Path, required=True)
     arguments.add_argument("--write-docs", type=Path)
+    arguments.add_argument("--record", type=Path, help="write down samples of whole entries, with PyTorch's answers")
     arguments.add_argument("--self-check", action="store_true", help="whether broken operations are seen")
     options = arguments.parse_args()
     if options.self_check:
         check_the_checks()
     some = bool(options.only or options.dtype or options.limit)
-    if some and options.write_docs:
-        raise SystemExit("--write-docs needs a whole run: without --only, --dtype and --limit")
+    if some and (options.write_docs or options.record):
+        raise SystemExit("--write-docs and --record need a whole run: without --only, --dtype and --limit")
     rows = judge_all(options)
     print(report.summary(rows))
+    recorded = [case for row in rows for case in row.pop("golden", [])]
+    if options.record:
+        write_golden(options.record, recorded)
     # A run of some entries does not replace the whole table.
     table = options.json.with_stem(f"some-{options.json.stem}") if some else options.json
     table.parent.mkdir(parents=True, exist_ok=True)

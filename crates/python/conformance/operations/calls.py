@@ -35,7 +35,8 @@ def call_with(function: Callable[..., Any], values: tuple[Any, Any, Any], **more
 def refusal(error: BaseException) -> Difference:
     """Why a call that PyTorch answers failed."""
     missing = isinstance(error, Absent) or (isinstance(error, AttributeError) and "has no attribute" in str(error))
-    return Difference("missing" if missing else "raised", f"{type(error).__name__}: {brief(error)}")
+    kind = "missing" if missing else "raised" if isinstance(error, Exception) else "panicked"
+    return Difference(kind, f"{type(error).__name__}: {brief(error)}")
 
 
 @dataclass

@@ -86,7 +86,8 @@ def same_numbers(theirs: torch.Tensor, ours: torch.Tensor, draws: int) -> None:
     if apart > math.sqrt(-math.log(CHANCE / 2.0) / draws):
         words = f"mean {ours.mean():.4g} and spread {ours.std():.4g}, PyTorch's {theirs.mean():.4g} and {theirs.std():.4g}"
         raise Difference("value", f"another distribution (distance {apart:.3f}): {words}")
-    for name, (their, their_error), (our, our_error) in zip(("mean", "variance"), moments(theirs, draws), moments(ours, draws), strict=True):
+    pairs = zip(moments(theirs, draws), moments(ours, draws), strict=True)
+    for name, ((their, their_error), (our, our_error)) in zip(("mean", "variance"), pairs, strict=True):
         if abs(their - our) > 7.0 * math.hypot(their_error, our_error) + 1e-3 * abs(their):
             raise Difference("value", f"another distribution: {name} {our:.4g}, PyTorch's {their:.4g}")
     calls = theirs.shape[0]

@@ -17,7 +17,7 @@ from chance import same_distribution
 from errors import same_error
 from gradients import Both, same_gradients, same_second_gradients
 from judge import WRONG, Difference, Rules, brief
-from translate import DTYPES, Absent, Arguments, Unconvertible, callable_here, unseeded
+from translate import DTYPES, Absent, Arguments, Unconvertible, callable_here, lookup_operation, unseeded
 from variants import in_place, into_out, targets
 
 KEPT_FAILURES = 400
@@ -87,6 +87,7 @@ class Entry:
             "status": status,
             "reason": failures[0]["words"] if failures and status != "absent" else reason,
             "checks": counts,
+            "missing aliases": [alias.name for alias in self.op.aliases if not exists(alias.name)] if status != "absent" else [],
             "failures": failures[:KEPT_FAILURES] if status != "absent" else [],
         }
 
@@ -118,6 +119,8 @@ class Entry:
         differentiates = differentiates and dtype in self.op.supported_backward_dtypes("cpu")
         for number, sample in self.samples(dtype, differentiates):
             self.judge_sample(dtype, number, sample, forms, differentiates)
+            if number == 2 and self.is_absent():
+                return
 
     def judge_sample(self, dtype: torch.dtype, number: int, sample: Any, forms: bool, differentiates: bool) -> None:
         if self.random is not None and self.random(sample):
@@ -201,6 +204,10 @@ class Entry:
                 # What cannot be written here cannot be refused either.
                 continue
             self.check("error", torch.float32, number, error.sample_input, lambda error=error: same_error(self.pair, error))
+
+
+def exists(path: str) -> bool:
+    return attempt(lambda: lookup_operation(path)).error is None
 
 
 def show(value: Any) -> str:

@@ -188,28 +188,33 @@ def unequal(
     if bool(close.all()):
         return None
     if truth is not None and theirs.dtype not in (torch.float64, torch.complex128):
-        step = torch.finfo(theirs.dtype).eps if elementwise else None
-        if as_near(wide, here_wide, truth, step):
+        if as_near(wide, here_wide, truth, torch.finfo(theirs.dtype).eps, elementwise):
             return None
     return first_difference(theirs, here, ~close)
 
 
-def as_near(theirs: torch.Tensor, ours: torch.Tensor, truth: Callable[[], Any], step: float | None) -> bool:
-    """Whether our rounded result is about as near to the true one as PyTorch's: everywhere, up to a relative `step`, or at worst."""
+def as_near(theirs: torch.Tensor, ours: torch.Tensor, truth: Callable[[], Any], step: float, elementwise: bool) -> bool:
+    """Whether our rounded result is about as near to the true one as PyTorch's, up to a relative `step`."""
     try:
         true = truth().detach().to(theirs.dtype)
     except Exception:  # noqa: BLE001 - the entry has no float64, or takes no other dtype: no second opinion
         return False
-    if true.shape != theirs.shape or not torch.equal(theirs.isfinite(), ours.isfinite()):
+    if true.shape != theirs.shape:
+        return False
+    # PyTorch's float16 convolutions leave NaN at some places in some runs: the true answer stands for those.
+    theirs = torch.where(theirs.isnan() & true.isfinite(), true, theirs)
+    if not torch.equal(theirs.isfinite(), ours.isfinite()):
         return False
     finite = theirs.isfinite()
     if not torch.equal(theirs[~finite].nan_to_num(), ours[~finite].nan_to_num()):
         return False
     theirs, ours, true = theirs[finite], ours[finite], true[finite]
+    if true.numel() == 0:
+        return True
     ours_off, theirs_off = (ours - true).abs(), (theirs - true).abs()
-    if step is not None:
+    if elementwise:
         return bool((ours_off <= torch.maximum(2.0 * theirs_off, step * true.abs())).all())
-    return bool(ours_off.max() <= 2.0 * theirs_off.max())
+    return bool(ours_off.max() <= torch.maximum(2.0 * theirs_off.max(), step * true.abs().max()))
 
 
 def first_difference(theirs: torch.Tensor, ours: torch.Tensor, where: torch.Tensor) -> str:

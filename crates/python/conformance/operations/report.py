@@ -36,11 +36,35 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
-def short(row: Row) -> str:
-    """Why an entry is not whole: what fails first, and which checks fail beside it."""
-    failing = sorted({f"{failure['check']}: {failure['kind']}" for failure in row["failures"]})
-    words = row["reason"] if len(row["reason"]) <= 140 else row["reason"][:137] + "..."
-    return f"{words} ({', '.join(failing)})" if failing else words
+def failing(row: Row) -> str:
+    """The check that an entry fails first, and how."""
+    return f"{row['failures'][0]['check']}: {row['failures'][0]['kind']}" if row["failures"] else row["status"]
+
+
+def beside(row: Row) -> str:
+    """The other checks that it fails."""
+    others = sorted({failure["check"] for failure in row["failures"]} - {row["failures"][0]["check"]}) if row["failures"] else []
+    return f"; also {', '.join(others)}" if others else ""
+
+
+def reason(row: Row) -> str:
+    """The first failure, in few words."""
+    first = row["failures"][0] if row["failures"] else None
+    words = f"{row['reason']} [{first['dtype']}: {first['sample']}]" if first else row["reason"]
+    return cell((words if len(words) <= 170 else words[:167] + "...") + beside(row))
+
+
+def table(rows: list[Row]) -> list[str]:
+    """Entries by what fails, the most frequent first."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[failing(row)].append(row)
+    lines = []
+    for what, listed in sorted(groups.items(), key=lambda group: -len(group[1])):
+        lines += [f"### {what} ({len(listed)})", "| entry | first failure |", "| --- | --- |"]
+        lines += [f"| `{row['name']}` | {reason(row)} |" for row in listed]
+        lines.append("")
+    return lines
 
 
 def page(rows: list[Row]) -> str:
@@ -53,10 +77,8 @@ def page(rows: list[Row]) -> str:
     for status, title in TITLES.items():
         listed = [row for row in rows if row["status"] == status]
         if listed:
-            lines += [f"## {title}", "| entry | reason |", "| --- | --- |"]
-            lines += [f"| `{row['name']}` | {cell(short(row))} |" for row in listed]
-            lines.append("")
-    absent = defaultdict(list)
+            lines += [f"## {title}", "", *table(listed)]
+    absent: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row["status"] == "absent":
             absent[row["name"].split()[0].rpartition(".")[0] or "the module itself"].append(row["name"])
@@ -64,6 +86,9 @@ def page(rows: list[Row]) -> str:
         lines += ["## Absent", "By where PyTorch has them.", ""]
         lines += [f"- **{place}** ({len(names)}): {', '.join(f'`{name}`' for name in names)}" for place, names in absent.items()]
         lines.append("")
+    aliases = list(dict.fromkeys(f"`{alias}`" for row in rows for alias in row.get("missing aliases", [])))
+    if aliases:
+        lines += ["## Other names", "Second names of entries that are here, which are missing and do not count: " + ", ".join(aliases) + ".", ""]
     whole = [f"`{row['name']}`" for row in rows if row["status"] == "whole"]
     lines += ["## Whole", ", ".join(whole) or "None.", ""]
     return "\n".join(lines)

@@ -31,6 +31,17 @@ class Target:
     make: Callable[[torch.Tensor], torch.Tensor]
 
 
+@dataclass
+class Given:
+    """What is known of a tensor given as `out` before the call."""
+
+    their_place: int
+    our_place: int
+    strides: tuple[int, ...]
+    # It is of another dtype, to which the result can be converted.
+    safe: bool
+
+
 def garbage(tensor: torch.Tensor) -> torch.Tensor:
     """Fills with what no operation should leave or read."""
     if tensor.dtype == torch.bool:
@@ -74,30 +85,37 @@ def into_out(pair: Pair, sample: Any, target: Target, rules: Rules) -> None:
     arguments = Arguments(sample, requires_grad=False)
     their_outs = [target.make(result) for result in results]
     our_outs = [laid_out_alike(out) for out in their_outs]
-    before = [(their.data_ptr(), our.data_ptr()) for their, our in zip(their_outs, our_outs, strict=True)]
+    given = [
+        Given(their.data_ptr(), our.data_ptr(), their.stride(), their.dtype != result.dtype and torch.can_cast(result.dtype, their.dtype))
+        for their, our, result in zip(their_outs, our_outs, results, strict=True)
+    ]
     alone = isinstance(plain.value, torch.Tensor)
     theirs = attempt(lambda: call_with(pair.theirs, arguments.theirs, out=their_outs[0] if alone else tuple(their_outs)))
     ours = attempt(lambda: call_with(pair.ours, arguments.ours, out=our_outs[0] if alone else tuple(our_outs)))
-    judge_outs(target, (theirs, ours), their_outs, our_outs, before, rules)
+    judge_outs(target, (theirs, ours), (their_outs, our_outs), given, rules)
 
 
 def judge_outs(
-    target: Target, outcomes: tuple[Outcome, Outcome], theirs: list[torch.Tensor], ours: list[Any], before: Any, rules: Rules
+    target: Target, outcomes: tuple[Outcome, Outcome], outs: tuple[list[torch.Tensor], list[Any]], given: list[Given], rules: Rules
 ) -> None:
+    if outcomes[0].error is not None and all(one.safe for one in given):
+        # PyTorch refuses some dtypes that the result could be converted to, and takes others.
+        return
+    # PyTorch gives some results that are strided anew strides of its own choice.
+    kept = all(one.strides == out.stride() for one, out in zip(given, outs[0], strict=True))
     try:
         if agree_to_refuse(*outcomes):
             return
-        kept = target.name in ("right", "strided")
         truth = None if rules.truth is None else as_list(rules.truth)
-        same_results(theirs, ours, None, replace(rules, strides=False, every_stride=kept, truth=truth))
+        same_results(*outs, None, replace(rules, strides=False, every_stride=kept, truth=truth))
     except Difference as difference:
         raise Difference(difference.kind, f"out= {target.name}: {difference.words}") from None
     returned = [flat(outcome.value) for outcome in outcomes]
-    if any(result is out for result, out in zip(returned[0], theirs, strict=False)):
-        if len(returned[1]) != len(ours) or any(result is not out for result, out in zip(returned[1], ours, strict=True)):
+    if any(result is out for result, out in zip(returned[0], outs[0], strict=False)):
+        if len(returned[1]) != len(outs[1]) or any(result is not out for result, out in zip(returned[1], outs[1], strict=True)):
             raise Difference("class", f"out= {target.name}: the result is not the tensor that was given")
-    for (their_place, our_place), their, our in zip(before, theirs, ours, strict=True):
-        if their.data_ptr() == their_place and their.numel() > 0 and our.data_ptr() != our_place:
+    for one, their, our in zip(given, *outs, strict=True):
+        if their.data_ptr() == one.their_place and their.numel() > 0 and our.data_ptr() != one.our_place:
             raise Difference("view", f"out= {target.name}: the result lies in other memory than was given")
 
 

@@ -14,6 +14,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from entry import Options, judge_entry
+from golden import cases
 
 
 def main() -> None:
@@ -30,6 +31,8 @@ def main() -> None:
     for line in sys.stdin:
         began = time.monotonic()
         row = judge_entry(op_db[int(line)], options)
+        if given["record"] and row["status"] == "whole":
+            row["golden"] = list(cases(op_db[int(line)]))
         row["seconds"] = round(time.monotonic() - began, 2)
         print(json.dumps(row), file=answers, flush=True)
 

@@ -10,8 +10,11 @@ from ._plimsoll import __version__ as __version__
 from ._plimsoll import _fused_adamw_ as _fused_adamw_
 from . import autograd as autograd
 from . import nn as nn
+from . import linalg as linalg
 from . import random as random
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad
 from ._pools import use_mem_pool as use_mem_pool
+from .functional import einsum as einsum
+from .functional import tensordot as tensordot

@@ -12,7 +12,7 @@ mod data;
 pub(crate) mod foreign;
 mod index;
 mod join;
-mod linalg;
+pub(crate) mod linalg;
 pub(crate) mod lp_pool;
 pub(crate) mod nn;
 pub(crate) mod optim;
@@ -31,3 +31,11 @@ mod transfer;
 pub(crate) mod unary;
 pub(crate) mod unpool;
 pub(crate) mod views;
+use plimsoll_memory::{Site, enter_operation, with_site};
+
+/// Runs `work`, which is made of other operations: what they allocate counts for `name` and for the
+/// caller's line.
+pub(crate) fn composed<R>(name: &'static str, site: Site, work: impl FnOnce() -> R) -> R {
+    let _named = enter_operation(name);
+    with_site(site, work)
+}

@@ -2,7 +2,7 @@
 
 use plimsoll_core::{Result, Scalar};
 use plimsoll_cuda::{Argument, source_files};
-use plimsoll_kernels::Second;
+use plimsoll_kernels::{Operand, Second};
 
 use super::strided::Strided;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
@@ -51,4 +51,28 @@ pub(crate) fn binary(
     let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
     let kernel = format!("{name}_{}", type_name(out.dtype()));
     launch.run(&source_files::BINARY, &kernel, grid, &arguments)
+}
+
+/// `out` times a number, in place.
+pub(crate) fn scale_in_place(launch: &CudaLaunch<'_>, out: &Operand<'_>, by: f64) -> Result<()> {
+    let n = out.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let strided = Strided::broadcast(&[out, out])?;
+    let arguments = [
+        whole(n),
+        strided.argument(launch.operation)?,
+        Argument::I32(i32::from(strided.is_dense())),
+        address(out),
+        NOTHING,
+        address(out),
+        Argument::I32(1),
+        Argument::F64(by),
+        Argument::U64(by as i64 as u64),
+        Argument::F64(1.0),
+        Argument::U64(1),
+    ];
+    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
+    launch.run(&source_files::BINARY, &format!("mul_{}", type_name(out.dtype())), grid, &arguments)
 }

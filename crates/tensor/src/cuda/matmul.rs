@@ -197,9 +197,80 @@ pub(crate) fn workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) 
     gpu.matmul_workspace_bytes() + copies
 }
 
+/// What a product is scaled by and added to.
+#[derive(Clone, Copy)]
+pub(crate) struct Scale<'a> {
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    /// What `beta` times is added; nothing if it is 0. It may be the target itself.
+    pub(crate) input: Option<&'a Operand<'a>>,
+}
+
 /// Inputs [a, b] of shapes [..., m, k] and [..., k, n], or a vector in place of either.
 pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
-    let (a, b, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let scale = Scale { alpha: 1.0, beta: 0.0, input: None };
+    scaled(launch, [&launch.inputs[0], &launch.inputs[1]], scale)
+}
+
+/// The library's workspace and copies of one product of a batch's.
+pub(crate) fn summed_workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) -> usize {
+    match (one(a, 0), one(b, 0)) {
+        (Some(a), Some(b)) => workspace_bytes(gpu, &a, &b, out),
+        _ => 0,
+    }
+}
+
+/// Matrix `index` of a batch.
+fn one(batch: &Meta, index: usize) -> Option<Meta> {
+    let layout = batch.layout.select(0, index as i64).ok()?;
+    Some(Meta { layout, dtype: batch.dtype })
+}
+
+/// The products of two batches, added up.
+pub(crate) fn summed(
+    launch: &CudaLaunch<'_>,
+    [a, b]: [&Operand<'_>; 2],
+    scale: Scale<'_>,
+) -> Result<()> {
+    let out = &launch.outputs[0];
+    let count = a.shape()[0];
+    if count == 0 {
+        return only_input(launch, scale);
+    }
+    for index in 0..count {
+        let (Some(a_meta), Some(b_meta)) = (one(a.meta(), index), one(b.meta(), index)) else {
+            return Err(launch.unsupported("a batch of this layout".to_string()));
+        };
+        // SAFETY: the matrices lie inside this launch's operands, which start where these do.
+        let (a, b) =
+            unsafe { (Operand::new(a.storage(), &a_meta), Operand::new(b.storage(), &b_meta)) };
+        let rest = Scale { alpha: scale.alpha, beta: 1.0, input: Some(out) };
+        scaled(launch, [&a, &b], if index == 0 { scale } else { rest })?;
+    }
+    Ok(())
+}
+
+/// `beta` times the input where there is no product: of matrices without columns.
+fn only_input(launch: &CudaLaunch<'_>, scale: Scale<'_>) -> Result<()> {
+    let Some(input) = scale.input else { return fill(launch, Scalar::Int(0)) };
+    let out = &launch.outputs[0];
+    if !is_same(input, out) {
+        copy(launch, input, out)?;
+    }
+    if scale.beta == 1.0 { Ok(()) } else { super::scale_in_place(launch, out, scale.beta) }
+}
+
+fn is_same(input: &Operand<'_>, out: &Operand<'_>) -> bool {
+    input.first_byte() == out.first_byte() && input.meta() == out.meta()
+}
+
+/// A scaled product, added to the scaled input.
+pub(crate) fn scaled(
+    launch: &CudaLaunch<'_>,
+    [a, b]: [&Operand<'_>; 2],
+    scale: Scale<'_>,
+) -> Result<()> {
+    let out = &launch.outputs[0];
     let dtype = match out.dtype() {
         DType::F32 => BlasType::F32,
         DType::F64 => BlasType::F64,
@@ -210,7 +281,7 @@ pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
     launch.check_dtypes(out.dtype(), &[a, b])?;
     let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
     if sizes.is_empty() {
-        return fill(launch, Scalar::Int(0));
+        return only_input(launch, scale);
     }
     let taken = taken(&sizes, a.meta(), b.meta(), out.meta())?;
     let mut space = Space::new(&launch.workspace);
@@ -225,6 +296,18 @@ pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
         Some(target) => space.take(copy_bytes(target)),
         None => out.first_byte().addr(),
     };
+    if let Some(input) = scale.input {
+        match &taken[2].copy {
+            None if is_same(input, out) => {}
+            None => copy(launch, input, out)?,
+            Some(target) => {
+                // SAFETY: the place was just taken from this launch's workspace, of the target's
+                // size.
+                let target = unsafe { Operand::new(c_at as *mut u8, target) };
+                copy(launch, input, &target)?;
+            }
+        }
+    }
     let [a_side, b_side, c_side] = [&taken[0], &taken[1], &taken[2]].map(|taken| taken.side);
     let matmul = Matmul {
         dtype,
@@ -242,8 +325,9 @@ pub(crate) fn matmul(launch: &CudaLaunch<'_>) -> Result<()> {
         c_batch: c_side.batch,
     };
     let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, workspace, workspace_bytes };
+    let factors = [scale.alpha, scale.beta];
     // SAFETY: the addresses are this launch's operands and workspace, laid out as `matmul` says.
-    unsafe { launch.context.matmul(launch.stream, &matmul, memory) }
+    unsafe { launch.context.matmul(launch.stream, &matmul, factors, memory) }
         .map_err(|e| e.in_operation(launch.operation))?;
     match &taken[2].copy {
         None => Ok(()),

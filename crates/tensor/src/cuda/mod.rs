@@ -18,13 +18,16 @@ mod unary;
 mod unview;
 
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
-pub(crate) use binary::binary;
+pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
-pub(crate) use matmul::{matmul, workspace_bytes as matmul_workspace_bytes};
+pub(crate) use matmul::{
+    Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
+    workspace_bytes as matmul_workspace_bytes,
+};
 pub(crate) use optim::adamw;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
