@@ -91,6 +91,22 @@ const SHARED_OPTIONS: &[(&str, &[&str])] = &[
     ("ReduceOptions", &["amax", "amin", "any", "all"]),
     ("ArgOptions", &["argmax", "argmin"]),
     ("SoftmaxOptions", &["softmax", "log_softmax"]),
+    ("ConvOptions", &["conv1d", "conv2d", "conv3d"]),
+    ("ConvTransposeOptions", &["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]),
+    (
+        "MaxPoolOptions",
+        &[
+            "max_pool1d",
+            "max_pool2d",
+            "max_pool3d",
+            "max_pool1d_with_indices",
+            "max_pool2d_with_indices",
+            "max_pool3d_with_indices",
+        ],
+    ),
+    ("AvgPoolOptions", &["avg_pool1d", "avg_pool2d", "avg_pool3d"]),
+    ("LpPoolOptions", &["lp_pool1d", "lp_pool2d", "lp_pool3d"]),
+    ("MaxUnpoolOptions", &["max_unpool1d", "max_unpool2d", "max_unpool3d"]),
 ];
 
 /// Signatures whose Rust method is not named by the rule.

@@ -158,6 +158,7 @@ fn test_command() -> Command {
 /// every loop three times; in one run with the others it would do so for all of them.
 const KERNELS: &[&str] = &[
     "plimsoll-engine",
+    "plimsoll-kernels-conv",
     "plimsoll-kernels-copy",
     "plimsoll-kernels-elementwise",
     "plimsoll-kernels-index",

@@ -33,6 +33,8 @@ macro_rules! tail_source {
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
+/// Convolutions.
+pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// New elements.
@@ -43,6 +45,8 @@ pub static LAYER_NORM: KernelSource = source!("layer_norm");
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
+/// Pooling, and windows as columns.
+pub static POOL: KernelSource = source!("pool");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
 /// Elementwise kernels of one input.
@@ -67,11 +71,13 @@ pub static ALL: &[&KernelSource] = &[
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
+    &CONV,
     &COPY,
     &FILL,
     &FUNCTIONS,
     &LAYER_NORM,
     &OPTIM,
+    &POOL,
     &REARRANGE,
     &REDUCE,
     &SPECIAL,

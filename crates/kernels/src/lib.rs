@@ -10,6 +10,7 @@ pub use plimsoll_engine::{
 /// The kernels by family, as functions on a [`CpuLaunch`].
 pub mod cpu {
     pub use plimsoll_engine::simd;
+    pub use plimsoll_kernels_conv::{conv, pool, unfold, volume};
     pub use plimsoll_kernels_copy::{copy, fill, join, random, rearrange, triangle, unview};
     pub use plimsoll_kernels_elementwise::{
         activation, arithmetic, binary, bitwise, call, compare, divide, optim, pow, rounding,

@@ -37,17 +37,20 @@ pub use api::activation::{
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::clamp::{ClampOptions, Limit};
+pub use api::conv::{ConvOptions, ConvTransposeOptions, Padding, PaddingOption};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::derived::IscloseOptions;
 pub use api::foreign::Lent;
 pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
+pub use api::lp_pool::LpPoolOptions;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::pad::Mode;
 pub use api::parameter::Parameter;
+pub use api::pool::{AvgPoolOptions, MaxPoolOptions};
 pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
 pub use api::sort::SortOptions;
 pub use api::split::Sections;
@@ -55,6 +58,7 @@ pub use api::stacks::Indexing;
 pub use api::subscript::{At, Subscript};
 pub use api::ternary::AddcmulOptions;
 pub use api::unary::{Approximate, GeluOptions};
+pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
 pub use autograd::{

@@ -45,10 +45,26 @@ class Names:
         if isinstance(found, types.ModuleType):
             return Names(found, f"{self._path}.{name}")
         if found is None and name in ("ops", "aten"):
-            return self
+            return self if name == "ops" else Aten(self)
         if found is None:
             raise Absent(f"{self._path} has no {name}")
         return found
+
+
+class Aten:
+    """Stands for `torch.ops.aten`, whose operations have their overloads as attributes: here each is the operation itself."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._names, name)
+
+        def overload(*args: Any, **kwargs: Any) -> Any:
+            return operation(*args, **kwargs)
+
+        overload.default = overload  # type: ignore[attr-defined]
+        return overload
 
 
 TORCH = Names(plimsoll, "plimsoll")

@@ -4,6 +4,7 @@
 
 mod batch_norm;
 mod binary;
+mod conv;
 mod copy;
 mod fill;
 mod in_workspace;
@@ -12,6 +13,7 @@ mod layer_norm;
 mod matmul;
 mod optim;
 mod rearrange;
+mod pool;
 mod reduce;
 mod strided;
 mod tail;
@@ -20,6 +22,7 @@ mod unview;
 
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
+pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
@@ -31,6 +34,9 @@ pub(crate) use matmul::{
 };
 pub(crate) use optim::adamw;
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
+pub(crate) use pool::{
+    fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
+};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use unary::{unary, unary_backward};

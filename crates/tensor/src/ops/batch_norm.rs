@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Layout, Result};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
+use super::channels_last::{is_channels_last, laid_out};
 use super::nn::{check_float, info};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
@@ -103,45 +104,7 @@ impl BatchNorm {
 
 /// A new tensor of the input's shape, channels last if the input's are.
 fn like_input(x: &Meta) -> Result<Meta> {
-    let shape = x.shape();
-    let order: &[usize] = match shape.len() {
-        4 => &[1, 3, 2, 0],
-        5 => &[1, 4, 3, 2, 0],
-        _ => return Meta::contiguous(shape, x.dtype),
-    };
-    if !is_channels_last(&x.layout, order) {
-        return Meta::contiguous(shape, x.dtype);
-    }
-    let mut strides: SmallVec<[usize; 5]> = smallvec::smallvec![0; shape.len()];
-    let mut reach = 1;
-    for &dim in order {
-        strides[dim] = reach;
-        reach *= shape[dim].max(1);
-    }
-    Ok(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype: x.dtype })
-}
-
-/// Whether this is what PyTorch takes for channels last: dense in this order, whatever the strides
-/// of dimensions of one element, or with strides that all grow in this order, gaps or none.
-fn is_channels_last(layout: &Layout, order: &[usize]) -> bool {
-    let (shape, strides) = (layout.shape(), layout.strides());
-    if layout.is_contiguous() || layout.numel() == 0 {
-        return false;
-    }
-    let mut dense = 1;
-    let is_dense = order.iter().all(|&dim| {
-        let next = shape[dim] == 1 || strides[dim] == dense;
-        dense *= shape[dim];
-        next
-    });
-    let mut reach = 0;
-    let grows = order.iter().all(|&dim| {
-        // A batch of one image with one channel is row-major as well.
-        let next = strides[dim] >= reach && (dim != 0 || reach != strides[1]);
-        reach = strides[dim] * shape[dim];
-        next
-    });
-    is_dense || (grows && strides[1] != 0)
+    laid_out(x.shape(), x.dtype, is_channels_last(&x.layout))
 }
 
 impl Operation for BatchNorm {

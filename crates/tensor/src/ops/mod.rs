@@ -6,7 +6,9 @@ pub(crate) mod activation;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod clamp;
+pub(crate) mod channels_last;
 pub(crate) mod compare;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod derived;
@@ -20,11 +22,13 @@ pub(crate) mod nn;
 pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod pointwise;
+pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod rearrange;
 pub(crate) mod reduce;
 pub(crate) mod reshape;
 pub(crate) mod select;
+pub(crate) mod shuffle;
 pub(crate) mod sort;
 pub(crate) mod ternary;
 pub(crate) mod split;
@@ -45,6 +49,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     binary::special::OPS,
     clamp::OPS,
     compare::OPS,
+    conv::OPS,
     copy::OPS,
     create::OPS,
     derived::OPS,
@@ -54,11 +59,13 @@ pub static OPS: &[&[&OpInfo]] = &[
     linalg::OPS,
     nn::OPS,
     numeric::OPS,
+    pool::OPS,
     random::OPS,
     rearrange::OPS,
     reduce::OPS,
     reshape::OPS,
     select::OPS,
+    shuffle::OPS,
     sort::OPS,
     ternary::OPS,
     unary::exponential::OPS,

@@ -14,6 +14,7 @@ mod batch_norm;
 mod binary;
 mod case;
 mod compare;
+mod conv;
 mod copy;
 mod create;
 mod derived;
@@ -25,12 +26,14 @@ mod join;
 mod linalg;
 mod nn;
 mod pairs;
+mod pool;
 mod random;
 mod rearrange;
 mod reduce;
 mod reshape;
 mod scatter;
 mod split;
+mod shuffle;
 mod unary;
 mod view_copies;
 mod views;
@@ -49,7 +52,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 26] = [
+    let families: [(&'static str, Vec<Case>); 29] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -76,6 +79,9 @@ pub fn all() -> Vec<Case> {
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),
+        ("conv", conv::cases()),
+        ("pool", pool::cases()),
+        ("shuffle", shuffle::cases()),
     ];
     families
         .into_iter()

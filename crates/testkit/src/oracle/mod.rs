@@ -7,6 +7,7 @@
 
 mod array;
 pub mod binary;
+pub mod conv;
 pub mod copy;
 pub mod create;
 pub mod functions;
@@ -14,6 +15,7 @@ pub mod index;
 pub mod join;
 pub mod linalg;
 pub mod nn;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 mod rules;

@@ -18,22 +18,28 @@ use plimsoll_engine::pack::Accumulator;
 use plimsoll_engine::simd::Isa;
 
 /// The operands of one tile. Strides are in elements.
-#[derive(Clone, Copy)]
-pub(super) struct Tile<T> {
-    pub(super) k: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Tile<T> {
+    /// Steps.
+    pub k: usize,
     /// `a[p * a_step + i * a_row]` is row `i` at step `p`.
-    pub(super) a: *const T,
-    pub(super) a_row: isize,
-    pub(super) a_step: isize,
+    pub a: *const T,
+    /// From one row of A to the next.
+    pub a_row: isize,
+    /// From one step of A to the next.
+    pub a_step: isize,
     /// `b[p * b_step + j]` is column `j` at step `p`; two full vectors are read.
-    pub(super) b: *const T,
-    pub(super) b_step: isize,
+    pub b: *const T,
+    /// From one step of B to the next.
+    pub b_step: isize,
     /// `c[i * c_row + j]`; two full vectors are written, and read only where `beta` is not 0.
-    pub(super) c: *mut T,
-    pub(super) c_row: isize,
+    pub c: *mut T,
+    /// From one row of C to the next.
+    pub c_row: isize,
     /// `c = alpha * a * b + beta * c`.
-    pub(super) alpha: T,
-    pub(super) beta: T,
+    pub alpha: T,
+    /// Factor of what C held.
+    pub beta: T,
 }
 
 /// Computes one tile.
@@ -41,15 +47,15 @@ pub(super) struct Tile<T> {
 /// # Safety
 /// The pointers of the [`Tile`] cover what its fields say, for the rows that the function was
 /// chosen for, and the machine has the level that it was chosen for.
-pub(super) type TileFn<T> = unsafe fn(&Tile<T>);
+pub type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// One level's inner kernel for one accumulator.
-#[derive(Clone, Copy)]
-pub(super) struct Micro<T> {
+#[derive(Clone, Copy, Debug)]
+pub struct Micro<T> {
     /// The most rows a tile can have.
-    pub(super) rows: usize,
+    pub rows: usize,
     /// The columns every tile has.
-    pub(super) columns: usize,
+    pub columns: usize,
     /// The kernel for a number of rows, 1 to `rows`.
     /// With `packed`, A has `a_row = 1` and `a_step = rows`: addresses known when compiling.
     choose: fn(rows: usize, packed: bool) -> TileFn<T>,
@@ -58,7 +64,7 @@ pub(super) struct Micro<T> {
 impl<T> Micro<T> {
     /// The kernel for `rows` rows; with `packed`, for `a_row == 1 && a_step == rows` only.
     #[inline]
-    pub(super) fn tile(&self, rows: usize, packed: bool) -> TileFn<T> {
+    pub fn tile(&self, rows: usize, packed: bool) -> TileFn<T> {
         debug_assert!((1..=self.rows).contains(&rows), "the plan cuts rows to fit the kernel");
         (self.choose)(rows, packed)
     }
@@ -177,7 +183,7 @@ choose_rows!(choose_baseline, tile_baseline, "sse2", 1 2 3 4);
 choose_rows!(choose_baseline, tile_baseline, "", 1 2 3 4);
 
 /// An accumulator that has kernels.
-pub(super) trait Kernels: Accumulator {
+pub trait Kernels: Accumulator {
     /// The kernel of a level that the machine has.
     fn micro(isa: Isa) -> Micro<Self>;
 }

@@ -22,6 +22,7 @@ mod vector;
 mod tests;
 
 pub use geometry::{BatchDim, GemmShape, Strides};
+pub use micro::{Kernels, Micro, Tile, TileFn};
 pub use plan::{Gemm, Plan};
 
 /// The workspace that [`gemm`] needs for `shape`: a function of the shape, the thread count and the

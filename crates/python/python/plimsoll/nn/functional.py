@@ -4,3 +4,4 @@ What the compiled module has as PyTorch has it is in `_functional`; what is call
 
 from ._activations import *  # noqa: F403
 from ._functional import *  # noqa: F403
+from ._windows import *  # noqa: F403

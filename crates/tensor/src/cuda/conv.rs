@@ -1,0 +1,172 @@
+//! Convolutions by kernels of our own, on operands in any layout.
+
+use plimsoll_core::{Result, Scalar};
+use plimsoll_cuda::{Argument, Grid, Properties, source_files};
+use plimsoll_kernels::cpu::conv::ConvArgs;
+use plimsoll_kernels::cpu::volume::Volume;
+use plimsoll_kernels::{Meta, Operand};
+
+use super::fill::fill_operand;
+use super::{CudaLaunch, NOTHING, address, type_name, whole};
+
+/// Rows and columns of a block's tile.
+const SIDE: usize = 64;
+/// Pixels that a part of a weight's sums has, at least.
+const PART: usize = 1024;
+
+/// What the kernels' `Geometry` is made of: [operand, weight, result].
+struct Shapes {
+    operand: Volume,
+    weight: Volume,
+    result: Volume,
+    args: ConvArgs,
+    /// Whether the weight's first dimension are the operand's channels.
+    transposed: bool,
+}
+
+impl Shapes {
+    fn new(operand: &Meta, weight: &Meta, result: &Meta, args: ConvArgs, back: bool) -> Shapes {
+        Shapes {
+            operand: Volume::of(operand),
+            weight: Volume::of(weight),
+            result: Volume::of(result),
+            args,
+            transposed: back,
+        }
+    }
+
+    fn operands_each(&self) -> usize {
+        self.operand.channels / self.args.groups
+    }
+
+    fn results_each(&self) -> usize {
+        self.result.channels / self.args.groups
+    }
+
+    /// The structure that kernels take by value.
+    fn argument(&self) -> Argument {
+        let Shapes { operand, weight, result, args, transposed } = self;
+        let strides = |v: &Volume| {
+            let [depth, height, width] = v.strides;
+            [v.batch_stride, v.channel_stride, depth, height, width]
+        };
+        let (first, second) = (weight.batch_stride, weight.channel_stride);
+        let (of_result, of_operand) = if *transposed { (second, first) } else { (first, second) };
+        let group = weight.batch / args.groups * first;
+        let mut words: Vec<usize> =
+            vec![operand.batch, args.groups, self.operands_each(), self.results_each()];
+        for three in
+            [operand.sizes, result.sizes, weight.sizes, args.stride, args.padding, args.dilation]
+        {
+            words.extend(three);
+        }
+        words.extend(strides(operand));
+        words.extend(strides(result));
+        words.extend([of_result, of_operand, group]);
+        words.extend(weight.strides);
+        Argument::Words(words.into_iter().map(|word| word as u64).collect())
+    }
+}
+
+/// Inputs [x, weight, bias?], output y.
+pub(crate) fn conv(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()> {
+    correlate(launch, args, "conv", false)
+}
+
+/// Inputs [grad, weight, bias?], output x.
+pub(crate) fn conv_input(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()> {
+    correlate(launch, args, "conv_input", true)
+}
+
+fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) -> Result<()> {
+    let (operand, weight, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let given: Vec<&Operand<'_>> = launch.inputs.iter().chain([out]).collect();
+    launch.check_dtypes(operand.dtype(), &given)?;
+    if out.layout().numel() == 0 {
+        return Ok(());
+    }
+    let shapes = Shapes::new(operand.meta(), weight.meta(), out.meta(), args, back);
+    let pixels = shapes.result.batch * shapes.result.space();
+    let blocks = (
+        pixels.div_ceil(SIDE) as u32,
+        shapes.results_each().div_ceil(SIDE) as u32,
+        args.groups as u32,
+    );
+    let bias = launch.inputs.get(2);
+    let stride = bias.and_then(|bias| bias.layout().strides().first().copied()).unwrap_or(0);
+    let arguments = [
+        shapes.argument(),
+        address(operand),
+        address(weight),
+        bias.map_or(NOTHING, address),
+        whole(stride),
+        address(out),
+    ];
+    let kernel = format!("{kernel}_{}", type_name(out.dtype()));
+    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+}
+
+/// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
+fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
+    let columns = shapes.operands_each() * shapes.weight.space();
+    let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(SIDE) * shapes.args.groups;
+    let pixels = shapes.result.batch * shapes.result.space();
+    let wanted = (4 * multiprocessors).div_ceil(tiles.max(1));
+    wanted.min(pixels.div_ceil(PART)).clamp(1, (65_535 / shapes.args.groups.max(1)).max(1))
+}
+
+/// Bytes of partial sums. Inputs [x, grad], output the weight.
+pub(crate) fn conv_weight_workspace_bytes(
+    gpu: &Properties,
+    inputs: &[&Meta],
+    output: &Meta,
+    args: ConvArgs,
+) -> usize {
+    let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
+    match parts(gpu.multiprocessors as usize, &shapes) {
+        1 => 0,
+        // No sum is wider than a double.
+        parts => parts * output.layout.numel() * 8,
+    }
+}
+
+/// Inputs [x, grad], output the weight.
+pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()> {
+    let (x, grad, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    launch.check_dtypes(x.dtype(), &[grad, out])?;
+    if out.layout().numel() == 0 {
+        return Ok(());
+    }
+    if grad.layout().numel() == 0 {
+        return fill_operand(launch, out, Scalar::Int(0));
+    }
+    let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
+    let parts = parts(launch.context.properties().multiprocessors as usize, &shapes);
+    let pixels = shapes.result.batch * shapes.result.space();
+    let columns = shapes.operands_each() * shapes.weight.space();
+    let blocks = (
+        shapes.results_each().div_ceil(SIDE) as u32,
+        columns.div_ceil(SIDE) as u32,
+        (args.groups * parts) as u32,
+    );
+    let partial = Argument::U64(launch.workspace.pointer().addr() as u64);
+    let dtype = type_name(out.dtype());
+    let arguments = [
+        shapes.argument(),
+        address(x),
+        address(grad),
+        whole(parts),
+        whole(pixels.div_ceil(parts)),
+        partial.clone(),
+        address(out),
+    ];
+    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    launch.run(&source_files::CONV, &format!("conv_weight_{dtype}"), grid, &arguments)?;
+    if parts == 1 {
+        return Ok(());
+    }
+    let arguments = [shapes.argument(), whole(parts), partial, address(out)];
+    let grid = launch.grid(out.layout().numel(), 1);
+    launch.run(&source_files::CONV, &format!("conv_weight_parts_{dtype}"), grid, &arguments)
+}
