@@ -25,6 +25,8 @@ pub static COPY: KernelSource = source!("copy");
 pub static FILL: KernelSource = source!("fill");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
+/// Losses of elements and targets.
+pub static LOSS: KernelSource = source!("loss");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Reductions.
@@ -34,4 +36,4 @@ pub static UNARY: KernelSource = source!("unary");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] =
-    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &OPTIM, &REDUCE, &UNARY];
+    &[&BATCH_NORM, &BINARY, &COPY, &FILL, &LAYER_NORM, &LOSS, &OPTIM, &REDUCE, &UNARY];

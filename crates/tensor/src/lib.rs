@@ -30,11 +30,21 @@ mod storage;
 mod summaries;
 mod tensor;
 
+pub use api::attention::ScaledDotProductAttentionOptions;
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
+pub use api::ctc::CtcLossOptions;
+pub use api::embedding::{BagMode, EmbeddingBagOptions, EmbeddingOptions};
 pub use api::foreign::Lent;
+pub use api::group_norm::GroupNormOptions;
+pub use api::interpolate::{InterpolateMode, InterpolateOptions};
+pub use api::loss::{
+    BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyOptions,
+    HuberLossOptions, L1LossOptions, MseLossOptions, NllLossOptions, Reduction,
+    SmoothL1LossOptions,
+};
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};

@@ -14,16 +14,37 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("argmin", "The index of the first smallest element, in row-major order"),
     ("as_strided", "Any sizes and strides over the storage, from `offset`"),
     ("batch_norm", "Mean 0 and variance 1 of each channel (dimension 1), by running statistics"),
+    (
+        "binary_cross_entropy",
+        "Minus the mean log-likelihood of `target`, from probabilities; no logarithm counts for less than -100",
+    ),
+    (
+        "binary_cross_entropy_with_logits",
+        "`binary_cross_entropy` of logits, exact where the probability would round to 0 or 1",
+    ),
     ("cat", "Tensors one after another along `dim`; all other sizes must be equal"),
     ("clone", "A copy of the elements in memory of its own: PyTorch's `clone`"),
     (
         "copy_",
         "Overwrites the elements with those of `source`, broadcast, converted and moved as needed",
     ),
+    (
+        "cross_entropy",
+        "The mean cross entropy between scores and target classes, or target probabilities of the input's shape; classes are dimension 1",
+    ),
+    (
+        "ctc_loss",
+        "Minus the log-likelihood of sequences of labels from log-probabilities of shape [steps, sequences, classes], over all ways to spread the labels over time; targets are a row a sequence, or one after another",
+    ),
     ("div", "The true quotient of both operands; integers give float32"),
     (
         "dropout",
         "In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`; otherwise this very tensor",
+    ),
+    ("embedding", "The rows of this table at `indices`: one more dimension than they have"),
+    (
+        "embedding_bag",
+        "The mean of the rows of this table in each bag of `indices`; bags start at `offsets`",
     ),
     ("eq", "Where both operands are equal; NaN equals nothing"),
     ("erf", "The error function of each element"),
@@ -38,7 +59,12 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("ge", "Where this tensor is larger or equal"),
     ("gelu", "`x` times the normal distribution's mass below `x`"),
+    (
+        "group_norm",
+        "Mean 0 and variance 1 over each of `num_groups` groups of channels (dimension 1) of each sample",
+    ),
     ("gt", "Where this tensor is larger"),
+    ("huber_loss", "The mean of half the squared differences from `target`, of large ones a line"),
     (
         "index",
         "`x[i, :, j]`: the elements at every combination of the index tensors, which broadcast with each other; `None` keeps a dimension, a bool tensor selects where it holds",
@@ -47,6 +73,11 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "index_put",
         "A copy of this tensor with `values`, which broadcast, where `index` would read; added to what is there if `accumulate`",
     ),
+    (
+        "interpolate",
+        "This tensor, of [batch, channels, 1 to 3 spatial dimensions], with other spatial sizes; each place takes the nearest pixel",
+    ),
+    ("l1_loss", "The mean size of the differences from `target`"),
     (
         "layer_norm",
         "Mean 0 and variance 1 over the last dimensions, which must be `normalized_shape`",
@@ -61,10 +92,15 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("maximum", "The larger of both operands, element by element; NaN wins"),
     ("mean", "The mean of the elements"),
     ("minimum", "The smaller of both operands, element by element; NaN wins"),
+    ("mse_loss", "The mean of the squared differences from `target`"),
     ("mul", "The product of both operands, element by element"),
     ("narrow", "`length` elements of a dimension from `start`"),
     ("ne", "Where both operands differ"),
     ("neg", "Each element negated"),
+    (
+        "nll_loss",
+        "Minus the mean of the log-probabilities of the target classes; classes are dimension 1",
+    ),
     (
         "nonzero",
         "The positions of the elements that are not zero, in row-major order: int64, one row each, one column for each dimension",
@@ -79,6 +115,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("relu", "Each element, or 0 where it is negative"),
     ("rsqrt", "1 over the square root of each element"),
     (
+        "scaled_dot_product_attention",
+        "`softmax(query key^T / sqrt(width)) value` for this query, of shape [.., queries, width]; memory grows with the operands, and not with queries times keys",
+    ),
+    (
         "scatter_add",
         "A copy of this tensor with each element of `source` added where `index` says along `dim`",
     ),
@@ -86,6 +126,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("sigmoid", "`1 / (1 + exp(-x))` of each element"),
     ("sign", "-1, 0 or 1 by the sign of each element"),
     ("slice", "`x[start:end:step]` in one dimension, clamped as in Python"),
+    (
+        "smooth_l1_loss",
+        "The mean size of the differences from `target`, of small ones half their squares",
+    ),
     ("softmax", "`exp(x)` over its sum along `dim`: positive numbers that add up to 1"),
     (
         "sort",

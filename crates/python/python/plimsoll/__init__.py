@@ -9,6 +9,7 @@ from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
 from ._plimsoll import _fused_adamw_ as _fused_adamw_
 from . import autograd as autograd
+from . import nn as nn
 from . import random as random
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode

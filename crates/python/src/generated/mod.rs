@@ -2,13 +2,17 @@
 //!
 //! One file a family; what the tables are is in `function.rs`.
 
+mod attention;
 mod binary;
 mod compare;
 mod copy;
 mod create;
+mod embedding;
 mod index;
+mod interpolate;
 mod join;
 mod linalg;
+mod loss;
 mod nn;
 mod random;
 mod reduce;
@@ -20,12 +24,16 @@ use pyo3::prelude::*;
 
 /// Adds every function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    attention::register(module)?;
     binary::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
+    embedding::register(module)?;
     index::register(module)?;
+    interpolate::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
+    loss::register(module)?;
     nn::register(module)?;
     reduce::register(module)?;
     sort::register(module)?;

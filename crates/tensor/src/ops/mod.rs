@@ -2,16 +2,23 @@
 //! tests, the coverage table and the Python methods; an operation that is not in it does not exist
 //! for users.
 
+pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod cross_entropy;
+pub(crate) mod ctc;
 pub(crate) mod elementwise;
+pub(crate) mod embedding;
+pub(crate) mod group_norm;
 pub(crate) mod index;
+pub(crate) mod interpolate;
 pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
+pub(crate) mod loss;
 pub(crate) mod nn;
 pub(crate) mod optim;
 pub(crate) mod random;
@@ -26,13 +33,17 @@ use crate::operation::OpInfo;
 
 /// Every operation, by family.
 pub static OPS: &[&[&OpInfo]] = &[
+    attention::OPS,
     binary::OPS,
     compare::OPS,
     copy::OPS,
     create::OPS,
+    embedding::OPS,
     index::OPS,
+    interpolate::OPS,
     join::OPS,
     linalg::OPS,
+    loss::OPS,
     nn::OPS,
     random::OPS,
     reduce::OPS,

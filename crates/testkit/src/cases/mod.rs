@@ -9,17 +9,21 @@
 //! What a row is: `case.rs`. Rows: one file a family, named like `ops/` in the tensor crate. How a
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
+mod attention;
 mod batch_norm;
 mod binary;
 mod case;
 mod compare;
 mod copy;
 mod create;
+mod embedding;
 mod index;
 mod input;
 mod instance;
+mod interpolate;
 mod join;
 mod linalg;
+mod loss;
 mod nn;
 mod random;
 mod reduce;
@@ -50,7 +54,7 @@ const NUMBERS: [DType; 9] = [
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 17] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -64,6 +68,10 @@ pub fn all() -> Vec<Case> {
         ("views", views::cases()),
         ("copy", copy::cases()),
         ("create", create::cases()),
+        ("attention", attention::cases()),
+        ("embedding", embedding::cases()),
+        ("interpolate", interpolate::cases()),
+        ("loss", loss::cases()),
     ];
     families
         .into_iter()
