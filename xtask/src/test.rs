@@ -163,6 +163,7 @@ const KERNELS: &[&str] = &[
     "plimsoll-kernels-elementwise",
     "plimsoll-kernels-index",
     "plimsoll-kernels-matmul",
+    "plimsoll-kernels-nn",
     "plimsoll-kernels-reduce",
 ];
 

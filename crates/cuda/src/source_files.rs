@@ -41,6 +41,8 @@ pub static COPY: KernelSource = source!("copy");
 pub static FILL: KernelSource = source!("fill");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
+/// Losses of elements and targets.
+pub static LOSS: KernelSource = source!("loss");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -76,6 +78,7 @@ pub static ALL: &[&KernelSource] = &[
     &FILL,
     &FUNCTIONS,
     &LAYER_NORM,
+    &LOSS,
     &OPTIM,
     &POOL,
     &REARRANGE,

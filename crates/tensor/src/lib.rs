@@ -34,6 +34,7 @@ pub use api::activation::{
     CeluOptions, EluOptions, GluOptions, HardshrinkOptions, HardtanhOptions, InplaceOptions,
     LeakyReluOptions, RreluOptions, SoftminOptions, SoftplusOptions, ThresholdOptions,
 };
+pub use api::attention::ScaledDotProductAttentionOptions;
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::clamp::{ClampOptions, Limit};
@@ -44,6 +45,15 @@ pub use api::derived::IscloseOptions;
 pub use api::foreign::Lent;
 pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
 pub use api::lp_pool::LpPoolOptions;
+pub use api::ctc::CtcLossOptions;
+pub use api::embedding::{BagMode, EmbeddingBagOptions, EmbeddingOptions};
+pub use api::group_norm::GroupNormOptions;
+pub use api::interpolate::{InterpolateMode, InterpolateOptions};
+pub use api::loss::{
+    BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyOptions,
+    HuberLossOptions, L1LossOptions, MseLossOptions, NllLossOptions, Reduction,
+    SmoothL1LossOptions,
+};
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::optim::AdamWOptions;

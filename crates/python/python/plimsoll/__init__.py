@@ -9,7 +9,6 @@ from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
 from ._plimsoll import _fused_adamw_ as _fused_adamw_
 from . import autograd as autograd
-from . import nn as nn
 from . import linalg as linalg
 from . import nn as nn
 from . import random as random

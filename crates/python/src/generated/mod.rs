@@ -3,6 +3,7 @@
 //! One file a family; what the tables are is in `function.rs`.
 
 mod activation;
+mod attention;
 mod binary;
 mod clamp;
 mod compare;
@@ -10,9 +11,12 @@ mod conv;
 mod copy;
 mod create;
 mod derived;
+mod embedding;
 mod index;
+mod interpolate;
 mod join;
 mod linalg;
+mod loss;
 mod nn;
 mod numeric;
 mod pool;
@@ -34,15 +38,19 @@ use pyo3::prelude::*;
 /// Adds every function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     activation::register(module)?;
+    attention::register(module)?;
     binary::register(module)?;
     clamp::register(module)?;
     compare::register(module)?;
     conv::register(module)?;
     copy::register(module)?;
     derived::register(module)?;
+    embedding::register(module)?;
     index::register(module)?;
+    interpolate::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
+    loss::register(module)?;
     nn::register(module)?;
     numeric::register(module)?;
     reduce::register(module)?;

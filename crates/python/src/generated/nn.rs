@@ -91,6 +91,26 @@ static BATCH_NORM: Function = Function::new(
     }],
 );
 
+static GROUP_NORM: Function = Function::new(
+    "group_norm",
+    &[Overload {
+        signature: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.group_norm_with(
+                    a.int(1)?,
+                    plimsoll_tensor::GroupNormOptions::new()
+                        .weight(a.optional_tensor(2))
+                        .bias(a.optional_tensor(3))
+                        .eps(a.float(4)?)
+                )?
+            ])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
 static DROPOUT: Function = Function::new(
     "dropout",
     &[Overload {
@@ -143,6 +163,17 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         BATCH_NORM.method(slf, args, kwargs)
+    }
+
+    /// Mean 0 and variance 1 over each of `num_groups` groups of channels (dimension 1) of each
+    /// sample.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn group_norm<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        GROUP_NORM.method(slf, args, kwargs)
     }
 
     /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
@@ -208,6 +239,17 @@ fn batch_norm<'py>(
     BATCH_NORM.function(args, kwargs)
 }
 
+/// Mean 0 and variance 1 over each of `num_groups` groups of channels (dimension 1) of each
+/// sample.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn group_norm<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    GROUP_NORM.function(args, kwargs)
+}
+
 /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
 /// otherwise this very tensor.
 #[pyfunction]
@@ -225,6 +267,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log_softmax, module)?)?;
     module.add_function(wrap_pyfunction!(layer_norm, module)?)?;
     module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
+    module.setattr("group_norm", wrap_pyfunction!(group_norm, module)?)?;
     module.add_function(wrap_pyfunction!(dropout, module)?)?;
     Ok(())
 }

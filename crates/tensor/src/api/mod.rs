@@ -3,6 +3,7 @@
 //! and hands both to `dispatch`.
 
 pub(crate) mod activation;
+pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod clamp;
@@ -10,15 +11,20 @@ mod compare;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod ctc;
 mod data;
 pub(crate) mod derived;
+pub(crate) mod embedding;
 pub(crate) mod foreign;
+pub(crate) mod group_norm;
 mod index;
+pub(crate) mod interpolate;
 mod join;
 pub(crate) mod draws;
 pub(crate) mod linalg;
 mod masks;
 pub(crate) mod lp_pool;
+pub(crate) mod loss;
 pub(crate) mod nn;
 pub(crate) mod numeric;
 pub(crate) mod optim;

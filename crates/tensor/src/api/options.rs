@@ -67,8 +67,38 @@ impl From<(Device, DType)> for TensorOptions {
     }
 }
 
-/// Declares an options value: its fields with their defaults, and a setter for each.
+/// Declares an options value: its fields with their defaults, and a setter for each. One that
+/// borrows tensors is declared with their lifetime: `Name<'a> { .. }`.
 macro_rules! options {
+    ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name<$life> {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl<$life> Default for $name<$life> {
+            fn default() -> $name<$life> {
+                $name { $($field: $default,)* }
+            }
+        }
+
+        impl<$life> $name<$life> {
+            /// PyTorch's defaults.
+            pub fn new() -> $name<$life> {
+                $name::default()
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[must_use]
+                pub fn $field(mut self, $field: impl Into<$type>) -> $name<$life> {
+                    self.$field = $field.into();
+                    self
+                }
+            )*
+        }
+    };
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]

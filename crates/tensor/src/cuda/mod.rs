@@ -10,6 +10,7 @@ mod fill;
 mod in_workspace;
 mod join;
 mod layer_norm;
+mod loss;
 mod matmul;
 mod optim;
 mod rearrange;
@@ -28,6 +29,7 @@ pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
+pub(crate) use loss::{loss, loss_backward};
 pub(crate) use matmul::{
     Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
     workspace_bytes as matmul_workspace_bytes,

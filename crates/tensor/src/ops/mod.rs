@@ -3,6 +3,7 @@
 //! for users.
 
 pub(crate) mod activation;
+pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod clamp;
@@ -14,10 +15,16 @@ pub(crate) mod create;
 pub(crate) mod derived;
 pub(crate) mod elementwise;
 pub(crate) mod frexp;
+pub(crate) mod cross_entropy;
+pub(crate) mod ctc;
+pub(crate) mod embedding;
+pub(crate) mod group_norm;
 pub(crate) mod index;
+pub(crate) mod interpolate;
 pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
+pub(crate) mod loss;
 pub(crate) mod nn;
 pub(crate) mod numeric;
 pub(crate) mod optim;
@@ -43,6 +50,7 @@ use crate::operation::OpInfo;
 /// Every operation, by family.
 pub static OPS: &[&[&OpInfo]] = &[
     activation::OPS,
+    attention::OPS,
     binary::OPS,
     binary::bitwise::OPS,
     binary::functions::OPS,
@@ -54,9 +62,12 @@ pub static OPS: &[&[&OpInfo]] = &[
     create::OPS,
     derived::OPS,
     frexp::OPS,
+    embedding::OPS,
     index::OPS,
+    interpolate::OPS,
     join::OPS,
     linalg::OPS,
+    loss::OPS,
     nn::OPS,
     numeric::OPS,
     pool::OPS,

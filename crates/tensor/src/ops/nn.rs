@@ -190,5 +190,6 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &LOG_SOFTMAX,
     &super::layer_norm::LAYER_NORM,
     &super::batch_norm::BATCH_NORM,
+    &super::group_norm::GROUP_NORM,
     &DROPOUT,
 ];

@@ -135,6 +135,8 @@ pub struct Case {
     pub may_refuse: bool,
     /// The inputs that have a derivative.
     pub gradients: Vec<usize>,
+    /// Whether the derivative has one too; PyTorch's own does not everywhere.
+    pub twice: bool,
     /// How closely results must agree.
     pub tolerance: Tolerance,
     run: Option<Run>,
@@ -163,6 +165,7 @@ impl Case {
             row_major: false,
             may_refuse: false,
             gradients: vec![],
+            twice: true,
             tolerance: Tolerance { ulps: 4.0, floor: 0.0 },
             run: None,
             oracle: None,
@@ -234,6 +237,12 @@ impl Case {
     /// The inputs that have a derivative.
     pub(crate) fn gradient(mut self, inputs: &[usize]) -> Case {
         self.gradients = inputs.to_vec();
+        self
+    }
+
+    /// The derivative has none of its own.
+    pub(crate) fn once(mut self) -> Case {
+        self.twice = false;
         self
     }
 

@@ -10,6 +10,7 @@
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
 mod activation;
+mod attention;
 mod batch_norm;
 mod binary;
 mod case;
@@ -19,11 +20,14 @@ mod copy;
 mod create;
 mod derived;
 mod functions;
+mod embedding;
 mod index;
 mod input;
 mod instance;
+mod interpolate;
 mod join;
 mod linalg;
+mod loss;
 mod nn;
 mod pairs;
 mod pool;
@@ -52,7 +56,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 29] = [
+    let families: [(&'static str, Vec<Case>); 33] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -82,6 +86,10 @@ pub fn all() -> Vec<Case> {
         ("conv", conv::cases()),
         ("pool", pool::cases()),
         ("shuffle", shuffle::cases()),
+        ("attention", attention::cases()),
+        ("embedding", embedding::cases()),
+        ("interpolate", interpolate::cases()),
+        ("loss", loss::cases()),
     ];
     families
         .into_iter()

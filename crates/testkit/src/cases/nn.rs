@@ -1,15 +1,16 @@
-//! Softmax, layer norm and dropout.
+//! Softmax, layer and group norms, and dropout.
 
 use super::input::{Input, any, positive, special};
 use super::random::{SEED, seeded};
 use super::{Case, FLOATS};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{nn, random};
-use plimsoll_tensor::{LayerNormOptions, SoftmaxOptions};
+use plimsoll_tensor::{GroupNormOptions, LayerNormOptions, SoftmaxOptions};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = softmax();
     cases.extend(layer_norm());
+    cases.extend(group_norm());
     cases.extend(dropout());
     cases
 }
@@ -102,6 +103,42 @@ fn layer_norm() -> Vec<Case> {
             .oracle(|x| nn::layer_norm(&x[0], 1, Some(&x[1]), None, 1e-3)),
         )
         .gradient(&[0, 1]),
+    ]
+}
+
+fn group_norm() -> Vec<Case> {
+    let row = |shape: &[usize], groups: i64| {
+        let channels = [shape[1]];
+        Case::new(
+            "group_norm",
+            format!("torch.nn.functional.group_norm(a, {groups}, b, c, 1e-5)"),
+            [any(shape), positive(&channels), any(&channels)],
+        )
+        .run(move |t| {
+            t[0].group_norm_with(groups, GroupNormOptions::new().weight(&t[1]).bias(&t[2]))
+        })
+        .oracle(move |x| nn::group_norm(&x[0], groups as usize, Some(&x[1]), Some(&x[2]), 1e-5))
+        .dtypes(&FLOATS)
+        .taking_only_these()
+        .row_major()
+        .tolerance(64.0, 16.0)
+    };
+    // Not expanded: without any variance the result is rounding errors over the root of eps.
+    let layouts = [Contiguous, Stepped, Offset, Transposed];
+    vec![
+        row(&[2, 4, 3], 2).only(&layouts).gradient(&[0, 1, 2]),
+        row(&[2, 6, 2, 3], 3).only(&layouts).gradient(&[0, 1, 2]),
+        row(&[3, 4], 1).only(&layouts).gradient(&[0, 1, 2]),
+        row(&[1, 2, 700], 2).plain(),
+        Case::new("group_norm", "torch.nn.functional.group_norm(a, 2)", [any(&[2, 4, 3])])
+            .run(|t| t[0].group_norm(2))
+            .oracle(|x| nn::group_norm(&x[0], 2, None, None, 1e-5))
+            .dtypes(&FLOATS)
+            .taking_only_these()
+            .row_major()
+            .tolerance(64.0, 16.0)
+            .only(&layouts)
+            .gradient(&[0]),
     ]
 }
 

@@ -62,6 +62,29 @@ pub fn layer_norm(
     views::reshape(&result, x.shape())
 }
 
+/// `(x - mean) / sqrt(var + eps) * weight + bias` over groups of channels, dimension 1, of each
+/// sample.
+pub fn group_norm(
+    x: &Array,
+    groups: usize,
+    weight: Option<&Array>,
+    bias: Option<&Array>,
+    eps: f64,
+) -> Array {
+    let size = x.shape()[1] / groups;
+    Array::build(x.dtype(), x.shape(), |i| {
+        let alike = |j: &[usize]| j[0] == i[0] && j[1] / size == i[1] / size;
+        let values: Vec<f64> =
+            indices(x.shape()).filter(|j| alike(j)).map(|j| x.at(&j).to_f64()).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+        let of =
+            |array: Option<&Array>, plain: f64| array.map_or(plain, |a| a.values()[i[1]].to_f64());
+        (x.at(i).to_f64() - mean) / (variance + eps).sqrt() * of(weight, 1.0) + of(bias, 0.0)
+    })
+}
+
 /// What a batch norm goes by besides its input, an element a channel each.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNorm<'a> {

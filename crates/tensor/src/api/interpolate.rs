@@ -1,0 +1,66 @@
+//! Resampling of spatial dimensions.
+
+use plimsoll_core::{Error, Result, sizes_from_i64};
+use plimsoll_memory::Site;
+
+use super::options::options;
+use crate::Tensor;
+use crate::ops::interpolate::Interpolate;
+use crate::prepare::apply_one;
+use plimsoll_kernels::cpu::interpolate::InterpolateArgs;
+pub use plimsoll_kernels::cpu::interpolate::InterpolateMode;
+
+options! {
+    /// How [`Tensor::interpolate_with`] computes.
+    InterpolateOptions<'a> {
+        /// How places between pixels are filled.
+        interpolate_mode: InterpolateMode = InterpolateMode::Nearest,
+        /// Whether the outermost pixels' centres stay where they are.
+        align_corners: bool = false,
+        /// Output sizes over input sizes, where they say it more exactly than the sizes.
+        scale_factor: Option<&'a [f64]> = None,
+    }
+}
+
+impl Tensor {
+    /// This tensor, of [batch, channels, 1 to 3 spatial dimensions], with other spatial sizes; each
+    /// place takes the nearest pixel.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0], &[1, 1, 2], Device::cpu())?;
+    /// assert_eq!(x.interpolate(&[4])?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn interpolate(&self, size: &[i64]) -> Result<Tensor> {
+        self.interpolate_with(size, InterpolateOptions::new())
+    }
+
+    /// [`Tensor::interpolate`] in another way.
+    #[track_caller]
+    pub fn interpolate_with(
+        &self,
+        size: &[i64],
+        options: InterpolateOptions<'_>,
+    ) -> Result<Tensor> {
+        let InterpolateOptions { interpolate_mode, align_corners, scale_factor } = options;
+        let mut scales = [0.0; 3];
+        if let Some(given) = scale_factor {
+            if given.len() != size.len() || given.len() > 3 {
+                return Err(Error::invalid_argument(format!(
+                    "there are {} factors for {} sizes; give one each",
+                    given.len(),
+                    size.len()
+                ))
+                .in_operation("interpolate"));
+            }
+            scales[..given.len()].copy_from_slice(given);
+        }
+        let op = Interpolate {
+            args: InterpolateArgs { mode: interpolate_mode, align_corners, scales },
+            sizes: sizes_from_i64("interpolate", size)?,
+        };
+        apply_one(&op, &[&self.contiguous()?], Site::caller())
+    }
+}

@@ -1,0 +1,248 @@
+//! Attention: `softmax(query key^T * scale + mask) value`, in which the matrix of scores never
+//! exists whole. For backward it keeps its operands, the result and one number a row.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Dims, Error, Result};
+use smallvec::SmallVec;
+
+use super::nn::check_float;
+use crate::Tensor;
+use crate::autograd::is_grad_enabled;
+use crate::dispatch::Dest;
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+};
+use crate::prepare::apply;
+use plimsoll_kernels::cpu::attention::{self as cpu, AttentionArgs};
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+/// Inputs [query, key, value, mask?], with the same leading dimensions but for the heads of keys
+/// that `group` heads of queries share. Outputs [result], and [logarithm of each row's sum] if
+/// backward will want it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attention(pub(crate) AttentionArgs);
+
+impl Attention {
+    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+        let info = &SCALED_DOT_PRODUCT_ATTENTION;
+        check_float(info, inputs[0])?;
+        let [query, key, value] = [0, 1, 2].map(|index| inputs[index].shape());
+        let wrong = |what: &str| {
+            Err(Error::shape(
+                info.name,
+                format!("{what}: query has the shape {query:?}, key {key:?} and value {value:?}"),
+            ))
+        };
+        let (Some([_, width]), Some([keys, own]), Some([values, _])) =
+            (query.last_chunk::<2>(), key.last_chunk::<2>(), value.last_chunk::<2>())
+        else {
+            return wrong("they need two or more dimensions");
+        };
+        if width != own {
+            return wrong("the last dimension of query and key must be the same");
+        }
+        if keys != values {
+            return wrong("key and value must have as many rows as the other");
+        }
+        let heads = |shape: &[usize]| shape[..shape.len() - 2].iter().product::<usize>();
+        let group = self.0.group;
+        if heads(key) * group != heads(query) || key[..key.len() - 2] != value[..value.len() - 2] {
+            return wrong("the dimensions before the last two must go together");
+        }
+        if inputs[1].dtype != inputs[0].dtype || inputs[2].dtype != inputs[0].dtype {
+            return Err(Error::dtype(
+                info.name,
+                format!(
+                    "query, key and value must have one dtype, and have {}, {} and {}; convert them with `to`",
+                    inputs[0].dtype, inputs[1].dtype, inputs[2].dtype
+                ),
+            ));
+        }
+        match inputs.get(3).filter(|_| self.0.mask) {
+            Some(mask) if mask.dtype != DType::Bool && mask.dtype != inputs[0].dtype => {
+                Err(Error::dtype(
+                    info.name,
+                    format!(
+                        "the mask must be bool or the query's dtype {}, and is {}",
+                        inputs[0].dtype, mask.dtype
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The gradients of query, key and value from differentiable operations; the scores exist
+    /// whole.
+    fn composite(&self, backward: &Backward<'_>) -> Result<[Tensor; 3]> {
+        let AttentionArgs { causal, scale, group, mask } = self.0;
+        let [query, key, value] = [backward.input(0)?, backward.input(1)?, backward.input(2)?];
+        let grad = backward.grad()?;
+        // Heads that share keys become rows of one.
+        let per_key = |x: &Tensor| -> Result<Tensor> {
+            if group == 1 {
+                return Ok(x.clone());
+            }
+            let mut sizes: SmallVec<[i64; 6]> = x.shape().iter().map(|&s| s as i64).collect();
+            let at = sizes.len() - 3;
+            sizes[at] /= group as i64;
+            sizes.insert(at + 1, group as i64);
+            x.reshape(&sizes)
+        };
+        let shared = |x: &Tensor| if group == 1 { Ok(x.clone()) } else { x.unsqueeze(-3) };
+        let summed = |x: Tensor| if group == 1 { Ok(x) } else { x.sum_over(&[-3], false) };
+        let (queries, grads) = (per_key(query)?, per_key(grad)?);
+        let (keys, values) = (shared(key)?, shared(value)?);
+        let mut scores = queries.matmul(&keys.transpose(-1, -2)?)?.mul(scale)?;
+        if mask {
+            let mask = per_key(backward.input(3)?)?;
+            scores = match mask.dtype() {
+                DType::Bool => Tensor::where_(&mask, &scores, f64::NEG_INFINITY)?,
+                _ => scores.add(&mask)?,
+            };
+        }
+        if causal {
+            let options = (DType::I64, query.device());
+            let [rows, columns] = [query.shape(), key.shape()].map(|s| s[s.len() - 2] as i64);
+            let after = Tensor::arange(0, rows, 1, options)?
+                .unsqueeze(-1)?
+                .lt(&Tensor::arange(0, columns, 1, options)?)?;
+            scores = Tensor::where_(&after, f64::NEG_INFINITY, &scores)?;
+        }
+        // A row that sees nothing is no distribution: it has no weights.
+        let visible = Tensor::where_(&scores.eq(f64::NEG_INFINITY)?, 0.0, 1.0)?;
+        let blind = visible.sum_over(&[-1], true)?.eq(0.0)?;
+        let seen = Tensor::where_(&blind, 0.0, &scores)?;
+        let weights = Tensor::where_(&blind, 0.0, &seen.softmax(-1)?)?;
+        let of_values = summed(weights.transpose(-1, -2)?.matmul(&grads)?)?;
+        let of_weights = grads.matmul(&values.transpose(-1, -2)?)?;
+        let along = of_weights.mul(&weights)?.sum_over(&[-1], true)?;
+        let slopes = of_weights.sub(&along)?.mul(&weights)?.mul(scale)?;
+        let sizes: SmallVec<[i64; 6]> = query.shape().iter().map(|&s| s as i64).collect();
+        let of_queries = slopes.matmul(&keys)?.reshape(&sizes)?;
+        let of_keys = summed(slopes.transpose(-1, -2)?.matmul(&queries)?)?;
+        Ok([of_queries, of_keys, of_values])
+    }
+}
+
+impl Operation for Attention {
+    fn info(&self) -> &'static OpInfo {
+        &SCALED_DOT_PRODUCT_ATTENTION
+    }
+
+    fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred> {
+        self.check(inputs)?;
+        let dtype = inputs[0].dtype;
+        let mut shape = Dims::from(inputs[0].shape());
+        let rank = shape.len();
+        shape[rank - 1] = inputs[2].shape()[inputs[2].shape().len() - 1];
+        let mut metas: Metas = smallvec::smallvec![Meta::contiguous(&shape, dtype)?];
+        if needs.any() {
+            let wide = if dtype.size_bytes() < 4 { DType::F32 } else { dtype };
+            metas.push(Meta::contiguous(&shape[..rank - 1], wide)?);
+        }
+        Ok(Inferred::Exact(metas))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::input(0)
+            .and(Saves::input(1))
+            .and(Saves::input(2))
+            .and(Saves::input(3).when(self.0.mask))
+            .and(Saves::output(0))
+            .and(Saves::output(1))
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        let (query, value) = (inputs[0].shape(), inputs[2].shape());
+        cpu::attention_workspace_bytes(inputs[0].dtype, query, value, false)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::attention(launch, self.0)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        if is_grad_enabled() {
+            for (place, grad) in grads.iter_mut().zip(self.composite(backward)?) {
+                *place = Some(grad);
+            }
+            return Ok(grads);
+        }
+        let mut inputs: SmallVec<[&Tensor; 7]> = smallvec::smallvec![backward.grad()?];
+        for index in 0..3 {
+            inputs.push(backward.input(index)?);
+        }
+        inputs.extend([backward.output(0)?, backward.output(1)?]);
+        if self.0.mask {
+            inputs.push(backward.input(3)?);
+        }
+        let results = apply(&AttentionBackward(self.0), &inputs, Dest::New, Site::in_force())?;
+        for (place, grad) in grads.iter_mut().zip(results) {
+            *place = Some(grad);
+        }
+        Ok(grads)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+/// The gradients of query, key and value in one kernel, for backward passes that nobody
+/// differentiates again.
+#[derive(Clone, Copy, Debug)]
+struct AttentionBackward(AttentionArgs);
+
+impl Operation for AttentionBackward {
+    fn info(&self) -> &'static OpInfo {
+        &ATTENTION_BACKWARD
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let metas: Result<Metas> =
+            inputs[1..4].iter().map(|input| Meta::contiguous(input.shape(), input.dtype)).collect();
+        Ok(Inferred::Exact(metas?))
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        let (query, value) = (inputs[1].shape(), inputs[3].shape());
+        cpu::attention_workspace_bytes(inputs[1].dtype, query, value, true)
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::attention_backward(launch, self.0)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo {
+        name,
+        home: Home::Functional,
+        family: "attention",
+        signatures,
+        differentiable: true,
+        dtypes: DTypes::FLOATS,
+        autocast: Autocast::LOWER,
+        ..OpInfo::BARE
+    }
+}
+
+static SCALED_DOT_PRODUCT_ATTENTION: OpInfo = info(
+    "scaled_dot_product_attention",
+    &[
+        "scaled_dot_product_attention(Tensor self, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
+    ],
+);
+/// Internal: reached only through the derivative.
+static ATTENTION_BACKWARD: OpInfo =
+    OpInfo { differentiable: false, ..info("attention_backward", &[]) };
+
+pub(crate) static OPS: &[&OpInfo] = &[&SCALED_DOT_PRODUCT_ATTENTION];
