@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use plimsoll_tensor::operation::{Home, OnCuda, OpInfo};
+use plimsoll_tensor::operation::{Home, OnCuda, OpInfo, Out};
 use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 
 use crate::method_docs;
 use crate::run;
+use crate::rust_names::RUST_NAMES;
 use crate::stubs::stubs;
 
 /// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
@@ -30,17 +31,22 @@ const POSITIONAL: &[&str] =
 /// Options values that several operations share; others are named like their operation.
 const SHARED_OPTIONS: &[(&str, &[&str])] = &[
     ("AddOptions", &["add", "sub"]),
-    ("SumOptions", &["sum", "mean"]),
-    ("ReduceOptions", &["amax", "amin", "any", "all"]),
+    ("SumOptions", &["sum", "mean", "nansum", "nanmean"]),
+    ("ReduceOptions", &["amax", "amin"]),
+    ("TruthOptions", &["any", "all"]),
+    ("UniqueOptions", &["unique", "unique_consecutive"]),
+    ("VarOptions", &["var", "std", "var_mean", "std_mean"]),
+    ("ScanOptions", &["cumsum", "cumprod"]),
+    ("ExtremeOptions", &["max", "min"]),
+    ("MedianOptions", &["median", "nanmedian"]),
+    ("QuantileOptions", &["quantile", "nanquantile"]),
+    ("TrapezoidOptions", &["trapezoid", "trapz", "cumulative_trapezoid"]),
     ("ArgOptions", &["argmax", "argmin"]),
     ("SoftmaxOptions", &["softmax", "log_softmax"]),
 ];
 
-/// Signatures whose Rust method is not named by the rule.
-const RUST_NAMES: &[(&str, &str)] = &[
-    ("clone(Tensor self) -> Tensor", "clone_tensor"),
-    ("squeeze(Tensor self, int[] dim) -> Tensor", "squeeze_with"),
-];
+/// Operations for which no dimensions are others than none given.
+const NONE_IS_NOT_EMPTY: &[&str] = &["any", "all"];
 
 /// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
 /// Rust calls, or Rust has a number where PyTorch has None.
@@ -234,7 +240,7 @@ impl Operation {
             some(format!("{}?", overload.call("", None)))
         };
         let writes = self.writes() || self.info.in_place;
-        let composed = matches!(self.info.cuda, OnCuda::Composed);
+        let composed = matches!(self.info.cuda, OnCuda::Composed) || self.info.out == Out::Copied;
         let in_place = if !writes || !overload.signature.is_method() {
             "None".to_string()
         } else if composed && !self.writes() {
@@ -269,14 +275,19 @@ impl Overload {
         let is_plain = |parameter: &Parameter| positional || !parameter.is_optional();
         let mut arguments: Vec<String> = parameters()
             .filter(|(_, parameter)| is_plain(parameter))
-            .map(|(index, parameter)| read(parameter, index, false))
+            .map(|(index, parameter)| read(&signature.name, parameter, index, false))
             .collect();
         let options: Vec<(usize, &Parameter)> =
             parameters().filter(|(_, parameter)| !is_plain(parameter)).collect();
         if !options.is_empty() {
             let mut value = format!("plimsoll_tensor::{}::new()", options_name(&signature.name));
             for (index, parameter) in &options {
-                let _ = write!(value, ".{}({})", parameter.name, read(parameter, *index, true));
+                let _ = write!(
+                    value,
+                    ".{}({})",
+                    parameter.name,
+                    read(&signature.name, parameter, *index, true)
+                );
             }
             arguments.push(value);
         }
@@ -290,9 +301,12 @@ impl Overload {
 }
 
 /// How an argument is read, as a parameter of a method or as the value of an option.
-fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
+fn read(operation: &str, parameter: &Parameter, index: usize, as_option: bool) -> String {
     // A word stands for a choice whose type is named like its parameter.
-    let choice = || format!("plimsoll_tensor::{}", camel(&parameter.name));
+    let choice = || match parameter.name.as_str() {
+        "ord" | "p" => "plimsoll_tensor::NormOrder".to_string(),
+        name => format!("plimsoll_tensor::{}", camel(name)),
+    };
     match parameter.kind {
         Kind::Tensor => format!("a.tensor({index})?"),
         Kind::OptionalTensor => format!("a.optional_tensor({index})"),
@@ -305,6 +319,9 @@ fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
         Kind::OptionalInt => format!("a.optional_int({index})"),
         Kind::Ints if as_option => format!("plimsoll_tensor::DimList::from(a.ints({index})?)"),
         Kind::Ints => format!("a.ints({index})?"),
+        Kind::OptionalInts if NONE_IS_NOT_EMPTY.contains(&operation) => {
+            format!("a.optional_ints({index}).map(plimsoll_tensor::DimList::from)")
+        }
         Kind::OptionalInts => {
             format!("plimsoll_tensor::DimList::from(a.optional_ints({index}).unwrap_or_default())")
         }
@@ -428,7 +445,9 @@ fn bindings(operations: &[Operation]) -> String {
             Home::Torch => "add_function(".to_string(),
             _ => format!("setattr({name:?}, "),
         };
-        let _ = writeln!(text, "    module.{add}wrap_pyfunction!({name}, module)?)?;");
+        // A function with the name of a crate is told apart from it.
+        let path = if name == "std" { "self::std" } else { name };
+        let _ = writeln!(text, "    module.{add}wrap_pyfunction!({path}, module)?)?;");
     }
     text.push_str("    Ok(())\n}\n");
     if !text.contains("Tensor::") {

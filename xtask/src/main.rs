@@ -22,6 +22,7 @@ mod python_env;
 mod ratchet;
 mod rules;
 mod run;
+mod rust_names;
 mod stubs;
 mod test;
 

@@ -51,7 +51,7 @@ pub fn sizes_from_i64(op: &str, sizes: &[i64]) -> Result<Dims> {
 pub fn normalize_dim(op: &str, dim: i64, rank: usize) -> Result<usize> {
     let range = rank.max(1) as i64;
     if dim < -range || dim >= range {
-        return Err(Error::shape(
+        return Err(Error::index(
             op,
             format!(
                 "dimension {dim} is out of range for a tensor of {rank} dimensions (expected {} to {})",

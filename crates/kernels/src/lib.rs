@@ -11,7 +11,7 @@ pub mod cpu {
     pub use plimsoll_engine::simd;
     pub use plimsoll_kernels_copy::{copy, fill, join, random, unview};
     pub use plimsoll_kernels_elementwise::{binary, compare, divide, optim, pow, select, unary};
-    pub use plimsoll_kernels_index::{index, sort};
+    pub use plimsoll_kernels_index::{index, search, sort};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
-    pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, reduce, softmax};
+    pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, logsumexp, reduce, scan, softmax};
 }

@@ -34,15 +34,28 @@ pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
+pub use api::extremes::{AminmaxOptions, ExtremeOptions};
 pub use api::foreign::Lent;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
+pub use api::norm::{
+    DistOptions, LinalgMatrixNormOptions, LinalgNormOptions, LinalgVectorNormOptions,
+    LogsumexpOptions, NormOptions, NormOrder,
+};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::parameter::Parameter;
-pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
-pub use api::sort::SortOptions;
+pub use api::reduce::{
+    ArgOptions, CountNonzeroOptions, ProdOptions, ReduceOptions, SumOptions, TruthOptions,
+};
+pub use api::scan::{DiffOptions, ScanOptions, TrapezoidOptions};
+pub use api::search::{
+    BincountOptions, BucketizeOptions, HistcOptions, HistogramOptions, SearchsortedOptions, Side,
+};
+pub use api::sort::{ArgsortOptions, KthvalueOptions, ModeOptions, SortOptions, TopkOptions};
+pub use api::statistics::{CovOptions, Interpolation, MedianOptions, QuantileOptions, VarOptions};
 pub use api::subscript::{At, Subscript};
 pub use api::unary::{Approximate, GeluOptions};
+pub use api::unique::UniqueOptions;
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
 pub use autograd::{

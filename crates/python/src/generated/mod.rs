@@ -6,14 +6,20 @@ mod binary;
 mod compare;
 mod copy;
 mod create;
+mod extremes;
 mod index;
 mod join;
 mod linalg;
 mod nn;
+mod norm;
 mod random;
 mod reduce;
+mod scan;
+mod search;
 mod sort;
+mod statistics;
 mod unary;
+mod unique;
 mod views;
 
 use pyo3::prelude::*;
@@ -23,13 +29,19 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     binary::register(module)?;
     compare::register(module)?;
     copy::register(module)?;
+    extremes::register(module)?;
     index::register(module)?;
     join::register(module)?;
     linalg::register(module)?;
     nn::register(module)?;
+    norm::register(module)?;
     reduce::register(module)?;
+    scan::register(module)?;
+    search::register(module)?;
     sort::register(module)?;
+    statistics::register(module)?;
     unary::register(module)?;
+    unique::register(module)?;
     views::register(module)?;
     Ok(())
 }

@@ -21,8 +21,10 @@ mod instance;
 mod join;
 mod linalg;
 mod nn;
+mod order;
 mod random;
 mod reduce;
+mod statistics;
 mod unary;
 mod views;
 
@@ -50,11 +52,13 @@ const NUMBERS: [DType; 9] = [
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 13] = [
+    let families: [(&'static str, Vec<Case>); 15] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
         ("reduce", reduce::cases()),
+        ("statistics", statistics::cases()),
+        ("order", order::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),
         ("batch_norm", batch_norm::cases()),

@@ -16,6 +16,7 @@ pub mod nn;
 pub mod random;
 pub mod reduce;
 mod rules;
+pub mod statistics;
 pub mod unary;
 pub mod views;
 
