@@ -15,6 +15,7 @@ use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 
 use crate::method_docs;
 use crate::run;
+use crate::rust_calls::{NONE_IS_NOT_EMPTY, POSITIONAL, RUST_CALLS, RUST_NAMES, SHARED_OPTIONS};
 use crate::stubs::stubs;
 
 /// Operations whose Python form is written by hand: constructors take a dtype and a device, `where`
@@ -22,176 +23,6 @@ use crate::stubs::stubs;
 /// may give a tuple.
 const BY_HAND: &[&str] =
     &["full", "arange", "eye", "nonzero", "rand", "randn", "randint", "to", "where"];
-
-/// Operations whose arguments are all positional in Rust.
-const POSITIONAL: &[&str] = &[
-    "cat",
-    "stack",
-    "slice",
-    "dropout",
-    "as_strided",
-    "index_put",
-    "uniform_",
-    "normal_",
-    "split",
-    "split_with_sizes",
-    "chunk",
-    "unsafe_chunk",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
-    "tensor_split",
-    "unbind",
-    "unbind_copy",
-    "split_with_sizes_copy",
-    "flatten",
-    "diagonal",
-    "diagonal_copy",
-    "diagonal_scatter",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "tril",
-    "triu",
-    "rot90",
-    "roll",
-    "constant_pad_nd",
-    "pad",
-    "concat",
-    "concatenate",
-    "combinations",
-    "meshgrid",
-    "scatter",
-    "scatter_reduce",
-    "index_add",
-    "index_reduce",
-    "put",
-    "take_along_dim",
-    "nonzero_static",
-    "exponential_",
-    "cauchy_",
-    "log_normal_",
-    "geometric_",
-    "bernoulli",
-    "bernoulli_",
-    "multinomial",
-    "random_",
-    "copy_",
-    "fill",
-];
-
-/// Options values that several operations share; others are named like their operation.
-const SHARED_OPTIONS: &[(&str, &[&str])] = &[
-    ("ProductOptions", &["addmm", "addmv", "addbmm", "baddbmm", "addr"]),
-    ("AddOptions", &["add", "sub", "rsub"]),
-    ("AddcmulOptions", &["addcmul", "addcdiv"]),
-    ("HardshrinkOptions", &["hardshrink", "softshrink"]),
-    ("InplaceOptions", &["silu", "mish", "hardswish", "hardsigmoid", "selu", "relu6"]),
-    ("IscloseOptions", &["isclose", "allclose"]),
-    ("SumOptions", &["sum", "mean"]),
-    ("ReduceOptions", &["amax", "amin", "any", "all"]),
-    ("ArgOptions", &["argmax", "argmin"]),
-    ("SoftmaxOptions", &["softmax", "log_softmax"]),
-    ("ConvOptions", &["conv1d", "conv2d", "conv3d"]),
-    ("ConvTransposeOptions", &["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]),
-    (
-        "MaxPoolOptions",
-        &[
-            "max_pool1d",
-            "max_pool2d",
-            "max_pool3d",
-            "max_pool1d_with_indices",
-            "max_pool2d_with_indices",
-            "max_pool3d_with_indices",
-        ],
-    ),
-    ("AvgPoolOptions", &["avg_pool1d", "avg_pool2d", "avg_pool3d"]),
-    ("LpPoolOptions", &["lp_pool1d", "lp_pool2d", "lp_pool3d"]),
-    ("MaxUnpoolOptions", &["max_unpool1d", "max_unpool2d", "max_unpool3d"]),
-];
-
-/// Signatures whose Rust method is not named by the rule.
-const RUST_NAMES: &[(&str, &str)] = &[
-    ("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "clone_tensor"),
-    (
-        "random_(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",
-        "random_between_",
-    ),
-    ("split(Tensor self, int[] split_size, int dim=0) -> Tensor[]", "split_with_sizes"),
-    (
-        "tensor_split(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
-        "tensor_split_by",
-    ),
-    ("squeeze_copy(Tensor self, int[] dim) -> Tensor", "squeeze_copy_with"),
-    ("narrow(Tensor self, int dim, Tensor start, int length) -> Tensor", "narrow_from"),
-    ("squeeze(Tensor self, int[] dim) -> Tensor", "squeeze_with"),
-];
-
-/// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
-/// Rust calls, or Rust has a number where PyTorch has None.
-const RUST_CALLS: &[(&str, &str)] = &[
-    (
-        "einsum(str equation, Tensor[] tensors) -> Tensor",
-        "Tensor::einsum(a.text(0)?, &a.tensors(1)?)?",
-    ),
-    ("polygamma(int n, Tensor self) -> Tensor", "a.tensor(1)?.polygamma(a.int(0)?)?"),
-    (
-        "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-        "a.tensor(0)?.clone_with(a.optional_memory_format(1).unwrap_or(plimsoll_tensor::MemoryFormat::Preserve))?",
-    ),
-    (
-        "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-        "a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.optional_int(3).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
-    ),
-    (
-        "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-        "a.tensor(0)?.as_strided_copy(a.ints(1)?, a.ints(2)?, a.optional_int(3).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
-    ),
-    (
-        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-        "a.tensor(0)?.as_strided_scatter(a.tensor(1)?, a.ints(2)?, a.ints(3)?, a.optional_int(4).unwrap_or(a.tensor(0)?.storage_offset() as i64))?",
-    ),
-    (
-        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-        "a.tensor(0)?.slice_scatter(a.tensor(1)?, a.int(2)?, a.optional_int(3).unwrap_or(0), a.optional_int(4).unwrap_or(i64::MAX), a.int(5)?)?",
-    ),
-    ("fill(Tensor self, Tensor|Scalar value) -> Tensor", "a.tensor(0)?.fill(a.other(1)?)?"),
-    (
-        "atleast_1d(Tensor[] tensors) -> Tensor[]",
-        "a.tensors(0)?.iter().map(|t| t.atleast_1d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
-    ),
-    (
-        "atleast_2d(Tensor[] tensors) -> Tensor[]",
-        "a.tensors(0)?.iter().map(|t| t.atleast_2d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
-    ),
-    (
-        "atleast_3d(Tensor[] tensors) -> Tensor[]",
-        "a.tensors(0)?.iter().map(|t| t.atleast_3d()).collect::<plimsoll_core::Result<Vec<_>>>()?",
-    ),
-    (
-        "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-        "a.tensor(0)?.repeat_interleave(a.int(1)?, a.optional_int(2))?",
-    ),
-    (
-        "repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-        "a.tensor(0)?.repeat_interleave_by(a.tensor(1)?, a.optional_int(2))?",
-    ),
-    (
-        "normal(Tensor|Scalar mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
-        "Tensor::normal(a.other(0)?, a.other(1)?)?",
-    ),
-    (
-        "normal(float mean, float std, int[] size, *, Generator? generator=None, DType? dtype=None, Device? device=None, bool requires_grad=False, Layout? layout=None, bool? pin_memory=False) -> Tensor",
-        "Tensor::normal_of_size(a.float(0)?, a.float(1)?, a.ints(2)?, plimsoll_tensor::TensorOptions { dtype: a.optional_dtype(4), device: a.optional_device(5), requires_grad: a.bool(6)?, memory_format: None })?",
-    ),
-    (
-        "repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor",
-        "Tensor::interleaved(a.tensor(0)?)?",
-    ),
-    (
-        "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-        "a.tensor(0)?.slice(a.int(1)?, a.optional_int(2).unwrap_or(0), a.optional_int(3).unwrap_or(i64::MAX), a.int(4)?)?",
-    ),
-];
 
 /// Composed operations whose form in place is a method of its own: what they are made of has one,
 /// or they refuse tensors that the result does not fit.
@@ -378,7 +209,7 @@ impl Operation {
         match self.info.out {
             RowOut::None => "Out::None",
             RowOut::Exact => "Out::CopiedExact",
-            RowOut::Cast => "Out::Copied",
+            RowOut::Cast | RowOut::Copied => "Out::Copied",
         }
     }
 
@@ -420,7 +251,8 @@ impl Operation {
             some(format!("{}?", overload.call("", None)))
         };
         let writes = self.writes() || self.info.in_place;
-        let composed = matches!(self.info.cuda, OnCuda::Composed);
+        let composed =
+            matches!(self.info.cuda, OnCuda::Composed) || self.info.out == RowOut::Copied;
         let in_place = if !writes || !overload.signature.is_method() {
             "None".to_string()
         } else if composed && !self.writes() && !OWN_IN_PLACE.contains(&self.name()) {
@@ -467,14 +299,19 @@ impl Overload {
         let is_plain = |parameter: &Parameter| positional || !parameter.is_optional();
         let mut arguments: Vec<String> = parameters()
             .filter(|(_, parameter)| is_plain(parameter))
-            .map(|(index, parameter)| read(parameter, index, false))
+            .map(|(index, parameter)| read(&signature.name, parameter, index, false))
             .collect();
         let options: Vec<(usize, &Parameter)> =
             parameters().filter(|(_, parameter)| !is_plain(parameter)).collect();
         if !options.is_empty() {
             let mut value = format!("plimsoll_tensor::{}::new()", options_name(&signature.name));
             for (index, parameter) in &options {
-                let _ = write!(value, ".{}({})", parameter.name, read(parameter, *index, true));
+                let _ = write!(
+                    value,
+                    ".{}({})",
+                    parameter.name,
+                    read(&signature.name, parameter, *index, true)
+                );
             }
             arguments.push(value);
         }
@@ -488,9 +325,12 @@ impl Overload {
 }
 
 /// How an argument is read, as a parameter of a method or as the value of an option.
-fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
+fn read(operation: &str, parameter: &Parameter, index: usize, as_option: bool) -> String {
     // A word stands for a choice whose type is named like its parameter.
-    let choice = || format!("plimsoll_tensor::{}", camel(&parameter.name));
+    let choice = || match parameter.name.as_str() {
+        "ord" | "p" => "plimsoll_tensor::NormOrder".to_string(),
+        name => format!("plimsoll_tensor::{}", camel(name)),
+    };
     match parameter.kind {
         Kind::Tensor => format!("a.tensor({index})?"),
         Kind::OptionalTensor => format!("a.optional_tensor({index})"),
@@ -503,6 +343,9 @@ fn read(parameter: &Parameter, index: usize, as_option: bool) -> String {
         Kind::OptionalInt => format!("a.optional_int({index})"),
         Kind::Ints if as_option => format!("plimsoll_tensor::DimList::from(a.ints({index})?)"),
         Kind::Ints => format!("a.ints({index})?"),
+        Kind::OptionalInts if NONE_IS_NOT_EMPTY.contains(&operation) => {
+            format!("a.optional_ints({index}).map(plimsoll_tensor::DimList::from)")
+        }
         Kind::OptionalInts => {
             format!("plimsoll_tensor::DimList::from(a.optional_ints({index}).unwrap_or_default())")
         }
@@ -629,7 +472,9 @@ fn bindings(operations: &[Operation]) -> String {
             Home::Torch => "add_function(".to_string(),
             _ => format!("setattr({name:?}, "),
         };
-        let _ = writeln!(text, "    module.{add}wrap_pyfunction!({name}, module)?)?;");
+        // A function with the name of a crate is told apart from it.
+        let path = if name == "std" { "self::std" } else { name };
+        let _ = writeln!(text, "    module.{add}wrap_pyfunction!({path}, module)?)?;");
     }
     text.push_str("    Ok(())\n}\n");
     if !text.contains("Tensor::") {

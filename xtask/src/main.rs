@@ -22,6 +22,7 @@ mod python_env;
 mod ratchet;
 mod rules;
 mod run;
+mod rust_calls;
 mod stubs;
 mod test;
 

@@ -16,10 +16,10 @@ pub mod cpu {
         activation, arithmetic, binary, bitwise, call, compare, divide, optim, pow, rounding,
         select, special, ternary, unary,
     };
-    pub use plimsoll_kernels_index::{index, sort};
+    pub use plimsoll_kernels_index::{index, search, sort};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
     pub use plimsoll_kernels_nn::{
         attention, cross_entropy, ctc, embedding, embedding_bag, group_norm, interpolate, loss, nll,
     };
-    pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, reduce, softmax};
+    pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, logsumexp, reduce, scan, softmax};
 }

@@ -41,33 +41,46 @@ pub use api::clamp::{ClampOptions, Limit};
 pub use api::conv::{ConvOptions, ConvTransposeOptions, Padding, PaddingOption};
 pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
-pub use api::derived::IscloseOptions;
-pub use api::foreign::Lent;
-pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
-pub use api::lp_pool::LpPoolOptions;
 pub use api::ctc::CtcLossOptions;
+pub use api::derived::IscloseOptions;
 pub use api::embedding::{BagMode, EmbeddingBagOptions, EmbeddingOptions};
+pub use api::extremes::{AminmaxOptions, ExtremeOptions};
+pub use api::foreign::Lent;
 pub use api::group_norm::GroupNormOptions;
 pub use api::interpolate::{InterpolateMode, InterpolateOptions};
+pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
 pub use api::loss::{
     BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyOptions,
     HuberLossOptions, L1LossOptions, MseLossOptions, NllLossOptions, Reduction,
     SmoothL1LossOptions,
 };
+pub use api::lp_pool::LpPoolOptions;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
+pub use api::norm::{
+    DistOptions, LinalgMatrixNormOptions, LinalgNormOptions, LinalgVectorNormOptions,
+    LogsumexpOptions, NormOptions, NormOrder,
+};
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::pad::Mode;
 pub use api::parameter::Parameter;
 pub use api::pool::{AvgPoolOptions, MaxPoolOptions};
-pub use api::reduce::{ArgOptions, ReduceOptions, SumOptions};
-pub use api::sort::SortOptions;
+pub use api::reduce::{
+    ArgOptions, CountNonzeroOptions, ProdOptions, ReduceOptions, SumOptions, TruthOptions,
+};
+pub use api::scan::{DiffOptions, ScanOptions, TrapezoidOptions};
+pub use api::search::{
+    BincountOptions, BucketizeOptions, HistcOptions, HistogramOptions, SearchsortedOptions, Side,
+};
+pub use api::sort::{ArgsortOptions, KthvalueOptions, ModeOptions, SortOptions, TopkOptions};
 pub use api::split::Sections;
 pub use api::stacks::Indexing;
+pub use api::statistics::{CovOptions, Interpolation, MedianOptions, QuantileOptions, VarOptions};
 pub use api::subscript::{At, Subscript};
 pub use api::ternary::AddcmulOptions;
 pub use api::unary::{Approximate, GeluOptions};
+pub use api::unique::UniqueOptions;
 pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
 pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};

@@ -155,6 +155,8 @@ pub enum Out {
     Exact,
     /// Of any dtype that the result can be cast to.
     Cast,
+    /// The bindings copy the result there, as they do for composed operations.
+    Copied,
 }
 
 impl Out {

@@ -3,4 +3,5 @@
 //! They stand on `plimsoll-engine`: start with its `iterate.rs` and `map.rs`.
 
 pub mod index;
+pub mod search;
 pub mod sort;

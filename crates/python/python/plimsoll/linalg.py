@@ -3,5 +3,8 @@
 from ._plimsoll import linalg_multi_dot as multi_dot
 from ._plimsoll import linalg_vecdot as vecdot
 from ._plimsoll import linalg_cross as cross
+from ._plimsoll import linalg_vector_norm as vector_norm
+from ._plimsoll import linalg_matrix_norm as matrix_norm
+from ._plimsoll import linalg_norm as norm
 
-__all__ = ["multi_dot", "vecdot", "cross"]
+__all__ = ["multi_dot", "vecdot", "cross", "vector_norm", "matrix_norm", "norm"]

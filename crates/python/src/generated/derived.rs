@@ -187,7 +187,7 @@ static SGN: Function = Function::new(
         signature: "sgn(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sgn()?])),
         in_place: Some(|a| a.tensor(0)?.copy_(&a.tensor(0)?.sgn()?).map(drop)),
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 
@@ -207,7 +207,7 @@ static CONJ_PHYSICAL: Function = Function::new(
         signature: "conj_physical(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.conj_physical()?])),
         in_place: Some(|a| a.tensor(0)?.copy_(&a.tensor(0)?.conj_physical()?).map(drop)),
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

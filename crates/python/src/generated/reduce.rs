@@ -33,6 +33,33 @@ static SUM: Function = Function::new(
     }],
 );
 
+static NANSUM: Function = Function::new(
+    "nansum",
+    &[Overload {
+        signature: "nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.nansum_with(
+                    plimsoll_tensor::SumOptions::new()
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                        .keepdim(a.bool(2)?)
+                        .dtype(a.optional_dtype(3))
+                )?
+            ])
+        }),
+        in_place: None,
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.nansum_with_out(
+                plimsoll_tensor::SumOptions::new()
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                    .keepdim(a.bool(2)?)
+                    .dtype(a.optional_dtype(3)),
+                &out[0],
+            )
+        }),
+    }],
+);
+
 static MEAN: Function = Function::new(
     "mean",
     &[Overload {
@@ -57,6 +84,79 @@ static MEAN: Function = Function::new(
                 &out[0],
             )
         }),
+    }],
+);
+
+static NANMEAN: Function = Function::new(
+    "nanmean",
+    &[Overload {
+        signature: "nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.nanmean_with(
+                    plimsoll_tensor::SumOptions::new()
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                        .keepdim(a.bool(2)?)
+                        .dtype(a.optional_dtype(3))
+                )?
+            ])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static PROD: Function = Function::new(
+    "prod",
+    &[Overload {
+        signature: "prod(Tensor self, int? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.prod_with(
+                    plimsoll_tensor::ProdOptions::new()
+                        .dim(a.optional_int(1))
+                        .keepdim(a.bool(2)?)
+                        .dtype(a.optional_dtype(3))
+                )?
+            ])
+        }),
+        in_place: None,
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.prod_with_out(
+                plimsoll_tensor::ProdOptions::new()
+                    .dim(a.optional_int(1))
+                    .keepdim(a.bool(2)?)
+                    .dtype(a.optional_dtype(3)),
+                &out[0],
+            )
+        }),
+    }],
+);
+
+static COUNT_NONZERO: Function =
+    Function::new(
+        "count_nonzero",
+        &[Overload {
+            signature: "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![a.tensor(0)?.count_nonzero_with(
+                    plimsoll_tensor::CountNonzeroOptions::new().dim(
+                        plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default())
+                    )
+                )?])
+            }),
+            in_place: None,
+            out: Out::None,
+        }],
+    );
+
+static SUM_TO_SIZE: Function = Function::new(
+    "sum_to_size",
+    &[Overload {
+        signature: "sum_to_size(Tensor self, int[] size) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sum_to_size(a.ints(1)?)?])),
+        in_place: None,
+        out: Out::None,
     }],
 );
 
@@ -155,8 +255,8 @@ static ANY: Function = Function::new(
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.any_with(
-                    plimsoll_tensor::ReduceOptions::new()
-                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                    plimsoll_tensor::TruthOptions::new()
+                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -164,8 +264,8 @@ static ANY: Function = Function::new(
         in_place: None,
         out: Out::Written(|a, out| {
             a.tensor(0)?.any_with_out(
-                plimsoll_tensor::ReduceOptions::new()
-                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                plimsoll_tensor::TruthOptions::new()
+                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )
@@ -180,8 +280,8 @@ static ALL: Function = Function::new(
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.all_with(
-                    plimsoll_tensor::ReduceOptions::new()
-                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                    plimsoll_tensor::TruthOptions::new()
+                        .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -189,8 +289,8 @@ static ALL: Function = Function::new(
         in_place: None,
         out: Out::Written(|a, out| {
             a.tensor(0)?.all_with_out(
-                plimsoll_tensor::ReduceOptions::new()
-                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
+                plimsoll_tensor::TruthOptions::new()
+                    .dim(a.optional_ints(1).map(plimsoll_tensor::DimList::from))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )
@@ -210,6 +310,16 @@ impl PyTensor {
         SUM.method(slf, args, kwargs)
     }
 
+    /// The sum of the elements that are not NaN.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn nansum<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        NANSUM.method(slf, args, kwargs)
+    }
+
     /// The mean of the elements.
     #[pyo3(signature = (*args, **kwargs))]
     fn mean<'py>(
@@ -218,6 +328,46 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         MEAN.method(slf, args, kwargs)
+    }
+
+    /// The mean of the elements that are not NaN.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn nanmean<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        NANMEAN.method(slf, args, kwargs)
+    }
+
+    /// The product of the elements.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn prod<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        PROD.method(slf, args, kwargs)
+    }
+
+    /// How many elements are not zero.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn count_nonzero<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        COUNT_NONZERO.method(slf, args, kwargs)
+    }
+
+    /// The sum over dimensions so that `size`, which broadcasts to the shape, is left.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sum_to_size<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SUM_TO_SIZE.method(slf, args, kwargs)
     }
 
     /// The largest element; NaN wins.
@@ -291,6 +441,16 @@ fn sum<'py>(
     SUM.function(args, kwargs)
 }
 
+/// The sum of the elements that are not NaN.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn nansum<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    NANSUM.function(args, kwargs)
+}
+
 /// The mean of the elements.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
@@ -299,6 +459,46 @@ fn mean<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     MEAN.function(args, kwargs)
+}
+
+/// The mean of the elements that are not NaN.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn nanmean<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    NANMEAN.function(args, kwargs)
+}
+
+/// The product of the elements.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn prod<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    PROD.function(args, kwargs)
+}
+
+/// How many elements are not zero.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn count_nonzero<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    COUNT_NONZERO.function(args, kwargs)
+}
+
+/// The sum over dimensions so that `size`, which broadcasts to the shape, is left.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn sum_to_size<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SUM_TO_SIZE.function(args, kwargs)
 }
 
 /// The largest element; NaN wins.
@@ -364,7 +564,12 @@ fn all<'py>(
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sum, module)?)?;
+    module.add_function(wrap_pyfunction!(nansum, module)?)?;
     module.add_function(wrap_pyfunction!(mean, module)?)?;
+    module.add_function(wrap_pyfunction!(nanmean, module)?)?;
+    module.add_function(wrap_pyfunction!(prod, module)?)?;
+    module.add_function(wrap_pyfunction!(count_nonzero, module)?)?;
+    module.add_function(wrap_pyfunction!(sum_to_size, module)?)?;
     module.add_function(wrap_pyfunction!(amax, module)?)?;
     module.add_function(wrap_pyfunction!(amin, module)?)?;
     module.add_function(wrap_pyfunction!(argmax, module)?)?;

@@ -33,6 +33,85 @@ static SORT: Function = Function::new(
     }],
 );
 
+static TOPK: Function = Function::new(
+    "topk",
+    &[Overload {
+        signature: "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.topk_with(
+                a.int(1)?,
+                plimsoll_tensor::TopkOptions::new()
+                    .dim(a.int(2)?)
+                    .largest(a.bool(3)?)
+                    .sorted(a.bool(4)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static MODE: Function = Function::new(
+    "mode",
+    &[Overload {
+        signature: "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.mode_with(
+                plimsoll_tensor::ModeOptions::new().dim(a.int(1)?).keepdim(a.bool(2)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static MSORT: Function = Function::new(
+    "msort",
+    &[Overload {
+        signature: "msort(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.msort()?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static ARGSORT: Function = Function::new(
+    "argsort",
+    &[Overload {
+        signature: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?.argsort_with(
+                    plimsoll_tensor::ArgsortOptions::new()
+                        .dim(a.int(1)?)
+                        .descending(a.bool(2)?)
+                        .stable(a.bool(3)?)
+                )?
+            ])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static KTHVALUE: Function = Function::new(
+    "kthvalue",
+    &[Overload {
+        signature: "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.kthvalue_with(
+                a.int(1)?,
+                plimsoll_tensor::KthvalueOptions::new().dim(a.int(2)?).keepdim(a.bool(3)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
 #[pymethods]
 impl PyTensor {
     /// The elements in order along a dimension (the last), and the index that each had before.
@@ -43,6 +122,57 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         SORT.method(slf, args, kwargs)
+    }
+
+    /// The `k` greatest elements along the last dimension in order, and where they are; NaN counts
+    /// as the largest.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn topk<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TOPK.method(slf, args, kwargs)
+    }
+
+    /// The most frequent element along the last dimension (the least of several), and where it is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn mode<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MODE.method(slf, args, kwargs)
+    }
+
+    /// The elements in order along the first dimension.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn msort<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MSORT.method(slf, args, kwargs)
+    }
+
+    /// The indices that put the elements in order along the last dimension.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argsort<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ARGSORT.method(slf, args, kwargs)
+    }
+
+    /// The `k`-th smallest element along the last dimension, counted from 1, and where it is.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn kthvalue<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        KTHVALUE.method(slf, args, kwargs)
     }
 }
 
@@ -56,8 +186,64 @@ fn sort<'py>(
     SORT.function(args, kwargs)
 }
 
+/// The `k` greatest elements along the last dimension in order, and where they are; NaN counts
+/// as the largest.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn topk<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TOPK.function(args, kwargs)
+}
+
+/// The most frequent element along the last dimension (the least of several), and where it is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn mode<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MODE.function(args, kwargs)
+}
+
+/// The elements in order along the first dimension.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn msort<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MSORT.function(args, kwargs)
+}
+
+/// The indices that put the elements in order along the last dimension.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn argsort<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ARGSORT.function(args, kwargs)
+}
+
+/// The `k`-th smallest element along the last dimension, counted from 1, and where it is.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn kthvalue<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    KTHVALUE.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sort, module)?)?;
+    module.add_function(wrap_pyfunction!(topk, module)?)?;
+    module.add_function(wrap_pyfunction!(mode, module)?)?;
+    module.add_function(wrap_pyfunction!(msort, module)?)?;
+    module.add_function(wrap_pyfunction!(argsort, module)?)?;
+    module.add_function(wrap_pyfunction!(kthvalue, module)?)?;
     Ok(())
 }

@@ -177,3 +177,47 @@ impl From<&Vec<i64>> for DimList {
         DimList(dims.as_slice().into())
     }
 }
+
+/// [`options!`] with tensors among the fields, which are borrowed.
+macro_rules! options_with_tensors {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'a> {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Default for $name<'_> {
+            fn default() -> Self {
+                $name { $($field: $default,)* }
+            }
+        }
+
+        impl<'a> $name<'a> {
+            /// PyTorch's defaults.
+            pub fn new() -> $name<'a> {
+                $name::default()
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[must_use]
+                pub fn $field(mut self, $field: impl Into<$type>) -> $name<'a> {
+                    self.$field = $field.into();
+                    self
+                }
+            )*
+        }
+    };
+}
+pub(crate) use options_with_tensors;
+
+/// Runs the operations that `name` is composed of, under its name and its caller's line.
+pub(crate) fn composed<R>(
+    name: &'static str,
+    site: plimsoll_memory::Site,
+    work: impl FnOnce() -> R,
+) -> R {
+    let _named = plimsoll_memory::enter_operation(name);
+    plimsoll_memory::with_site(site, work)
+}

@@ -1,11 +1,11 @@
 //! Reductions over all or some dimensions.
 
-use plimsoll_core::{DType, Error, Result, normalize_dims};
+use plimsoll_core::{DType, Error, Result, normalize_dims, sizes_from_i64};
 use plimsoll_memory::{Site, enter_operation};
 
 use smallvec::SmallVec;
 
-use super::options::{DimList, options};
+use super::options::{DimList, composed, options};
 use crate::Tensor;
 use crate::dispatch::Dest;
 use crate::ops::reduce::{Reduce, Reduction};
@@ -35,6 +35,37 @@ options! {
 }
 
 options! {
+    /// Over what [`Tensor::any_with`] and [`Tensor::all_with`] look. A dimension or a list of them
+    /// will do.
+    TruthOptions {
+        /// The dimensions; an empty list means every element by itself, and nothing means all.
+        dim: Option<DimList> = None,
+        /// Whether they stay, with size 1.
+        keepdim: bool = false,
+    }
+}
+
+options! {
+    /// Over what [`Tensor::prod_with`] goes, and in which dtype. A dimension will do.
+    ProdOptions {
+        /// The dimension; none means all.
+        dim: Option<i64> = None,
+        /// Whether it stays, with size 1.
+        keepdim: bool = false,
+        /// The dtype to multiply in, and of the result.
+        dtype: Option<DType> = None,
+    }
+}
+
+options! {
+    /// Over what [`Tensor::count_nonzero_with`] counts. A dimension or a list of them will do.
+    CountNonzeroOptions {
+        /// The dimensions; none means all.
+        dim: DimList = DimList::default(),
+    }
+}
+
+options! {
     /// Along what [`Tensor::argmax_with`] looks. A dimension will do: `x.argmax_with(-1)`.
     ArgOptions {
         /// The dimension; none means all elements in row-major order.
@@ -53,6 +84,24 @@ impl<T: Into<DimList>> From<T> for SumOptions {
 impl<T: Into<DimList>> From<T> for ReduceOptions {
     fn from(dims: T) -> ReduceOptions {
         ReduceOptions::new().dim(dims)
+    }
+}
+
+impl<T: Into<DimList>> From<T> for TruthOptions {
+    fn from(dims: T) -> TruthOptions {
+        TruthOptions::new().dim(dims.into())
+    }
+}
+
+impl<T: Into<DimList>> From<T> for CountNonzeroOptions {
+    fn from(dims: T) -> CountNonzeroOptions {
+        CountNonzeroOptions::new().dim(dims)
+    }
+}
+
+impl From<i64> for ProdOptions {
+    fn from(dim: i64) -> ProdOptions {
+        ProdOptions::new().dim(dim)
     }
 }
 
@@ -89,6 +138,62 @@ impl Tensor {
         // without a copy.
         let sum = if leading.is_empty() { self.clone() } else { self.sum_over(&leading, false)? };
         if stretched.is_empty() { Ok(sum) } else { sum.sum_over(&stretched, true) }
+    }
+}
+
+impl Tensor {
+    /// The mean of the elements that are not NaN.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 3.0], &[3], Device::cpu())?;
+    /// assert_eq!(x.nanmean()?.item::<f32>()?, 2.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanmean(&self) -> Result<Tensor> {
+        self.nanmean_with(SumOptions::new())
+    }
+
+    /// The mean over some dimensions of what is not NaN.
+    #[track_caller]
+    pub fn nanmean_with(&self, options: impl Into<SumOptions>) -> Result<Tensor> {
+        let options = options.into();
+        if !self.dtype().is_float() {
+            return Err(Error::dtype(
+                "nanmean",
+                "the mean of integers is not defined; convert first",
+            ));
+        }
+        composed("nanmean", Site::caller(), || {
+            let plain = self.detach();
+            let over = SumOptions { dtype: None, ..options.clone() };
+            let count = plain.eq(&plain)?.sum_with(over)?;
+            self.nansum_with(options)?.div(&count)
+        })
+    }
+
+    /// The sum over dimensions so that `size`, which broadcasts to the shape, is left.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2, 3], DType::F32)?;
+    /// assert_eq!(x.sum_to_size(&[1, 3])?.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_to_size(&self, size: &[i64]) -> Result<Tensor> {
+        let shape = sizes_from_i64("sum_to_size", size)?;
+        let own = self.shape();
+        let fits = shape.len() <= own.len()
+            && shape.iter().rev().zip(own.iter().rev()).all(|(&a, &b)| a == b || a == 1);
+        if !fits {
+            return Err(Error::shape(
+                "sum_to_size",
+                format!("shape {:?} does not broadcast to {own:?}", shape.as_slice()),
+            ));
+        }
+        composed("sum_to_size", Site::caller(), || self.sum_to(&shape))
     }
 }
 
@@ -143,6 +248,46 @@ reduce! {
     /// ```
     sum_with,
     sum_with_out => Reduction::Sum, SumOptions
+}
+reduce! {
+    /// The sum of the elements that are not NaN.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0], &[3], Device::cpu())?;
+    /// assert_eq!(x.nansum()?.item::<f32>()?, 3.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    nansum,
+    /// The sum over some dimensions of what is not NaN.
+    nansum_with,
+    nansum_with_out => Reduction::NanSum, SumOptions
+}
+reduce! {
+    /// The product of the elements.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(1, 5, 1, DType::I64)?.prod()?.item::<i64>()?, 24);
+    /// # Ok::<(), Error>(())
+    /// ```
+    prod,
+    /// The product over a dimension.
+    prod_with,
+    prod_with_out => Reduction::Prod, ProdOptions
+}
+reduce! {
+    /// How many elements are not zero.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::arange(0, 3, 1, DType::F32)?.count_nonzero()?.item::<i64>()?, 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    count_nonzero,
+    /// How many elements over some dimensions are not zero.
+    count_nonzero_with,
+    count_nonzero_with_out => Reduction::CountNonzero, CountNonzeroOptions
 }
 reduce! {
     /// The mean of the elements.
@@ -249,7 +394,7 @@ reduce! {
     any,
     /// Whether any element over some dimensions is not zero.
     any_with,
-    any_with_out => Reduction::Any, ReduceOptions
+    any_with_out => Reduction::Any, TruthOptions
 }
 reduce! {
     /// Whether all elements are not zero.
@@ -269,13 +414,15 @@ reduce! {
     /// # Ok::<(), Error>(())
     /// ```
     all_with,
-    all_with_out => Reduction::All, ReduceOptions
+    all_with_out => Reduction::All, TruthOptions
 }
 
 /// What all options say.
 #[derive(Default)]
 struct Over {
     dims: DimList,
+    /// Whether an empty list is meant, and not all dimensions.
+    each: bool,
     keepdim: bool,
     dtype: Option<DType>,
 }
@@ -283,21 +430,42 @@ struct Over {
 impl From<SumOptions> for Over {
     fn from(options: SumOptions) -> Over {
         let SumOptions { dim, keepdim, dtype } = options;
-        Over { dims: dim, keepdim, dtype }
+        Over { dims: dim, keepdim, dtype, each: false }
     }
 }
 
 impl From<ReduceOptions> for Over {
     fn from(options: ReduceOptions) -> Over {
         let ReduceOptions { dim, keepdim } = options;
-        Over { dims: dim, keepdim, dtype: None }
+        Over { dims: dim, keepdim, dtype: None, each: false }
     }
 }
 
 impl From<ArgOptions> for Over {
     fn from(options: ArgOptions) -> Over {
         let ArgOptions { dim, keepdim } = options;
-        Over { dims: dim.map(DimList::from).unwrap_or_default(), keepdim, dtype: None }
+        Over { dims: dim.map(DimList::from).unwrap_or_default(), keepdim, ..Over::default() }
+    }
+}
+
+impl From<TruthOptions> for Over {
+    fn from(options: TruthOptions) -> Over {
+        let TruthOptions { dim, keepdim } = options;
+        let each = dim.as_ref().is_some_and(|dims| dims.as_slice().is_empty());
+        Over { dims: dim.unwrap_or_default(), each, keepdim, dtype: None }
+    }
+}
+
+impl From<ProdOptions> for Over {
+    fn from(options: ProdOptions) -> Over {
+        let ProdOptions { dim, keepdim, dtype } = options;
+        Over { dims: dim.map(DimList::from).unwrap_or_default(), each: false, keepdim, dtype }
+    }
+}
+
+impl From<CountNonzeroOptions> for Over {
+    fn from(options: CountNonzeroOptions) -> Over {
+        Over { dims: options.dim, ..Over::default() }
     }
 }
 
@@ -322,7 +490,8 @@ fn reduce_into(
     site: Site,
 ) -> Result<()> {
     let mut over = over;
-    if matches!(reduction, Reduction::Sum | Reduction::Mean) {
+    use Reduction::{Mean, NanSum, Prod, Sum};
+    if matches!(reduction, Sum | NanSum | Mean | Prod) {
         // As in PyTorch, the target chooses the dtype to add up in.
         over.dtype = over.dtype.or(Some(out.dtype()));
     }
@@ -340,7 +509,9 @@ fn in_dtype(x: &Tensor, over: &Over, site: Site) -> Result<Tensor> {
 
 fn operation(reduction: Reduction, x: &Tensor, over: &Over) -> Result<Reduce> {
     let dtype = match reduction {
-        Reduction::Sum if !x.dtype().is_float() => over.dtype.unwrap_or(DType::I64),
+        Reduction::Sum | Reduction::NanSum | Reduction::Prod if !x.dtype().is_float() => {
+            over.dtype.unwrap_or(DType::I64)
+        }
         Reduction::Argmax | Reduction::Argmin if x.dtype() != DType::Bool => DType::I64,
         Reduction::Argmax | Reduction::Argmin => {
             let name = if reduction == Reduction::Argmax { "argmax" } else { "argmin" };
@@ -350,6 +521,7 @@ fn operation(reduction: Reduction, x: &Tensor, over: &Over) -> Result<Reduce> {
             ));
         }
         Reduction::Any | Reduction::All => DType::Bool,
+        Reduction::CountNonzero => DType::I64,
         Reduction::Mean if !x.dtype().is_float() => {
             return Err(Error::dtype(
                 "mean",
@@ -362,6 +534,8 @@ fn operation(reduction: Reduction, x: &Tensor, over: &Over) -> Result<Reduce> {
         _ => x.dtype(),
     };
     let mut op = Reduce { reduction, dims: Default::default(), keepdim: over.keepdim, dtype };
-    op.dims = normalize_dims(op.name(), over.dims.as_slice(), x.rank())?;
+    if !over.each {
+        op.dims = normalize_dims(op.name(), over.dims.as_slice(), x.rank())?;
+    }
     Ok(op)
 }

@@ -13,8 +13,8 @@ mod layer_norm;
 mod loss;
 mod matmul;
 mod optim;
-mod rearrange;
 mod pool;
+mod rearrange;
 mod reduce;
 mod strided;
 mod tail;
@@ -35,10 +35,10 @@ pub(crate) use matmul::{
     workspace_bytes as matmul_workspace_bytes,
 };
 pub(crate) use optim::adamw;
-pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
 };
+pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use unary::{unary, unary_backward};

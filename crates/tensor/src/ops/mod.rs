@@ -6,18 +6,19 @@ pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
-pub(crate) mod clamp;
 pub(crate) mod channels_last;
+pub(crate) mod clamp;
 pub(crate) mod compare;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod create;
-pub(crate) mod derived;
-pub(crate) mod elementwise;
-pub(crate) mod frexp;
 pub(crate) mod cross_entropy;
 pub(crate) mod ctc;
+pub(crate) mod derived;
+pub(crate) mod elementwise;
 pub(crate) mod embedding;
+pub(crate) mod extremes;
+pub(crate) mod frexp;
 pub(crate) mod group_norm;
 pub(crate) mod index;
 pub(crate) mod interpolate;
@@ -26,6 +27,7 @@ pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod loss;
 pub(crate) mod nn;
+pub(crate) mod norm;
 pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod pointwise;
@@ -34,14 +36,18 @@ pub(crate) mod random;
 pub(crate) mod rearrange;
 pub(crate) mod reduce;
 pub(crate) mod reshape;
+pub(crate) mod scan;
+pub(crate) mod search;
 pub(crate) mod select;
 pub(crate) mod shuffle;
 pub(crate) mod sort;
-pub(crate) mod ternary;
 pub(crate) mod split;
+pub(crate) mod statistics;
+pub(crate) mod ternary;
 pub(crate) mod transfer;
 pub(crate) mod triangle;
 pub(crate) mod unary;
+pub(crate) mod unique;
 pub(crate) mod view_copies;
 pub(crate) mod views;
 
@@ -61,24 +67,31 @@ pub static OPS: &[&[&OpInfo]] = &[
     copy::OPS,
     create::OPS,
     derived::OPS,
-    frexp::OPS,
     embedding::OPS,
+    extremes::OPS,
+    frexp::OPS,
     index::OPS,
     interpolate::OPS,
     join::OPS,
     linalg::OPS,
     loss::OPS,
     nn::OPS,
+    norm::OPS,
     numeric::OPS,
     pool::OPS,
     random::OPS,
     rearrange::OPS,
     reduce::OPS,
     reshape::OPS,
+    scan::OPS,
+    search::OPS,
     select::OPS,
     shuffle::OPS,
     sort::OPS,
+    split::OPS,
+    statistics::OPS,
     ternary::OPS,
+    triangle::OPS,
     unary::exponential::OPS,
     unary::functions::OPS,
     unary::predicates::OPS,
@@ -86,8 +99,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     unary::special::OPS,
     unary::special_module::OPS,
     unary::trigonometric::OPS,
-    split::OPS,
-    triangle::OPS,
+    unique::OPS,
     view_copies::OPS,
     views::OPS,
 ];

@@ -20,7 +20,10 @@ use plimsoll_kernels::{CpuLaunch, Meta};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Sum,
+    NanSum,
     Mean,
+    Prod,
+    CountNonzero,
     Amax,
     Amin,
     Argmax,
@@ -43,7 +46,10 @@ impl Operation for Reduce {
     fn info(&self) -> &'static OpInfo {
         match self.reduction {
             Reduction::Sum => &SUM,
+            Reduction::NanSum => &NANSUM,
             Reduction::Mean => &MEAN,
+            Reduction::Prod => &PROD,
+            Reduction::CountNonzero => &COUNT_NONZERO,
             Reduction::Amax => &AMAX,
             Reduction::Amin => &AMIN,
             Reduction::Argmax => &ARGMAX,
@@ -61,9 +67,13 @@ impl Operation for Reduce {
             .map(|dim| if self.dims.contains(&dim) { 1 } else { shape[dim] })
             .collect();
         // Mixed precision may have cast the input since the result's dtype was chosen.
-        let keeps = matches!(
+        let keeps = !matches!(
             self.reduction,
-            Reduction::Sum | Reduction::Mean | Reduction::Amax | Reduction::Amin
+            Reduction::Argmax
+                | Reduction::Argmin
+                | Reduction::Any
+                | Reduction::All
+                | Reduction::CountNonzero
         );
         let dtype = inputs[0].dtype;
         let dtype = if keeps && dtype.is_float() { dtype } else { self.dtype };
@@ -73,6 +83,7 @@ impl Operation for Reduce {
     fn saves(&self, _needs: Needs) -> Saves {
         match self.reduction {
             Reduction::Amax | Reduction::Amin => Saves::input(0).and(Saves::output(0)),
+            Reduction::Prod | Reduction::NanSum => Saves::input(0),
             _ => Saves::NOTHING,
         }
     }
@@ -84,6 +95,12 @@ impl Operation for Reduce {
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         match self.reduction {
             Reduction::Sum => cpu::sum(launch, &self.dims),
+            Reduction::NanSum if launch.inputs[0].dtype().is_float() => {
+                cpu::nansum(launch, &self.dims)
+            }
+            Reduction::NanSum => cpu::sum(launch, &self.dims),
+            Reduction::Prod => cpu::prod(launch, &self.dims),
+            Reduction::CountNonzero => cpu::count_nonzero(launch, &self.dims),
             Reduction::Mean => cpu::mean(launch, &self.dims),
             Reduction::Amax => cpu::amax(launch, &self.dims),
             Reduction::Amin => cpu::amin(launch, &self.dims),
@@ -104,7 +121,7 @@ impl Operation for Reduce {
             Reduction::Mean => Fold::Mean,
             Reduction::Amax => Fold::Amax,
             Reduction::Amin => Fold::Amin,
-            Reduction::Argmax | Reduction::Argmin | Reduction::Any | Reduction::All => {
+            _ => {
                 return Err(Error::unsupported(
                     launch.operation,
                     "this reduction has no CUDA kernel yet; move its input to the CPU with `to` first",
@@ -119,6 +136,11 @@ impl Operation for Reduce {
         let grad = self.stretch(backward.grad()?, input)?;
         let grad = match self.reduction {
             Reduction::Sum => grad.to(input.dtype)?,
+            Reduction::NanSum => {
+                let x = backward.input(0)?;
+                grad.mul(&x.eq(x)?.to(input.dtype)?)?
+            }
+            Reduction::Prod => grad.mul(&self.products_of_others(backward.input(0)?)?)?,
             Reduction::Mean => {
                 let count: usize = self.dims.iter().map(|&dim| input.shape()[dim]).product();
                 grad.div(count as f64)?
@@ -161,6 +183,22 @@ impl Reduce {
         reduced.expand(&sizes)
     }
 
+    /// For each element the product of all others under the same result: of those before times
+    /// those after, so that zeros need no division.
+    fn products_of_others(&self, x: &Tensor) -> Result<Tensor> {
+        if x.rank() == 0 {
+            return x.ones_like();
+        }
+        let shape = x.shape();
+        let (x, dim) = match *self.dims {
+            [dim] => (x.clone(), dim as i64),
+            _ => (x.reshape(&[-1])?, 0),
+        };
+        let products = x.products_before(dim, false)?.mul(&x.products_before(dim, true)?)?;
+        let sizes: SmallVec<[i64; 6]> = shape.iter().map(|&size| size as i64).collect();
+        products.reshape(&sizes)
+    }
+
     /// An extreme of nothing does not exist.
     fn check_not_empty(&self, shape: &[usize]) -> Result<()> {
         let needs_elements = matches!(
@@ -168,7 +206,7 @@ impl Reduce {
             Reduction::Amax | Reduction::Amin | Reduction::Argmax | Reduction::Argmin
         );
         match self.dims.iter().find(|&&dim| shape[dim] == 0) {
-            Some(dim) if needs_elements => Err(Error::shape(
+            Some(dim) if needs_elements => Err(Error::index(
                 self.info().name,
                 format!(
                     "dimension {dim} of shape {shape:?} is empty, and an extreme of nothing does not exist"
@@ -207,6 +245,44 @@ static MEAN: OpInfo = OpInfo {
         &["mean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
     )
 };
+static NANSUM: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
+    ..info(
+        "nansum",
+        &[
+            "nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+        ],
+    )
+};
+static NANMEAN: OpInfo = OpInfo {
+    cuda: OnCuda::Composed,
+    dtypes: DTypes::FLOATS,
+    ..info(
+        "nanmean",
+        &[
+            "nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+        ],
+    )
+};
+static PROD: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
+    autocast: Autocast::FLOAT32_ON_CUDA,
+    ..info(
+        "prod",
+        &["prod(Tensor self, int? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
+    )
+};
+static COUNT_NONZERO: OpInfo = OpInfo {
+    cuda: OnCuda::Nothing,
+    differentiable: false,
+    out: Out::None,
+    ..info("count_nonzero", &["count_nonzero(Tensor self, int[]? dim=None) -> Tensor"])
+};
+static SUM_TO_SIZE: OpInfo = OpInfo {
+    cuda: OnCuda::Composed,
+    out: Out::None,
+    ..info("sum_to_size", &["sum_to_size(Tensor self, int[] size) -> Tensor"])
+};
 static AMAX: OpInfo =
     info("amax", &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"]);
 static AMIN: OpInfo =
@@ -238,4 +314,18 @@ static ALL: OpInfo = OpInfo {
     ..info("all", &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&SUM, &MEAN, &AMAX, &AMIN, &ARGMAX, &ARGMIN, &ANY, &ALL];
+pub(crate) static OPS: &[&OpInfo] = &[
+    &SUM,
+    &NANSUM,
+    &MEAN,
+    &NANMEAN,
+    &PROD,
+    &COUNT_NONZERO,
+    &SUM_TO_SIZE,
+    &AMAX,
+    &AMIN,
+    &ARGMAX,
+    &ARGMIN,
+    &ANY,
+    &ALL,
+];

@@ -19,8 +19,8 @@ mod conv;
 mod copy;
 mod create;
 mod derived;
-mod functions;
 mod embedding;
+mod functions;
 mod index;
 mod input;
 mod instance;
@@ -29,6 +29,7 @@ mod join;
 mod linalg;
 mod loss;
 mod nn;
+mod order;
 mod pairs;
 mod pool;
 mod random;
@@ -36,8 +37,9 @@ mod rearrange;
 mod reduce;
 mod reshape;
 mod scatter;
-mod split;
 mod shuffle;
+mod split;
+mod statistics;
 mod unary;
 mod view_copies;
 mod views;
@@ -56,7 +58,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 33] = [
+    let families: [(&'static str, Vec<Case>); 35] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -69,6 +71,8 @@ pub fn all() -> Vec<Case> {
         ("ternary", activation::ternary_cases()),
         ("derived", derived::cases()),
         ("reduce", reduce::cases()),
+        ("statistics", statistics::cases()),
+        ("order", order::cases()),
         ("linalg", linalg::cases()),
         ("nn", nn::cases()),
         ("batch_norm", batch_norm::cases()),

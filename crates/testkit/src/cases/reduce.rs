@@ -1,7 +1,7 @@
 //! Reductions: all elements, some dimensions, kept or not, counted from either end.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_tensor::{ArgOptions, ReduceOptions, SumOptions, Tensor};
+use plimsoll_tensor::{ArgOptions, ReduceOptions, SumOptions, Tensor, TruthOptions};
 
 use super::input::{Input, any, distinct, mask, nonzero, special};
 use super::{Case, FLOATS, NUMBERS};
@@ -47,6 +47,11 @@ fn summed(dims: &[i64], keepdim: bool) -> SumOptions {
 /// Dimensions as other reductions take them.
 fn over(dims: &[i64], keepdim: bool) -> ReduceOptions {
     ReduceOptions::from(dims).keepdim(keepdim)
+}
+
+/// Dimensions as questions about truth take them.
+fn held(dims: &[i64], keepdim: bool) -> TruthOptions {
+    TruthOptions::from(dims).keepdim(keepdim)
 }
 
 /// A dimension as searches take it.
@@ -197,14 +202,14 @@ fn truth_over_dims() -> Vec<Case> {
     let each: [(&'static str, OverDims, Into, OracleOverDims); 2] = [
         (
             "any",
-            |x, d, k| x.any_with(over(d, k)),
-            |x, d, k, out| x.any_with_out(over(d, k), out),
+            |x, d, k| x.any_with(held(d, k)),
+            |x, d, k, out| x.any_with_out(held(d, k), out),
             reduce::amax,
         ),
         (
             "all",
-            |x, d, k| x.all_with(over(d, k)),
-            |x, d, k, out| x.all_with_out(over(d, k), out),
+            |x, d, k| x.all_with(held(d, k)),
+            |x, d, k, out| x.all_with_out(held(d, k), out),
             reduce::amin,
         ),
     ];

@@ -11,9 +11,9 @@ pub mod binary;
 pub mod conv;
 pub mod copy;
 pub mod create;
-pub mod functions;
 pub mod ctc;
 pub mod embedding;
+pub mod functions;
 pub mod index;
 pub mod interpolate;
 pub mod join;
@@ -24,6 +24,7 @@ pub mod pool;
 pub mod random;
 pub mod reduce;
 mod rules;
+pub mod statistics;
 pub mod unary;
 pub mod views;
 

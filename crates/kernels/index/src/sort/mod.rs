@@ -3,11 +3,14 @@
 //!
 //! Like the products in `gemm`, a sort is planned from its sizes, so its workspace is known without
 //! running, and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one
-//! row, `along.rs` brings tensors of any layout to it.
+//! row, `along.rs` brings tensors of any layout to it. `topk.rs` finds the greatest few without sorting
+//! all, `runs.rs` what sorted elements have in common.
 
 mod along;
 mod key;
 mod radix;
+mod runs;
+mod topk;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +24,8 @@ use plimsoll_core::DType;
 pub use self::along::{sort, sort_along_workspace_bytes};
 use self::key::{Narrow, Pair, SortKey, Wide};
 use self::radix::{PLACES, SETS, SHORT, SortRow};
+pub use self::runs::{count_runs, mode, row_order, runs};
+pub use self::topk::{topk, topk_workspace_bytes};
 use plimsoll_engine::Truth;
 use plimsoll_engine::parallel;
 use plimsoll_engine::shared::Shared;

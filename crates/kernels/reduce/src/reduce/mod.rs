@@ -1,12 +1,13 @@
 //! Reductions: sums, means, products, extremes and truth over some of a tensor's dimensions.
 //! `fold.rs` has the loops, `geometry.rs` sorts dimensions into kept and reduced ones, `arg.rs`
-//! finds positions of extremes.
+//! finds positions of extremes, `float_folds.rs` has norms and variances.
 //!
 //! f32 is summed in f32 lanes over short blocks whose results are added in f64, so the error does
 //! not grow with the length. The order of additions depends on sizes and strides, never on the
 //! number of threads.
 
 mod arg;
+mod float_folds;
 mod fold;
 mod geometry;
 
@@ -15,6 +16,7 @@ use std::marker::PhantomData;
 use plimsoll_core::{Error, Result};
 
 pub use arg::{argmax, argmin};
+pub use float_folds::{count_nonzero, nansum, variance, vector_norm};
 use fold::{Fold, fold};
 pub(super) use geometry::Geometry;
 

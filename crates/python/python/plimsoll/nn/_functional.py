@@ -11,10 +11,43 @@ from .._plimsoll import mish as mish
 from .._plimsoll import logsigmoid as logsigmoid
 from .._plimsoll import hardsigmoid as hardsigmoid
 from .._plimsoll import hardswish as hardswish
+from .._plimsoll import scaled_dot_product_attention as scaled_dot_product_attention
 from .._plimsoll import relu6 as relu6
 from .._plimsoll import glu as glu
 from .._plimsoll import softsign as softsign
 from .._plimsoll import tanhshrink as tanhshrink
 from .._plimsoll import softmin as softmin
+from .._plimsoll import embedding as embedding
+from .._plimsoll import embedding_bag as embedding_bag
+from .._plimsoll import interpolate as interpolate
+from .._plimsoll import mse_loss as mse_loss
+from .._plimsoll import smooth_l1_loss as smooth_l1_loss
+from .._plimsoll import huber_loss as huber_loss
+from .._plimsoll import binary_cross_entropy as binary_cross_entropy
+from .._plimsoll import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .._plimsoll import l1_loss as l1_loss
+from .._plimsoll import nll_loss as nll_loss
+from .._plimsoll import cross_entropy as cross_entropy
+from .._plimsoll import ctc_loss as ctc_loss
+from .._plimsoll import group_norm as group_norm
+from .._plimsoll import max_pool2d_with_indices as max_pool2d_with_indices
+from .._plimsoll import max_pool3d_with_indices as max_pool3d_with_indices
+from .._plimsoll import adaptive_max_pool2d as adaptive_max_pool2d
+from .._plimsoll import adaptive_max_pool3d as adaptive_max_pool3d
+from .._plimsoll import fractional_max_pool2d as fractional_max_pool2d
+from .._plimsoll import fractional_max_pool3d as fractional_max_pool3d
+from .._plimsoll import avg_pool2d as avg_pool2d
+from .._plimsoll import avg_pool3d as avg_pool3d
+from .._plimsoll import adaptive_avg_pool2d as adaptive_avg_pool2d
+from .._plimsoll import adaptive_avg_pool3d as adaptive_avg_pool3d
+from .._plimsoll import max_unpool1d as max_unpool1d
+from .._plimsoll import max_unpool2d as max_unpool2d
+from .._plimsoll import max_unpool3d as max_unpool3d
+from .._plimsoll import lp_pool1d as lp_pool1d
+from .._plimsoll import lp_pool2d as lp_pool2d
+from .._plimsoll import lp_pool3d as lp_pool3d
+from .._plimsoll import im2col as im2col
+from .._plimsoll import col2im as col2im
+from .._plimsoll import pad as pad
 
-__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "relu6", "glu", "softsign", "tanhshrink", "softmin"]
+__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "scaled_dot_product_attention", "relu6", "glu", "softsign", "tanhshrink", "softmin", "embedding", "embedding_bag", "interpolate", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss", "nll_loss", "cross_entropy", "ctc_loss", "group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "im2col", "col2im", "pad"]

@@ -1,0 +1,218 @@
+//! The k greatest or least elements of each line, in order: a heap of k pairs that most elements do
+//! not enter. Among equal elements the first ones win.
+
+use half::{bf16, f16};
+use plimsoll_core::{DType, Error, Layout, Result};
+
+use super::key::{Pair, SortKey, Wide};
+use plimsoll_engine::along_dim::Lines;
+use plimsoll_engine::map::check;
+use plimsoll_engine::shared::Shared;
+use plimsoll_engine::{CpuLaunch, Meta, Operand, Truth, parallel};
+
+/// Elements that pay for waking one more thread.
+const GRAIN: usize = 1 << 14;
+/// The shortest part of a line that gets a thread of its own.
+const PART: usize = 1 << 16;
+
+/// How many heaps there are: threads on lines of their own, or together on one.
+fn parts(input: &Meta, dim: usize) -> (usize, bool) {
+    let len = input.shape().get(dim).copied().unwrap_or(1);
+    let lines = input.layout.numel().checked_div(len).unwrap_or(0);
+    let threads = parallel::threads();
+    let together = lines < threads && len >= 2 * PART;
+    let parts = if together {
+        threads.min(len / PART)
+    } else {
+        threads.min(lines).min((lines * len / GRAIN).max(1))
+    };
+    (parts.max(1), together)
+}
+
+/// Scratch of [`topk`].
+pub fn topk_workspace_bytes(input: &Meta, dim: usize, k: usize) -> usize {
+    parts(input, dim).0 * k * size_of::<Wide>()
+}
+
+/// `[x]` -> [the k greatest (or least) along `dim` in order, their positions (i64)].
+pub fn topk(launch: &CpuLaunch<'_>, dim: usize, k: usize, largest: bool) -> Result<()> {
+    let ([input], [values, positions]) = (launch.inputs, launch.outputs) else {
+        return Err(Error::invalid_argument("the kernel has one input and two outputs")
+            .in_operation(launch.operation));
+    };
+    check::<i64>(launch, positions)?;
+    let needed = topk_workspace_bytes(input.meta(), dim, k);
+    if values.dtype() != input.dtype() || launch.workspace.bytes() < needed {
+        return Err(plimsoll_engine::wrong_dtype(launch.operation, values.dtype()));
+    }
+    // The outputs as if they were as long as the input: only their first k elements are used.
+    let lengthened = [lengthened(values, input)?, lengthened(positions, input)?];
+    // SAFETY: the same memory; elements past the first k of a line are never touched.
+    let [values, positions] = [(values, &lengthened[0]), (positions, &lengthened[1])]
+        .map(|(operand, meta)| unsafe { with_meta(operand, meta) });
+    let lines = Lines::new(launch, &[*input, values, positions], dim)?;
+    if k == 0 || lines.count == 0 {
+        return Ok(());
+    }
+    let (parts, together) = parts(input.meta(), dim);
+    let heaps = Shared(launch.workspace.pointer().cast::<Wide>());
+    let job = Job { lines: &lines, heaps, k, largest, parts, together };
+    match input.dtype() {
+        DType::Bool => job.run::<Truth>(),
+        DType::U8 => job.run::<u8>(),
+        DType::I8 => job.run::<i8>(),
+        DType::I16 => job.run::<i16>(),
+        DType::I32 => job.run::<i32>(),
+        DType::I64 => job.run::<i64>(),
+        DType::F16 => job.run::<f16>(),
+        DType::BF16 => job.run::<bf16>(),
+        DType::F32 => job.run::<f32>(),
+        DType::F64 => job.run::<f64>(),
+    }
+    Ok(())
+}
+
+fn lengthened(output: &Operand<'_>, input: &Operand<'_>) -> Result<Meta> {
+    let layout = Layout::strided(input.shape(), output.layout().strides(), 0)?;
+    Ok(Meta { layout, dtype: output.dtype() })
+}
+
+/// # Safety
+/// Elements that the operand does not have are not to be touched.
+unsafe fn with_meta<'a>(operand: &Operand<'_>, meta: &'a Meta) -> Operand<'a> {
+    // SAFETY: the caller's promise.
+    unsafe { Operand::new(operand.first_byte(), meta) }
+}
+
+struct Job<'a> {
+    lines: &'a Lines<3>,
+    heaps: Shared<Wide>,
+    k: usize,
+    largest: bool,
+    parts: usize,
+    together: bool,
+}
+
+impl Job<'_> {
+    fn run<T: SortKey>(&self) {
+        let (len, count) = (self.lines.len, self.lines.count);
+        if !self.together {
+            parallel::fork(self.parts, |part| {
+                for line in parallel::part_range(count, self.parts, part) {
+                    let found = self.select::<T>(line, 0..len, part);
+                    self.write::<T>(line, found);
+                }
+            });
+            return;
+        }
+        for line in 0..count {
+            parallel::fork(self.parts, |part| {
+                let range = parallel::part_range(len, self.parts, part);
+                self.select::<T>(line, range, part);
+            });
+            // What the parts found goes into the first part's heap.
+            let mut all = Heap { pairs: self.heap(0), len: self.found(len, 0) };
+            for part in 1..self.parts {
+                let found = self.found(len, part);
+                for &pair in &self.heap(part)[..found] {
+                    all.offer(pair);
+                }
+            }
+            self.write::<T>(line, all);
+        }
+    }
+
+    /// How many pairs a part has.
+    fn found(&self, len: usize, part: usize) -> usize {
+        self.k.min(parallel::part_range(len, self.parts, part).len())
+    }
+
+    #[allow(clippy::mut_from_ref, reason = "each part has a heap of its own")]
+    fn heap(&self, part: usize) -> &mut [Wide] {
+        // SAFETY: the workspace has `parts` heaps of k pairs; a part is one thread's at a time, and
+        // every pair is written before it is read.
+        unsafe { std::slice::from_raw_parts_mut(self.heaps.add(part * self.k), self.k) }
+    }
+
+    fn select<T: SortKey>(
+        &self,
+        line: usize,
+        range: std::ops::Range<usize>,
+        part: usize,
+    ) -> Heap<'_> {
+        let from = self.lines.line(line)[0];
+        let stride = self.lines.strides[0];
+        let mask = if T::BITS == 64 { u64::MAX } else { (1 << T::BITS) - 1 };
+        let flip = if self.largest { mask } else { 0 };
+        let mut heap = Heap { pairs: self.heap(part), len: 0 };
+        let mut worst = u64::MAX;
+        for i in range {
+            // SAFETY: an element of the line.
+            let key = unsafe { *from.wrapping_add(i * stride).cast::<T>() }.key() ^ flip;
+            // Positions rise, so an equal key never enters a full heap.
+            if key < worst || heap.len < self.k {
+                heap.offer(Wide::new(key, i));
+                if heap.len == self.k {
+                    worst = heap.pairs[0].key();
+                }
+            }
+        }
+        heap
+    }
+
+    fn write<T: SortKey>(&self, line: usize, heap: Heap<'_>) {
+        let pairs = &mut heap.pairs[..heap.len];
+        pairs.sort_unstable();
+        let [from, values, positions] = self.lines.line(line);
+        let strides = self.lines.strides;
+        for (rank, pair) in pairs.iter().enumerate() {
+            let position = pair.position();
+            // SAFETY: an element of the line, and of the first k of the outputs' lines.
+            unsafe {
+                *values.wrapping_add(rank * strides[1]).cast::<T>() =
+                    *from.wrapping_add(position * strides[0]).cast::<T>();
+                *positions.wrapping_add(rank * strides[2]).cast::<i64>() = position as i64;
+            }
+        }
+    }
+}
+
+/// The least pairs so far, the greatest of them at the root.
+struct Heap<'a> {
+    pairs: &'a mut [Wide],
+    len: usize,
+}
+
+impl Heap<'_> {
+    fn offer(&mut self, pair: Wide) {
+        if self.len < self.pairs.len() {
+            let mut at = self.len;
+            self.len += 1;
+            while at > 0 && self.pairs[(at - 1) / 2] < pair {
+                self.pairs[at] = self.pairs[(at - 1) / 2];
+                at = (at - 1) / 2;
+            }
+            self.pairs[at] = pair;
+            return;
+        }
+        if pair >= self.pairs[0] {
+            return;
+        }
+        let (len, mut at) = (self.len, 0);
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= len {
+                break;
+            }
+            if child + 1 < len && self.pairs[child] < self.pairs[child + 1] {
+                child += 1;
+            }
+            if self.pairs[child] <= pair {
+                break;
+            }
+            self.pairs[at] = self.pairs[child];
+            at = child;
+        }
+        self.pairs[at] = pair;
+    }
+}
