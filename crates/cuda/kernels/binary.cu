@@ -1,4 +1,5 @@
-// Arithmetic on two operands. `side` says where the second comes from: 0 a tensor, 1 a number on the right, 2 a number on the left.
+// Arithmetic on two operands. `side` says where the second comes from: 0 a tensor, 1 a number on
+// the right, 2 a number on the left.
 
 template <typename T> struct Number {
   static __device__ typename Compute<T>::number of(f64 real, i64 whole) { return (typename Compute<T>::number)real; }

@@ -1,10 +1,11 @@
-// Convolutions as implicit products: a block makes a tile of 64 x 64 sums, 16 steps at a time through shared memory. Windows are
-// looked up where the tensors lie, in any layout; nothing is unrolled in memory. Every sum is made by one thread in one order, or in
-// parts that a second kernel adds up in order: the same bits from run to run.
+// Convolutions as implicit products: a block makes a tile of 64 x 64 sums, 16 steps at a time
+// through shared memory. Windows are looked up where the tensors lie, in any layout; nothing is
+// unrolled in memory. Every sum is made by one thread in one order, or in parts that a second
+// kernel adds up in order: the same bits from run to run.
 
-// Mirrors `geometry` in Rust. The operand is x, or backward the gradient; for the weight's derivative it is x, and the result is the
-// gradient. Strides are of batch, channels, depth, height, width; the weight's of the result's channels, the operand's, a group, and
-// the kernel.
+// Mirrors `geometry` in Rust. The operand is x, or backward the gradient; for the weight's
+// derivative it is x, and the result is the gradient. Strides are of batch, channels, depth,
+// height, width; the weight's of the result's channels, the operand's, a group, and the kernel.
 struct Geometry {
   i64 batch, groups, operands, results;
   i64 operand_sizes[3], result_sizes[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -123,8 +124,9 @@ __device__ void correlate(const Geometry &g, const T *operand, const T *weight, 
   }
 }
 
-// Blocks: tiles of the gradient's channels, tiles of (channel of x, tap), groups x parts of the pixels. With several parts each
-// writes its sums to `partial`, [part][group][gradient's channel][channel of x, tap].
+// Blocks: tiles of the gradient's channels, tiles of (channel of x, tap), groups x parts of the
+// pixels. With several parts each writes its sums to `partial`, [part][group][gradient's
+// channel][channel of x, tap].
 template <typename T>
 __device__ void weights(const Geometry &g, const T *x, const T *grad, i64 parts, i64 part_pixels,
                         typename Compute<T>::number *partial, T *out) {

@@ -1,5 +1,5 @@
-// Copies between layouts and dtypes, and a tiled transpose: reading along one dimension and writing along another is only fast
-// through shared memory.
+// Copies between layouts and dtypes, and a tiled transpose: reading along one dimension and writing
+// along another is only fast through shared memory.
 
 template <typename A, typename B> struct Convert {
   static __device__ __forceinline__ B of(A x) { return Store<B>::from(load(x)); }
@@ -36,7 +36,8 @@ CAST_FROM(i8)
 CAST_FROM(u8)
 CAST_FROM(truth)
 
-// out[c][r] = x[r][c] for each of gridDim.z matrices: 32 x 32 tiles, blocks of 32 x 8 threads in one dimension.
+// out[c][r] = x[r][c] for each of gridDim.z matrices: 32 x 32 tiles, blocks of 32 x 8 threads in
+// one dimension.
 template <typename T>
 __device__ void transpose(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_batch, i64 out_batch, const T *x, T *out) {
   __shared__ T tile[32][33];

@@ -1,4 +1,5 @@
-// Layer normalisation over rows of `length` contiguous elements: a block a row. Mean and 1/deviation are kept for backward.
+// Layer normalisation over rows of `length` contiguous elements: a block a row. Mean and
+// 1/deviation are kept for backward.
 
 template <typename C> __device__ C block_sum(C value) {
   __shared__ C warps[32];
@@ -15,8 +16,8 @@ template <typename C> __device__ C block_sum(C value) {
 template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
 template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
 
-// A thread's share of a row, 16 bytes at a time. The first packs stay in registers, so that a row of up to 4 packs a thread is
-// read once; what is longer is read again from the caches.
+// A thread's share of a row, 16 bytes at a time. The first packs stay in registers, so that a row
+// of up to 4 packs a thread is read once; what is longer is read again from the caches.
 template <typename T> struct Share {
   static const int kept = 4, wide = 16 / sizeof(T);
   Pack<T> own[kept];

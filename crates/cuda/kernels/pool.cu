@@ -1,7 +1,9 @@
-// Pooling: a thread makes one result. What comes back to an element is added up by that element's thread, in the order of the windows
-// that have it, so there are no atomics and every run gives the same bits.
+// Pooling: a thread makes one result. What comes back to an element is added up by that element's
+// thread, in the order of the windows that have it, so there are no atomics and every run gives the
+// same bits.
 
-// Mirrors `window` in Rust. Kind 0: of one size, evenly apart; 1: as many as there are results; 2: of one size, by a sample.
+// Mirrors `window` in Rust. Kind 0: of one size, evenly apart; 1: as many as there are results; 2:
+// of one size, by a sample.
 struct Window {
   i64 kind, kernel, stride, padding, dilation;
 };
@@ -210,7 +212,8 @@ __device__ void places_backward(const Pooling &p, const T *grad, const i64 *plac
   }
 }
 
-// Values to any places of their channel: a thread a channel, so that the order is always the same. `to` is zeros before.
+// Values to any places of their channel: a thread a channel, so that the order is always the same.
+// `to` is zeros before.
 template <typename T>
 __device__ void scatter(const Pooling &p, i64 accumulate, const T *values, const i64 *places, const Volume &places_layout, T *to) {
   typedef typename Compute<T>::number C;

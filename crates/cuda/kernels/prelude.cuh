@@ -1,5 +1,6 @@
-// What every kernel file starts with: element types, conversions, strided indexing. Prepended as text, since NVRTC has no include path
-// of ours, and free of toolkit headers, since a machine with a driver need not have them.
+// What every kernel file starts with: element types, conversions, strided indexing. Prepended as
+// text, since NVRTC has no include path of ours, and free of toolkit headers, since a machine with
+// a driver need not have them.
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -70,7 +71,8 @@ template <> struct Store<truth> {
   }
 };
 
-// Sizes and, for up to four operands, strides in elements; dimension 0 is the innermost. Mirrors `Strided` in Rust.
+// Sizes and, for up to four operands, strides in elements; dimension 0 is the innermost. Mirrors
+// `Strided` in Rust.
 struct Strided {
   i64 rank;
   i64 sizes[8];
@@ -99,8 +101,9 @@ template <typename T> __device__ __forceinline__ bool aligned(const T *p) { retu
 __device__ __forceinline__ i64 first_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 all_threads() { return (i64)gridDim.x * blockDim.x; }
 
-// Calls `use(i, fetch(i))` for every i below `count`. Threads have four fetches on their way at once, and blocks go through
-// neighbouring memory: one load at a time does not keep the memory busy.
+// Calls `use(i, fetch(i))` for every i below `count`. Threads have four fetches on their way at
+// once, and blocks go through neighbouring memory: one load at a time does not keep the memory
+// busy.
 template <typename Fetch, typename Use> __device__ __forceinline__ void four_at_once(i64 count, Fetch fetch, Use use) {
   i64 side = blockDim.x, chunk = 4 * side;
   for (i64 base = blockIdx.x * chunk; base < count; base += gridDim.x * chunk) {

@@ -1,7 +1,7 @@
 // Reductions. `outer` locates an output's first input element (operand 0) and the output itself
 // (operand 1); `inner` walks the elements that are folded into it. Each output is folded by `parts`
-// blocks, whose partial results lie in `partial` ([outputs][parts]) until `_finish` folds those. With
-// parts == 1 the result is written at once.
+// blocks, whose partial results lie in `partial` ([outputs][parts]) until `_finish` folds those.
+// With parts == 1 the result is written at once.
 
 template <typename C> struct Sum {
   static __device__ C start() { return (C)0; }

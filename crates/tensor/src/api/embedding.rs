@@ -4,6 +4,7 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
+use super::composed;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, first};
@@ -59,7 +60,10 @@ impl Tensor {
         let EmbeddingOptions { padding_idx, scale_grad_by_freq } = options;
         let padding = padding("embedding", self, padding_idx)?;
         let op = Embedding { padding, by_frequency: scale_grad_by_freq };
-        apply_one(&op, &[&self.in_rows()?, &indices.contiguous()?], Site::caller())
+        let site = Site::caller();
+        composed("embedding", site, || {
+            apply_one(&op, &[&self.in_rows()?, &indices.contiguous()?], site)
+        })
     }
 
     /// The mean of the rows of this table in each bag of `indices`; bags start at `offsets`.
@@ -102,12 +106,14 @@ impl Tensor {
             },
             by_frequency: options.scale_grad_by_freq,
         };
-        let table = self.in_rows()?;
-        let (indices, offsets) = (indices.contiguous()?, offsets.contiguous()?);
-        let weights = weights.map(Tensor::contiguous).transpose()?;
+        let site = Site::caller();
+        let (table, indices, offsets, weights) = composed("embedding_bag", site, || {
+            let weights = weights.map(Tensor::contiguous).transpose()?;
+            Ok::<_, Error>((self.in_rows()?, indices.contiguous()?, offsets.contiguous()?, weights))
+        })?;
         let mut inputs: SmallVec<[&Tensor; 4]> = smallvec::smallvec![&table, &indices, &offsets];
         inputs.extend(&weights);
-        Ok(first(apply(&op, &inputs, Dest::New, Site::caller())?))
+        Ok(first(apply(&op, &inputs, Dest::New, site)?))
     }
 
     /// Itself, or a copy whose rows are contiguous.

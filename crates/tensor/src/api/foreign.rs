@@ -21,7 +21,8 @@ impl Tensor {
     /// use plimsoll_tensor::{DType, Tensor, memory};
     /// let owner: Box<[f32; 4]> = Box::new([1.0, 2.0, 3.0, 4.0]);
     /// let address = owner.as_ptr() as usize;
-    /// // SAFETY: the box holds four floats at `address` for as long as it lives, and nobody else uses them.
+    /// // SAFETY: the box holds four floats at `address` for as long as it lives, and nobody else
+    /// // uses them.
     /// let x = unsafe { Tensor::from_foreign(owner, address, &[2, 2], &[1, 2], DType::F32)? };
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// assert_eq!(memory::arena(x.device()).stats().external_bytes.current, 16);

@@ -1,12 +1,14 @@
 //! Losses: how far a tensor is from its target.
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Site, enter_operation};
+use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
+use super::composed;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, first};
+use crate::operation::Operation;
 use crate::ops::cross_entropy::{CrossEntropy, NllLoss};
 use crate::ops::loss::{ElementLoss, Loss};
 use crate::prepare::{apply, apply_one};
@@ -127,8 +129,7 @@ impl Tensor {
     /// [`Tensor::l1_loss`], reduced as `options` say.
     #[track_caller]
     pub fn l1_loss_with(&self, target: &Tensor, options: L1LossOptions) -> Result<Tensor> {
-        let _named = enter_operation("l1_loss");
-        self.sub(target)?.abs()?.reduced(options.reduction)
+        composed("l1_loss", Site::caller(), || self.sub(target)?.abs()?.reduced(options.reduction))
     }
 
     /// The mean size of the differences from `target`, of small ones half their squares.
@@ -214,9 +215,10 @@ impl Tensor {
             let loss = Loss::BinaryCrossEntropy;
             return element_loss(self, target, loss, options.reduction, site);
         }
-        let _named = enter_operation("binary_cross_entropy");
-        let losses = apply_one(&ElementLoss(Loss::BinaryCrossEntropy), &[self, target], site)?;
-        losses.weighted(options.weight)?.reduced(options.reduction)
+        composed("binary_cross_entropy", site, || {
+            let losses = apply_one(&ElementLoss(Loss::BinaryCrossEntropy), &[self, target], site)?;
+            losses.weighted(options.weight)?.reduced(options.reduction)
+        })
     }
 
     /// [`Tensor::binary_cross_entropy`] of logits, exact where the probability would round to 0 or
@@ -243,18 +245,19 @@ impl Tensor {
         options: BinaryCrossEntropyWithLogitsOptions<'_>,
     ) -> Result<Tensor> {
         let site = Site::caller();
-        let _named = enter_operation("binary_cross_entropy_with_logits");
-        let op = ElementLoss(Loss::BinaryCrossEntropyWithLogits);
-        let losses = match options.pos_weight {
-            None => apply_one(&op, &[self, target], site)?,
-            Some(pos_weight) => {
-                // The loss of a positive target is the part that the weight is for.
-                let positive = apply_one(&op, &[self, &target.ones_like()?], site)?;
-                let share = pos_weight.sub(1.0)?.mul(target)?.add(1.0)?;
-                target.neg()?.add(1.0)?.mul(self)?.add(&share.mul(&positive)?)?
-            }
-        };
-        losses.weighted(options.weight)?.reduced(options.reduction)
+        composed("binary_cross_entropy_with_logits", site, || {
+            let op = ElementLoss(Loss::BinaryCrossEntropyWithLogits);
+            let losses = match options.pos_weight {
+                None => apply_one(&op, &[self, target], site)?,
+                Some(pos_weight) => {
+                    // The loss of a positive target is the part that the weight is for.
+                    let positive = apply_one(&op, &[self, &target.ones_like()?], site)?;
+                    let share = pos_weight.sub(1.0)?.mul(target)?.add(1.0)?;
+                    target.neg()?.add(1.0)?.mul(self)?.add(&share.mul(&positive)?)?
+                }
+            };
+            losses.weighted(options.weight)?.reduced(options.reduction)
+        })
     }
 
     /// Minus the mean of the log-probabilities of the target classes; classes are dimension 1.
@@ -312,7 +315,8 @@ impl Tensor {
         }
         let site = Site::caller();
         if self.shape() == target.shape() {
-            return probabilities(self, target, &options);
+            let work = || probabilities(self, target, &options);
+            return composed("cross_entropy", site, work);
         }
         let CrossEntropyOptions { weight, reduction, ignore_index, .. } = options;
         let nll = NllArgs { reduction, ignore_index, weight: weight.is_some() };
@@ -343,18 +347,21 @@ fn element_loss(
     reduction: Reduction,
     site: Site,
 ) -> Result<Tensor> {
-    apply_one(&ElementLoss(loss), &[x, target], site)?.reduced(reduction)
+    let op = ElementLoss(loss);
+    composed(op.info().name, site, || apply_one(&op, &[x, target], site)?.reduced(reduction))
 }
 
 fn of_classes(
-    op: &dyn crate::operation::Operation,
+    op: &dyn Operation,
     x: &Tensor,
     target: &Tensor,
     weight: Option<&Tensor>,
     site: Site,
 ) -> Result<Tensor> {
-    let (x, target) = (x.contiguous()?, target.contiguous()?);
-    let weight = weight.map(Tensor::contiguous).transpose()?;
+    let (x, target, weight) = composed(op.info().name, site, || {
+        let weight = weight.map(Tensor::contiguous).transpose()?;
+        Ok::<_, Error>((x.contiguous()?, target.contiguous()?, weight))
+    })?;
     let mut inputs: SmallVec<[&Tensor; 3]> = smallvec::smallvec![&x, &target];
     inputs.extend(&weight);
     Ok(first(apply(op, &inputs, Dest::New, site)?))
@@ -362,7 +369,6 @@ fn of_classes(
 
 /// Cross entropy with a probability for each class.
 fn probabilities(x: &Tensor, target: &Tensor, options: &CrossEntropyOptions<'_>) -> Result<Tensor> {
-    let _named = enter_operation("cross_entropy");
     if !target.dtype().is_float() {
         return Err(Error::dtype(
             "cross_entropy",

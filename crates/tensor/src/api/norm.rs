@@ -207,7 +207,8 @@ impl Tensor {
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::from_slice(&[3.0f32, -4.0], &[2], Device::cpu())?;
-    /// let largest = x.linalg_norm_with(LinalgNormOptions::new().ord(Scalar::Float(f64::INFINITY)))?;
+    /// let by_size = LinalgNormOptions::new().ord(Scalar::Float(f64::INFINITY));
+    /// let largest = x.linalg_norm_with(by_size)?;
     /// assert_eq!((x.linalg_norm()?.item::<f32>()?, largest.item::<f32>()?), (5.0, 4.0));
     /// # Ok::<(), Error>(())
     /// ```

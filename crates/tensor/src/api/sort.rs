@@ -1,6 +1,6 @@
 //! Sorting, and what is found by it.
 
-use plimsoll_core::{DType, Error, Result, normalize_dim};
+use plimsoll_core::{DType, Error, MemoryFormat, Result, normalize_dim};
 use plimsoll_memory::Site;
 
 use super::norm::without;
@@ -188,7 +188,7 @@ impl Tensor {
                 return Ok((self.clone_tensor()?, zero));
             }
             let (_, order) = self.detach().sort_with(SortOptions::new().dim(dim))?;
-            let indices = order.narrow(dim, k - 1, 1)?.contiguous()?;
+            let indices = order.narrow(dim, k - 1, 1)?.clone_with(MemoryFormat::Contiguous)?;
             let values = self.gather(dim, &indices)?;
             Ok((without(&values, &[along], keepdim)?, without(&indices, &[along], keepdim)?))
         })

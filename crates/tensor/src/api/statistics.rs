@@ -1,6 +1,6 @@
 //! Variance, standard deviation, covariance, medians and quantiles.
 
-use plimsoll_core::{DType, Error, Result, Scalar, normalize_dim, normalize_dims};
+use plimsoll_core::{DType, Error, MemoryFormat, Result, Scalar, normalize_dim, normalize_dims};
 use plimsoll_memory::Site;
 
 use super::norm::without;
@@ -453,7 +453,8 @@ fn median(x: &Tensor, dim: i64, keepdim: bool, ignores_nan: bool) -> Result<(Ten
         };
         order.gather(dim, &place)?
     } else {
-        order.narrow(dim, (len as i64 - 1) / 2, 1)?.contiguous()?
+        let middle = order.narrow(dim, (len as i64 - 1) / 2, 1)?;
+        middle.clone_with(MemoryFormat::Contiguous)?
     };
     let values = x.gather(dim, &indices)?;
     Ok((without(&values, &[along], keepdim)?, without(&indices, &[along], keepdim)?))

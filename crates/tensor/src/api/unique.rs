@@ -37,7 +37,8 @@ impl Tensor {
         Ok(self.unique_with(UniqueOptions::new())?.swap_remove(0))
     }
 
-    /// [`Tensor::unique`], and as the options ask where each element went and how often each occurs.
+    /// [`Tensor::unique`], and as the options ask where each element went and how often each
+    /// occurs.
     ///
     /// ```
     /// # use plimsoll_tensor::*;

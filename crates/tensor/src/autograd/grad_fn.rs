@@ -173,7 +173,8 @@ impl GradFn {
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
     /// let y = x.mul(2.0)?;
-    /// let nothing = |inputs: &[Option<Tensor>], _: &[Option<Tensor>]| Ok(Some(vec![None; inputs.len()]));
+    /// let nothing =
+    ///     |inputs: &[Option<Tensor>], _: &[Option<Tensor>]| Ok(Some(vec![None; inputs.len()]));
     /// y.grad_fn().unwrap().register_hook(nothing);
     /// y.backward()?;
     /// assert!(x.grad().is_none());

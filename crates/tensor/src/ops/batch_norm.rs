@@ -102,9 +102,10 @@ impl BatchNorm {
     }
 }
 
-/// A new tensor of the input's shape, channels last if the input's are.
+/// A new tensor of the input's shape, channels last if it is an image or a volume that is.
 fn like_input(x: &Meta) -> Result<Meta> {
-    laid_out(x.shape(), x.dtype, is_channels_last(&x.layout))
+    let channels_last = x.shape().len() > 3 && is_channels_last(&x.layout);
+    laid_out(x.shape(), x.dtype, channels_last)
 }
 
 impl Operation for BatchNorm {

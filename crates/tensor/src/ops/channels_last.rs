@@ -1,5 +1,6 @@
 //! Images whose channels lie side by side: when a tensor counts as such, and how a new one is laid
-//! out. PyTorch's `suggest_memory_format`.
+//! out. PyTorch's `suggest_memory_format`; a signal [batch, channels, length] is an image of one
+//! row.
 
 use plimsoll_core::{DType, Layout, Result};
 use plimsoll_kernels::Meta;
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 /// The dimensions from the innermost to the outermost, of tensors that have such a layout.
 fn order(rank: usize) -> Option<&'static [usize]> {
     match rank {
+        3 => Some(&[1, 2, 0]),
         4 => Some(&[1, 3, 2, 0]),
         5 => Some(&[1, 4, 3, 2, 0]),
         _ => None,

@@ -71,7 +71,11 @@ impl Operation for ElementLoss {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        elementwise::infer(self.info().name, inputs, inputs[0].dtype)
+        if self.0 != Loss::BinaryCrossEntropyWithLogits {
+            return elementwise::infer(self.info().name, inputs, inputs[0].dtype);
+        }
+        // PyTorch writes over 1 - target.
+        elementwise::infer(self.info().name, &[inputs[1], inputs[0]], inputs[0].dtype)
     }
 
     fn saves(&self, _needs: Needs) -> Saves {

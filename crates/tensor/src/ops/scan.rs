@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
 
-use super::elementwise::output_layout;
 use crate::Tensor;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
@@ -33,8 +32,7 @@ impl Operation for Cumulative {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        let layout = output_layout(self.info().name, &inputs[..1])?;
-        Ok(Inferred::one(Meta { layout, dtype: inputs[0].dtype }))
+        Ok(Inferred::one(Meta::contiguous(inputs[0].shape(), inputs[0].dtype)?))
     }
 
     fn saves(&self, _needs: Needs) -> Saves {

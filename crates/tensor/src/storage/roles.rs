@@ -2,8 +2,9 @@
 //!
 //! Note [Kinds come from roles]
 //! A storage can have several roles at once. Its kind is the first that applies:
-//!   parameter, optimizer state, gradient, input, a leaf that requires gradients (a parameter that nobody marked), activation
-//!   (saved for backward), else what it was born as (a temporary, or a workspace).
+//!   parameter, optimizer state, gradient, input, a leaf that requires gradients (a parameter that
+//!   nobody marked), activation (saved for backward), else what it was born as (a temporary, or a
+//!   workspace).
 //! So a saved input stays an input, and a parameter that a layer saves stays a parameter. An input
 //! whose gradient is wanted is one if it is marked as one.
 

@@ -6,11 +6,9 @@ use plimsoll_tensor::{
     SoftplusOptions, Tensor,
 };
 
-use super::Case;
 use super::input::{any, distinct, nonzero, positive};
+use super::{Case, FLOATS};
 use crate::oracle::{Array, binary, unary};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 type New = fn(&Tensor) -> Result<Tensor>;
 

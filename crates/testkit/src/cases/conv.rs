@@ -148,7 +148,9 @@ pub(super) fn cases() -> Vec<Case> {
             Form { stride: &[2, 1, 2], dilation: &[1, 2, 1], bias: false, ..THREE },
             &[1, 1, 4, 4, 3],
             &[2, 1, 2, 2, 2],
-        ),
+        )
+        // PyTorch's float16 on one thread is wrong here by several times the result.
+        .dtypes(&DTYPES[1..]),
         row(transposed(ONE), &[2, 3, 4], &[3, 2, 3]),
         row(
             transposed(Form { stride: &[3], padding: &[1], dilation: &[2], more: &[2], ..ONE }),

@@ -4,11 +4,9 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{AddOptions, GluOptions, SoftminOptions, Tensor};
 
-use super::Case;
 use super::input::{any, beyond_one, nonzero, positive};
+use super::{Case, FLOATS};
 use crate::oracle::{Array, binary, functions as oracle, unary};
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 fn numbers() -> Vec<DType> {
     DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool).collect()

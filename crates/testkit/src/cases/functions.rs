@@ -4,8 +4,8 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{LogitOptions, NanToNumOptions, RoundOptions, Tensor};
 
-use super::Case;
 use super::input::{any, beyond_one, fraction, nonzero, part, positive, special};
+use super::{Case, FLOATS};
 use crate::layouts::Arrangement::{Contiguous, Stepped, Transposed};
 use crate::oracle::{Array, functions as oracle, unary};
 
@@ -339,8 +339,6 @@ fn bitwise_not() -> Vec<Case> {
             .brief(),
     ]
 }
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 /// The three forms of a function with host numbers.
 #[expect(clippy::too_many_arguments, reason = "a row of a table")]

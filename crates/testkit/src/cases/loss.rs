@@ -172,7 +172,12 @@ fn of_classes() -> Vec<Case> {
                 let case = floats(case).tolerance(64.0, 8.0);
                 if small { case.gradient(&[0]) } else { case.plain() }
             };
-            rows.push(finish(
+            // The mean of no rows at all is NaN, and its gradient 0.
+            let ignoring = |case: Case| match at < 2 && word == "mean" {
+                true => finish(case).gradient(&[]),
+                false => finish(case),
+            };
+            rows.push(ignoring(
                 Case::new(
                     "nll_loss",
                     format!(
@@ -183,7 +188,7 @@ fn of_classes() -> Vec<Case> {
                 .run(move |t| t[0].nll_loss_with(&t[1], nll.clone()))
                 .oracle(move |x| classes(&x[0], &x[1], by)),
             ));
-            rows.push(finish(
+            rows.push(ignoring(
                 Case::new(
                     "cross_entropy",
                     format!("torch.nn.functional.cross_entropy(a, b, reduction='{word}', ignore_index=1)"),

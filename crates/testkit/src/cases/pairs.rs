@@ -4,8 +4,8 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_tensor::Tensor;
 
-use super::Case;
 use super::input::{any, distinct, fraction, nonzero, part, positive};
+use super::{Case, FLOATS};
 use crate::layouts::Arrangement::{Contiguous, Stepped, Transposed};
 use crate::oracle::{Array, binary, functions as oracle};
 
@@ -316,8 +316,6 @@ fn rows(pair: &Pair) -> Vec<Case> {
     );
     rows
 }
-
-const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
 fn nextafter() -> Vec<Case> {
     fn next(a: &Array, b: &Array) -> Array {

@@ -104,7 +104,7 @@ const PLAIN: [&str; 3] = ["max_pool1d", "max_pool2d", "max_pool3d"];
 const INDICES: [&str; 3] =
     ["max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices"];
 
-fn max_rows(form: Even, x: Input, dtypes: &[DType]) -> [Case; 2] {
+fn max_rows(form: Even, x: Input, dtypes: &[DType]) -> [Case; 3] {
     let at = form.rank() - 1;
     let (plain, indices) = (PLAIN[at], INDICES[at]);
     let call = |name: &str| format!("torch.nn.functional.{name}(a, {}", form.torch());
@@ -117,12 +117,19 @@ fn max_rows(form: Even, x: Input, dtypes: &[DType]) -> [Case; 2] {
             .taking_only_these()
             .only(&layouts)
             .gradient(&[0]),
-        Case::new(indices, call(plain) + ", return_indices=True)", [x])
+        Case::new(indices, call(plain) + ", return_indices=True)", [x.clone()])
             .run(move |t| form.max_with_indices(t))
             .oracle(move |x| pool::max_pool(&x[0], form.rank(), |_| form.windows(&x[0])))
             .dtypes(dtypes)
             .taking_only_these()
             .only(&layouts),
+        Case::new(indices, call(plain) + ", return_indices=True)[0]", [x])
+            .run(move |t| Ok(form.max_with_indices(t)?.0))
+            .oracle(move |x| pool::max_pool(&x[0], form.rank(), |_| form.windows(&x[0])).0)
+            .dtypes(dtypes)
+            .taking_only_these()
+            .only(&layouts)
+            .gradient(&[0]),
     ]
 }
 
@@ -170,10 +177,12 @@ fn avg_row(
     };
     let call = call.replace("torch.nn.functional", "torch._C._nn");
     let case = Case::new(name, call + ", out=b)", [any(x), any(out)]);
-    finish(case.writes(1, move |t| match form.rank() {
+    let case = finish(case.writes(1, move |t| match form.rank() {
         2 => t[0].avg_pool2d_with_out(&ints(kernel), options(), &t[1]),
         _ => t[0].avg_pool3d_with_out(&ints(kernel), options(), &t[1]),
-    }))
+    }));
+    // PyTorch writes means of volumes one after the other whatever the target's strides are.
+    if form.rank() == 3 { case.plain() } else { case }
 }
 
 fn adaptive_rows(x: &[usize], sizes: &'static [usize]) -> [Case; 2] {
@@ -341,7 +350,8 @@ fn lp_row(rank: usize) -> Case {
             let sums = pool::avg_pool(&cubes, &windows, false, Some(1));
             Array::build(x[0].dtype(), sums.shape(), |at| sums.at(at).to_f64().cbrt())
         })
-        .dtypes(&FLOATS)
+        // It is made of a mean.
+        .dtypes(if rank == 3 { &FLOATS[2..] } else { &FLOATS })
         .taking_only_these()
         .tolerance(64.0, 16.0)
         .only(&[Contiguous])

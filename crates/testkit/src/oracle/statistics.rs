@@ -110,9 +110,16 @@ fn places(line: &[Number], max: bool) -> Vec<i64> {
     let mut best = 0;
     (0..line.len())
         .map(|i| {
-            let (new, old) = (line[i].to_f64(), line[best].to_f64());
-            let wins = if max { new >= old } else { new <= old };
-            if new.is_nan() || (!old.is_nan() && wins) {
+            let wins = match (line[i], line[best]) {
+                (Number::Int(new), Number::Int(old)) if max => new >= old,
+                (Number::Int(new), Number::Int(old)) => new <= old,
+                (new, old) => {
+                    let (new, old) = (new.to_f64(), old.to_f64());
+                    let better = if max { new >= old } else { new <= old };
+                    new.is_nan() || (!old.is_nan() && better)
+                }
+            };
+            if wins {
                 best = i;
             }
             best as i64
@@ -147,20 +154,26 @@ pub fn diff(x: &Array, dim: i64) -> Array {
 /// Running integrals by trapezoids of width `dx`, or the last of them.
 pub fn trapezoids(y: &Array, dim: i64, dx: f64, last: bool) -> Array {
     let dtype = if y.dtype().is_float() { y.dtype() } else { DType::F32 };
+    // Neighbours are added in their own dtype, in which integers wrap.
+    let pairs = along(y, dim, y.dtype(), |line| {
+        let sum = |pair: &[Number]| match (pair[0], pair[1]) {
+            (Number::Int(a), Number::Int(b)) => Number::Int(a.wrapping_add(b)),
+            (a, b) => Number::Float(a.to_f64() + b.to_f64()),
+        };
+        line.windows(2).map(sum).collect::<Vec<_>>()
+    });
     let integrals = |line: &[Number]| {
-        let (line, mut sum) = (floats(line), 0.0);
-        let areas = line.windows(2).map(|pair| (pair[0] + pair[1]) * dx / 2.0);
-        areas
-            .map(|area| {
-                sum += area;
-                sum
-            })
-            .collect::<Vec<f64>>()
+        let mut sum = 0.0;
+        let areas = floats(line).into_iter().map(|pair| {
+            sum += pair * dx / 2.0;
+            sum
+        });
+        areas.collect::<Vec<f64>>()
     };
     if !last {
-        return along(y, dim, dtype, integrals);
+        return along(&pairs, dim, dtype, integrals);
     }
-    fold(y, &[dim], false, dtype, |line| integrals(line).last().copied().unwrap_or(0.0))
+    fold(&pairs, &[dim], false, dtype, |line| integrals(line).last().copied().unwrap_or(0.0))
 }
 
 /// The norm of an order.

@@ -3,8 +3,8 @@
 //!
 //! Like the products in `gemm`, a sort is planned from its sizes, so its workspace is known without
 //! running, and the caller brings it. `key.rs` turns elements into numbers, `radix.rs` sorts one
-//! row, `along.rs` brings tensors of any layout to it. `topk.rs` finds the greatest few without sorting
-//! all, `runs.rs` what sorted elements have in common.
+//! row, `along.rs` brings tensors of any layout to it. `topk.rs` finds the greatest few without
+//! sorting all, `runs.rs` what sorted elements have in common.
 
 mod along;
 mod key;

@@ -115,8 +115,9 @@ impl<T: Number> Fold for AbsoluteExtreme<T> {
     }
 }
 
-/// Sums of the distances from one of the elements, and of their squares. That element is near the
-/// others, or is itself most of the variance, so that little cancels.
+/// Sums of the distances from one of the elements, and of their squares. What cancels when that
+/// element lies apart from the others is far below the digits of a float32; for f64 `around` is the
+/// mean of what was seen so far, at the price of a division.
 #[derive(Clone, Copy)]
 struct Moments<T>(Of<T>);
 
@@ -129,6 +130,20 @@ struct Moment {
 }
 
 impl Moment {
+    /// Both, each around its own mean.
+    #[inline(always)]
+    fn join_means(self, other: Moment) -> Moment {
+        let count = self.count + other.count;
+        let share = if count == 0.0 { 0.0 } else { other.count / count };
+        let apart = other.around - self.around;
+        Moment {
+            count,
+            around: self.around + apart * share,
+            sum: 0.0,
+            squares: self.squares + other.squares + apart * apart * self.count * share,
+        }
+    }
+
     fn variance(self, correction: f64) -> f64 {
         let rest = (self.count - correction).max(0.0);
         if self.count == 0.0 {
@@ -154,6 +169,9 @@ impl<T: Number> Fold for Moments<T> {
     }
     #[inline(always)]
     fn join(self, a: Moment, b: Moment) -> Moment {
+        if size_of::<T>() == size_of::<f64>() {
+            return a.join_means(b);
+        }
         let around = if a.count == 0.0 { b.around } else { a.around };
         let apart = if b.count == 0.0 { 0.0 } else { b.around - around };
         Moment {

@@ -73,15 +73,19 @@ impl Format {
         Format::ChannelsLast(is_channels_last(&meta.layout))
     }
 
-    /// A new tensor. Volumes of float64 and integers are row-major whatever the operands are, as
-    /// PyTorch's are.
+    /// A new tensor, laid out as PyTorch lays it out: of signals by the weight alone, and row-major
+    /// for volumes of float64 and integers whatever the operands are.
     fn lay_out(self, shape: &[usize], inputs: &[&Meta]) -> Result<Meta> {
         let dtype = inputs[0].dtype;
         let channels_last = match self {
             Format::ChannelsLast(given) => given,
             Format::LikeOperands => {
-                let either = inputs[..2].iter().any(|meta| is_channels_last(&meta.layout));
-                either && (shape.len() == 4 || !matches!(dtype, DType::F64 | DType::I64))
+                let last = |meta: &&Meta| is_channels_last(&meta.layout);
+                match shape.len() {
+                    3 => last(&inputs[1]),
+                    4 => inputs[..2].iter().any(last),
+                    _ => inputs[..2].iter().any(last) && !matches!(dtype, DType::F64 | DType::I64),
+                }
             }
         };
         laid_out(shape, dtype, channels_last)

@@ -76,8 +76,12 @@ impl Operation for MaxPool {
     fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred> {
         check_dtype(self.info(), inputs[0])?;
         let even = matches!(self.called, Called::Plain | Called::WithIndices);
-        let y = if self.called == Called::Fractional {
+        if self.called == Called::Fractional {
             self.check_samples(inputs[0], inputs[1])?;
+        }
+        // PyTorch has a way of its own for signals that no gradient is wanted of.
+        let alone = self.called == Called::Plain && self.windows.rank == 1 && !needs.has(0);
+        let y = if self.called == Called::Fractional || alone {
             Meta::contiguous(&self.windows.shape(inputs[0].shape()), inputs[0].dtype)?
         } else {
             self.windows.lay_out(inputs[0], even)?

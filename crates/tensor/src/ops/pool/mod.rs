@@ -35,7 +35,7 @@ impl Windows {
     /// A result of these windows over `x`, channels last if x is: of volumes too where PyTorch
     /// keeps it there.
     fn lay_out(&self, x: &Meta, volumes: bool) -> Result<Meta> {
-        let channels_last = is_channels_last(&x.layout) && (self.rank == 2 || volumes);
+        let channels_last = is_channels_last(&x.layout) && (self.rank < 3 || volumes);
         laid_out(&self.shape(x.shape()), x.dtype, channels_last)
     }
 }
@@ -72,9 +72,10 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 macro_rules! lp_rows {
-    ($($row:ident, $name:literal;)*) => {$(
+    ($($row:ident, $name:literal, $dtypes:expr;)*) => {$(
         static $row: OpInfo = OpInfo {
             cuda: OnCuda::Composed,
+            dtypes: $dtypes,
             ..info($name, &[concat!(
                 $name,
                 "(Tensor input, float norm_type, int[] kernel_size, int[]? stride=None, bool ceil_mode=False) -> Tensor"
@@ -82,7 +83,12 @@ macro_rules! lp_rows {
         };
     )*};
 }
-lp_rows!(LP_POOL1D, "lp_pool1d"; LP_POOL2D, "lp_pool2d"; LP_POOL3D, "lp_pool3d";);
+lp_rows!(
+    LP_POOL1D, "lp_pool1d", DTypes::FLOATS;
+    LP_POOL2D, "lp_pool2d", DTypes::FLOATS;
+    // Made of means, which PyTorch has no halves of over volumes.
+    LP_POOL3D, "lp_pool3d", DTypes::of(&[DType::F32, DType::F64]);
+);
 
 pub(crate) static OPS: &[&OpInfo] = &[
     &max::MAX_POOL1D,
