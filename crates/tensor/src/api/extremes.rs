@@ -1,6 +1,6 @@
 //! `max` and `min` of all elements or along a dimension, and both at once.
 
-use plimsoll_core::{Error, Result, normalize_dim};
+use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::Site;
 
 use super::options::{composed, options};
@@ -121,13 +121,17 @@ fn along(
     composed(name, site, || {
         let along = normalize_dim(name, dim, x.rank())?;
         if x.rank() == 0 {
-            let zero = Tensor::zeros(&[], (plimsoll_core::DType::I64, x.device()))?;
+            let zero = Tensor::zeros(&[], (DType::I64, x.device()))?;
             return Ok((x.clone_tensor()?, zero));
         }
         let dims = smallvec::smallvec![along];
-        let dtype = plimsoll_core::DType::I64;
-        let op = Reduce { reduction, dims, keepdim: true, dtype };
-        let indices = apply_one(&op, &[&x.detach()], site)?;
+        let op = Reduce { reduction, dims, keepdim: true, dtype: DType::I64 };
+        // Bools are in order too, as numbers.
+        let plain = match x.dtype() {
+            DType::Bool => x.to_dtype(DType::U8, site)?,
+            _ => x.detach(),
+        };
+        let indices = apply_one(&op, &[&plain], site)?;
         let values = x.gather(dim, &indices)?;
         if options.keepdim {
             return Ok((values, indices));

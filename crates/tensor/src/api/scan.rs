@@ -273,6 +273,9 @@ fn diff(x: &Tensor, options: DiffOptions<'_>) -> Result<Tensor> {
 
 /// The area of each trapezoid between neighbours.
 fn areas(y: &Tensor, x: Option<&Tensor>, options: &TrapezoidOptions) -> Result<Tensor> {
+    if y.dtype() == DType::Bool {
+        return Err(Error::dtype("trapezoid", "truths have no area; convert them with `to`"));
+    }
     let dim = normalize_dim("trapezoid", options.dim, y.rank())?;
     let len = y.shape().get(dim).map_or(0, |&size| size as i64);
     let left = (len - 1).max(0);

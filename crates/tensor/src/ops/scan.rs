@@ -243,6 +243,7 @@ static DIFF: OpInfo = composed(
 );
 static TRAPEZOID: OpInfo = OpInfo {
     out: Out::None,
+    dtypes: DTypes::NUMBERS,
     ..composed(
         "trapezoid",
         &[
@@ -253,6 +254,7 @@ static TRAPEZOID: OpInfo = OpInfo {
 };
 static TRAPZ: OpInfo = OpInfo {
     out: Out::None,
+    dtypes: DTypes::NUMBERS,
     ..composed(
         "trapz",
         &[
@@ -263,6 +265,7 @@ static TRAPZ: OpInfo = OpInfo {
 };
 static CUMULATIVE_TRAPEZOID: OpInfo = OpInfo {
     out: Out::None,
+    dtypes: DTypes::NUMBERS,
     ..composed(
         "cumulative_trapezoid",
         &[
