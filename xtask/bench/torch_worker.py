@@ -1,10 +1,12 @@
-"""PyTorch's side of `cargo xtask bench cpu`: the same work under the same names as `worker.rs`."""
+"""PyTorch's side of `cargo xtask bench cpu` and `bench operations`: the same work under the same names as `worker.rs`."""
 
 import sys
 import time
 
 import torch
 import torch.nn.functional as F
+
+import torch_operations
 
 torch.set_num_threads(2)
 
@@ -89,6 +91,7 @@ WORK = {
     "matmul_f64_1024": lambda: product((1024, 1024), (1024, 1024), torch.float64),
     "matmul_bf16_2048": lambda: product((2048, 2048), (2048, 2048), torch.bfloat16),
     "add_of_4": add_of_4,
+    **torch_operations.WORK,
 }
 
 current, work = None, None

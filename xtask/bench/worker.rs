@@ -1,4 +1,4 @@
-//! Plimsoll's side of `cargo xtask bench cpu`: reads `NAME ITERATIONS` lines, runs that work that
+//! Plimsoll's side of `cargo xtask bench cpu` and `bench operations`: reads `NAME ITERATIONS` lines, runs that work that
 //! often, and answers with the microseconds that it took. `torch_worker.py` is the other side, with
 //! the same names; `bench.rs` asks them in turn.
 //!
@@ -9,6 +9,8 @@
 
 // A program that talks over its standard streams.
 #![allow(clippy::print_stdout)]
+
+mod operations;
 
 use std::hint::black_box;
 use std::io::BufRead;
@@ -115,7 +117,7 @@ fn work(name: &str) -> Result<Option<Work>> {
         }
         "allocate" => allocate(HistoryLevel::Off)?,
         "allocate_with_history" => allocate(HistoryLevel::All)?,
-        _ => return Ok(None),
+        _ => return operations::work(name),
     }))
 }
 

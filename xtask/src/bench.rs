@@ -1,4 +1,5 @@
-//! `cargo xtask bench cpu`: Plimsoll beside PyTorch from PyPI, two threads each. Two workers
+//! `cargo xtask bench cpu` and `cargo xtask bench operations`: Plimsoll beside PyTorch from PyPI, two
+//! threads each. Two workers
 //! (`bench/worker.rs` and `bench/torch_worker.py`) hold the inputs and take turns, round by round,
 //! so that whatever else the machine does hits both; what counts is the median of the rounds'
 //! ratios. Absolute times are compared with a bound only where the table says so.
@@ -23,8 +24,11 @@ const ROUND_US: f64 = 60_000.0;
 /// Between turns, so that the other side's spinning threads have gone to sleep.
 const PAUSE: Duration = Duration::from_millis(15);
 
+/// Work by name, each with a bound.
+type Table = &'static [(&'static str, f64)];
+
 /// Work, and the ratio of Plimsoll's time to PyTorch's that it may take at most.
-const ROWS: &[(&str, f64)] = &[
+const ROWS: Table = &[
     ("add_400mb", 0.35),
     ("broadcast_400mb", 0.35),
     ("relu_64mb", 0.45),
@@ -54,8 +58,38 @@ const ROWS: &[(&str, f64)] = &[
     ("matmul_bf16_2048", 1.50),
 ];
 
+/// The same for `bench operations`: what networks are made of, where it says so forward alone, else
+/// forward and backward; and the rest forward.
+const OPERATIONS: Table = &[
+    ("conv2d_64_forward", 1.20),
+    ("conv2d_64", 1.20),
+    ("conv2d_3_to_16", 1.00),
+    ("conv2d_16_to_32", 1.00),
+    ("conv2d_depthwise_96_forward", 1.00),
+    ("conv2d_depthwise_96", 1.00),
+    ("max_pool2d_64mb", 0.60),
+    ("batch_norm_64mb", 0.60),
+    ("group_norm_64mb", 0.60),
+    ("cross_entropy_4096x32768", 0.60),
+    ("attention_causal", 1.00),
+    ("embedding_50000x512", 0.60),
+    ("cumsum_64mb", 1.00),
+    ("topk_64mb", 1.00),
+    ("index_select_64mb", 1.00),
+    ("scatter_add_64mb", 1.00),
+    ("unique_64mb", 1.00),
+    ("argmax_64mb", 1.00),
+    ("where_64mb", 0.60),
+    ("clamp_64mb", 0.60),
+    ("lerp_64mb", 0.60),
+    ("addcmul_64mb", 0.60),
+    ("var_64mb", 0.60),
+    ("logsumexp_64mb", 0.60),
+    ("norm_64mb", 0.60),
+];
+
 /// Work of Plimsoll alone, and the nanoseconds that it may take at most.
-const ABSOLUTE: &[(&str, f64)] = &[
+const ABSOLUTE: Table = &[
     ("add_of_4", 375.0),
     ("allocate", 150.0),
     ("allocate_with_history", 250.0),
@@ -81,20 +115,23 @@ struct BenchRow {
 /// What a row may take of another version's time.
 const OF_ANOTHER_VERSION: f64 = 1.10;
 
-/// Runs the benchmark of the given device, only the rows that contain `filter` if there is one.
+/// Runs the benchmark of that name, only the rows that contain `filter` if there is one.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
-    let filter = match arguments {
-        [device] if device == "cpu" => "",
-        [device, option, worker, filter @ ..]
-            if device == "cpu" && option == "--against" && filter.len() < 2 =>
-        {
-            return against(worker, filter.first().map_or("", String::as_str));
+    const USAGE: &str =
+        "usage: cargo xtask bench cpu|operations [--against WORKER] [PART OF A ROW'S NAME]";
+    let Some((which, rest)) = arguments.split_first() else { return Err(USAGE.to_string()) };
+    let (table, alone) = match which.as_str() {
+        "cpu" => (ROWS, ABSOLUTE),
+        "operations" => (OPERATIONS, &[][..]),
+        _ => return Err(USAGE.to_string()),
+    };
+    let filter = match rest {
+        [] => "",
+        [option, worker, filter @ ..] if option == "--against" && filter.len() < 2 => {
+            return against(table, alone, worker, filter.first().map_or("", String::as_str));
         }
-        [device, filter] if device == "cpu" => filter,
-        _ => {
-            return Err("usage: cargo xtask bench cpu [--against WORKER] [PART OF A ROW'S NAME]"
-                .to_string());
-        }
+        [filter] if filter != "--against" => filter,
+        _ => return Err(USAGE.to_string()),
     };
     let environment = python_env::prepare(Purpose::Bench)?;
     let mut plimsoll = own_worker()?;
@@ -102,8 +139,8 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
     torch.arg(run::root().join("xtask/bench/torch_worker.py"));
     let mut torch = Worker::start(torch)?;
     println!("{:36} {:>12} {:>12}  {:19} at most", "work", "plimsoll us", "torch us", "ratio");
-    let compared: Vec<_> = ROWS.iter().filter(|(name, _)| name.contains(filter)).collect();
-    let bounded = ABSOLUTE.iter().filter(|(name, _)| name.contains(filter));
+    let compared: Vec<_> = table.iter().filter(|(name, _)| name.contains(filter)).collect();
+    let bounded = alone.iter().filter(|(name, _)| name.contains(filter));
     let mut absolute: Vec<Absolute> = bounded.map(Absolute::new).collect();
     let mut rows = Vec::new();
     // Rounds without a peer are spread over the whole run, so that they see the machine as the
@@ -122,7 +159,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
         rows.push(row);
     }
     let folder = run::target().join("bench");
-    let path = folder.join("cpu.json");
+    let path = folder.join(format!("{which}.json"));
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(&path, json(&rows)))
         .map_err(|e| format!("{}: {e}", path.display()))?;
@@ -138,12 +175,12 @@ fn own_worker() -> Result<Worker, String> {
 }
 
 /// Every row beside another version's worker. Rows that it does not know are left out.
-fn against(worker: &str, filter: &str) -> Result<(), String> {
+fn against(table: Table, alone: Table, worker: &str, filter: &str) -> Result<(), String> {
     let mut ours = own_worker()?;
     let mut theirs = Worker::start(Command::new(worker))?;
     println!("{:36} {:>12} {:>12}  {:19} at most", "work", "this us", "other us", "ratio");
-    let short = ABSOLUTE.iter().map(|(name, _)| (*name, Some(SHORT_COUNT)));
-    let names = ROWS.iter().map(|(name, _)| (*name, None)).chain(short);
+    let short = alone.iter().map(|(name, _)| (*name, Some(SHORT_COUNT)));
+    let names = table.iter().map(|(name, _)| (*name, None)).chain(short);
     let (mut rows, mut over) = (0, 0);
     for (name, count) in names.filter(|(name, _)| name.contains(filter)) {
         if theirs.time(name, 1).is_err() {
@@ -351,9 +388,13 @@ mod tests {
 
     #[test]
     fn both_workers_know_every_row() {
-        let rust = include_str!("../bench/worker.rs");
-        let python = include_str!("../bench/torch_worker.py");
-        for (name, _) in ROWS {
+        let rust =
+            concat!(include_str!("../bench/worker.rs"), include_str!("../bench/operations.rs"));
+        let python = concat!(
+            include_str!("../bench/torch_worker.py"),
+            include_str!("../bench/torch_operations.py")
+        );
+        for (name, _) in ROWS.iter().chain(OPERATIONS) {
             assert!(rust.contains(&format!("\"{name}\" =>")), "{name}");
             assert!(python.contains(&format!("\"{name}\":")), "{name}");
         }

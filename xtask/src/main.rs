@@ -35,6 +35,8 @@ cargo xtask COMMAND
                      that cannot run because something is missing here fails
   rules              the house rules that a program can check
   bench cpu [NAME]   times beside PyTorch's, in paired runs
+  bench operations [NAME]
+                     the same for convolutions, norms, losses, attention and searches
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
   bench large-report memory and zooms of a snapshot with 12 million events
