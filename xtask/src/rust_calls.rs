@@ -54,6 +54,9 @@ pub(crate) const POSITIONAL: &[&str] = &[
     "random_",
     "copy_",
     "fill",
+    "linalg_diagonal",
+    "linalg_vander",
+    "one_hot",
 ];
 
 /// Options values that several operations share; others are named like their operation.
@@ -156,6 +159,24 @@ pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
     (
         "histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         "histogram_between",
+    ),
+    (
+        "gradient(Tensor self, *, Tensor[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
+        "gradient_at",
+    ),
+    (
+        "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
+        "softmax_backward_data",
+    ),
+    ("_safe_softmax(Tensor self, int dim, DType? dtype=None) -> Tensor", "safe_softmax_with"),
+    ("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", "chunk_cat"),
+    (
+        "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+        "unsafe_masked_index",
+    ),
+    (
+        "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+        "unsafe_masked_index_put_accumulate",
     ),
 ];
 

@@ -19,7 +19,8 @@ pub mod cpu {
     pub use plimsoll_kernels_index::{index, search, sort};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
     pub use plimsoll_kernels_nn::{
-        attention, cross_entropy, ctc, embedding, embedding_bag, group_norm, interpolate, loss, nll,
+        attention, cross_entropy, ctc, distance, embedding, embedding_bag, group_norm, interpolate,
+        loss, nll,
     };
     pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, logsumexp, reduce, scan, softmax};
 }

@@ -2,6 +2,7 @@
 //! signature says.
 
 use plimsoll_core::{DType, Device, Error, MemoryFormat, Result, Scalar};
+use plimsoll_tensor::signature::{Kind, Signature};
 use plimsoll_tensor::{Other, Tensor};
 use smallvec::SmallVec;
 
@@ -169,6 +170,17 @@ impl Arguments {
             }
             _ => false,
         })
+    }
+
+    /// The arguments with `dtype` where none was given.
+    pub(crate) fn with_dtype(&self, signature: &Signature, dtype: DType) -> Arguments {
+        let given = self.0.iter().zip(&signature.parameters).map(|(value, parameter)| {
+            match (value, parameter.kind) {
+                (Value::None, Kind::OptionalDType) => Value::DType(dtype),
+                (value, _) => value.clone(),
+            }
+        });
+        Arguments(given.collect())
     }
 
     pub(crate) fn bool(&self, index: usize) -> Result<bool> {

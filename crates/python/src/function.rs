@@ -11,7 +11,7 @@ use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 use crate::bind::bind;
@@ -71,6 +71,17 @@ pub(crate) enum Out {
 
 /// A generator, and the arguments by keyword without it.
 type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>);
+
+/// Functions of which PyTorch says that a complex number cannot be stored, and not that it is of
+/// another type.
+const COMPLEX_IS_A_VALUE: &[&str] = &["masked_fill"];
+
+/// Functions whose target chooses the dtype to compute in, unless `dtype` does.
+const TARGET_CHOOSES: &[&str] = &["cumsum", "cumprod"];
+
+/// Functions that refuse a target which shares memory with an argument, beside those that take the
+/// results' dtypes only.
+const SEPARATE: &[&str] = &["kthvalue"];
 
 /// Functions that leave a target of the right number of elements in its shape.
 const KEEPS_SHAPE: &[&str] = &["arange", "linspace", "logspace"];
@@ -173,6 +184,9 @@ impl Function {
             };
         }
         too_large(args, kwargs)?;
+        if COMPLEX_IS_A_VALUE.contains(&self.name) {
+            no_complex(self.name, args, kwargs)?;
+        }
         if let Some(device) = kwargs.and_then(|kwargs| kwargs.get_item("device").ok().flatten()) {
             // A name that is no device's is told in its own words.
             device.extract::<Option<DeviceArg>>()?;
@@ -201,6 +215,7 @@ impl Function {
                 out.tensors.len()
             )));
         }
+        out.check_each(self.name)?;
         match (&overload.out, &overload.new) {
             (Out::Written(run), _) => {
                 out.write(py, |handles| random::with(generator, || run(arguments, handles)))
@@ -214,10 +229,15 @@ impl Function {
                         self.name
                     )));
                 }
+                let chosen = TARGET_CHOOSES.contains(&self.name).then(|| out.dtype()).flatten();
+                let with_dtype = chosen.map(|dtype| arguments.with_dtype(signature, dtype));
+                let arguments = with_dtype.as_ref().unwrap_or(arguments);
                 let work = || random::with(generator, || no_grad(|| run(arguments)));
                 let results = call(py, work)?;
                 let exact = matches!(overload.out, Out::CopiedExact);
-                if exact && out.tensors.iter().any(|t| t.get().with(|t| arguments.overlaps(t))) {
+                out.check_separate(self.name)?;
+                let separate = exact || SEPARATE.contains(&self.name);
+                if separate && out.tensors.iter().any(|t| t.get().with(|t| arguments.overlaps(t))) {
                     return Err(PyRuntimeError::new_err(format!(
                         "{}: out= shares memory with an argument; write to another tensor",
                         self.name
@@ -315,6 +335,21 @@ fn too_large(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
         }
     }
     Ok(())
+}
+
+/// Refuses a complex number among the arguments: no tensor here takes it.
+fn no_complex(
+    name: &str,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let named = kwargs.iter().flat_map(|kwargs| kwargs.values());
+    match args.iter().chain(named).any(|argument| argument.is_instance_of::<PyComplex>()) {
+        true => Err(PyRuntimeError::new_err(format!(
+            "{name}(): a complex number cannot be stored in a tensor of real ones; give its real part"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The parameters as a caller sees them.

@@ -2,9 +2,9 @@
 //! resized, with a warning if it had elements. That can only be done here, where an object can come
 //! to stand for other memory.
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 use plimsoll_tensor::{Tensor, no_grad};
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::call::{call, in_call};
@@ -36,6 +36,41 @@ pub(crate) fn targets(value: Bound<'_, PyAny>) -> std::result::Result<Targets<'_
 }
 
 impl Targets<'_> {
+    /// The dtype of a single target.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        match self.tensors.as_slice() {
+            [only] => Some(only.get().with(Tensor::dtype)),
+            _ => None,
+        }
+    }
+
+    /// Refuses a target in which several elements are one place in memory.
+    pub(crate) fn check_each(&self, name: &str) -> PyResult<()> {
+        match self.tensors.iter().any(|t| t.get().with(|t| t.layout().may_overlap_itself())) {
+            true => Err(PyRuntimeError::new_err(format!(
+                "{name}: several elements of out= are one place in memory; give a tensor of its own"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses targets that share memory with each other.
+    pub(crate) fn check_separate(&self, name: &str) -> PyResult<()> {
+        let handles: Vec<Tensor> = self.tensors.iter().map(|t| t.get().tensor()).collect();
+        let shared = |a: &Tensor, b: &Tensor| {
+            a.shares_storage_with(b)
+                && a.layout().overlaps_as(a.element_size(), b.layout(), b.element_size())
+        };
+        for (index, one) in handles.iter().enumerate() {
+            if handles[..index].iter().any(|other| shared(one, other)) {
+                return Err(PyValueError::new_err(format!(
+                    "{name}: tensors of out= share memory; give each result one of its own"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a form that writes into the targets. One of another shape takes the shape that it
     /// should have, and the call is made again: shapes are checked before anything is written.
     pub(crate) fn write(

@@ -34,6 +34,7 @@ pub use api::activation::{
     CeluOptions, EluOptions, GluOptions, HardshrinkOptions, HardtanhOptions, InplaceOptions,
     LeakyReluOptions, RreluOptions, SoftminOptions, SoftplusOptions, ThresholdOptions,
 };
+pub use api::aten::SafeSoftmaxOptions;
 pub use api::attention::ScaledDotProductAttentionOptions;
 pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
@@ -43,8 +44,10 @@ pub use api::copy::To;
 pub use api::create::{EyeSize, fits};
 pub use api::ctc::CtcLossOptions;
 pub use api::derived::IscloseOptions;
+pub use api::distance::{CdistOptions, ComputeMode, PdistOptions};
 pub use api::embedding::{BagMode, EmbeddingBagOptions, EmbeddingOptions};
 pub use api::extremes::{AminmaxOptions, ExtremeOptions};
+pub use api::finite_differences::GradientOptions;
 pub use api::foreign::Lent;
 pub use api::group_norm::GroupNormOptions;
 pub use api::interpolate::{InterpolateMode, InterpolateOptions};
@@ -55,6 +58,7 @@ pub use api::loss::{
     SmoothL1LossOptions,
 };
 pub use api::lp_pool::LpPoolOptions;
+pub use api::membership::IsinOptions;
 pub use api::nn::{LayerNormOptions, SoftmaxOptions};
 pub use api::norm::{
     DistOptions, LinalgMatrixNormOptions, LinalgNormOptions, LinalgVectorNormOptions,

@@ -3,6 +3,23 @@
 
 /// By name, in order.
 pub(crate) static SUMMARIES: &[(&str, &str)] = &[
+    (
+        "_chunk_cat",
+        "Tensors cut into as many chunks along `dim`, the last filled up with zeros, and the chunks of all joined side by side",
+    ),
+    ("_safe_softmax", "`safe_softmax` in another dtype"),
+    (
+        "_softmax_backward_data",
+        "The derivative of softmax: the gradient of its input from that of `output`, its result",
+    ),
+    (
+        "_unsafe_masked_index",
+        "The elements at some places as `index` gives them, and `fill` where the mask does not hold: places there may lie outside",
+    ),
+    (
+        "_unsafe_masked_index_put_accumulate",
+        "A copy with values added at some places where the mask holds",
+    ),
     ("abs", "Each element without its sign"),
     ("acos", "The angle whose cosine each element is"),
     ("acosh", "The number whose hyperbolic cosine each element is"),
@@ -107,6 +124,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("cartesian_prod", "Every way to take one element of each vector, a row each"),
     ("cat", "Tensors one after another along `dim`; all other sizes must be equal"),
     ("cauchy_", "Overwrites every element with a number from Cauchy's distribution"),
+    ("cdist", "The distance of every row of one matrix to every row of another"),
     ("ceil", "The smallest whole number that is not below each element"),
     ("celu", "`elu` whose slope is 1 at 0 whatever its `alpha`"),
     ("channel_shuffle", "The channels (dimension 1) of `groups` groups dealt out in turn"),
@@ -279,6 +297,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("ger", "`outer` under its older name"),
     ("glu", "The first half of the elements along a dimension times the `sigmoid` of the second"),
+    ("gradient", "The derivative along each dimension, of values whose points are 1 apart"),
     (
         "group_norm",
         "Mean 0 and variance 1 over each of `num_groups` groups of channels (dimension 1) of each sample",
@@ -334,6 +353,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("isclose", "Where both operands are close to each other"),
     ("isfinite", "Where elements are neither infinite nor NaN"),
+    ("isin", "Which elements are among the test elements"),
     ("isinf", "Where elements are infinite"),
     ("isnan", "Where elements are not a number"),
     ("isneginf", "Where elements are infinite and negative"),
@@ -362,12 +382,21 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "linalg_cross",
         "The vector that stands upright on two vectors of three numbers, along the last dimension",
     ),
+    (
+        "linalg_diagonal",
+        "A view of a diagonal of each matrix, the last two dimensions unless others are named",
+    ),
     ("linalg_matrix_norm", "The root of the sum of squares of each matrix"),
+    ("linalg_matrix_power", "The product of `n` times each square matrix; the unit matrix for 0"),
     (
         "linalg_multi_dot",
         "The product of a chain of matrices, in the order that needs the fewest multiplications",
     ),
     ("linalg_norm", "The norm of a vector or of each matrix"),
+    (
+        "linalg_vander",
+        "Powers of each number from 0 on, as many as `n` says or as there are numbers in a line",
+    ),
     (
         "linalg_vecdot",
         "The products of vectors along the last dimension, which broadcast in the others",
@@ -415,6 +444,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("masked_select", "The elements where `mask` holds, in row-major order; both broadcast"),
     ("matmul", "The matrix product"),
+    ("matrix_power", "Another name of `linalg_matrix_power`"),
     ("max", "The largest element; NaN wins"),
     (
         "max_pool1d",
@@ -480,6 +510,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("nansum", "The sum of the elements that are not NaN"),
     ("narrow", "`length` elements of a dimension from `start`"),
     ("narrow_copy", "`narrow` with memory of its own"),
+    (
+        "native_dropout_backward",
+        "The gradient of dropout's input: that of its result times the mask and the scale",
+    ),
     ("ne", "Where both operands differ"),
     ("neg", "Each element negated"),
     ("nextafter", "The next number of the dtype after each element, toward the other operand"),
@@ -498,11 +532,16 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("norm", "The Euclidean length of all elements, as `linalg_vector_norm`"),
     ("normal", "Normal random numbers, of one mean and deviation each"),
     ("normal_", "Overwrites every element with a normal random number"),
+    (
+        "one_hot",
+        "For each class number a vector with a one at its place and zeros elsewhere; -1 classes are as many as the largest number needs",
+    ),
     ("outer", "Each element of one vector times each of another"),
     (
         "pad",
         "With something around it, by `mode`: `pad` has two numbers, before and after, for each dimension from the last on",
     ),
+    ("pdist", "The distances of all pairs of a matrix's rows, those of the first row first"),
     ("permute", "Dimensions in another order"),
     ("permute_copy", "`permute` with memory of its own"),
     (
@@ -716,6 +755,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "topk",
         "The `k` greatest elements along the last dimension in order, and where they are; NaN counts as the largest",
     ),
+    ("trace", "The sum of the main diagonal of a matrix; integers are added up as int64"),
     ("transpose", "Two dimensions swapped"),
     ("transpose_copy", "`transpose` with memory of its own"),
     ("trapezoid", "The integral by trapezoids over the last dimension, whose points are 1 apart"),

@@ -153,7 +153,8 @@ fn bin_of(
         (Bins::Even { low, high }, _) => {
             let value: f64 = element(x, index);
             let inside = value >= low && value <= high;
-            let place = ((value - low) / (high - low) * count as f64) as usize;
+            // In PyTorch's order, so that what lies on an edge falls to the same side.
+            let place = ((value - low) * count as f64 / (high - low)) as usize;
             inside.then(|| place.min(count - 1))
         }
         (Bins::Edges, Some(edges)) => {

@@ -1,11 +1,12 @@
 //! Kernels of neural networks that are neither elementwise nor plain reductions: losses,
-//! embeddings, group norms, attention and resampling.
+//! embeddings, group norms, attention, distances and resampling.
 //!
 //! They stand on `plimsoll-engine`: start with its `iterate.rs` and `map.rs`.
 
 pub mod attention;
 pub mod cross_entropy;
 pub mod ctc;
+pub mod distance;
 pub mod embedding;
 pub mod embedding_bag;
 pub mod group_norm;

@@ -207,7 +207,7 @@ class Entry:
 
 
 def exists(path: str) -> bool:
-    return attempt(lambda: lookup_operation(path)).error is None
+    return attempt(lambda: lookup_operation(path.removeprefix("torch."))).error is None
 
 
 def show(value: Any) -> str:

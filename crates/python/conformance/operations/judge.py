@@ -65,8 +65,8 @@ class Rules:
 
 
 def flat(value: Any) -> list[Any]:
-    """The leaves of a result."""
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+    """The leaves of a result; a shape is a tuple of numbers."""
+    if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in flat(item)]
     return [value]
 

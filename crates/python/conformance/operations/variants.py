@@ -92,7 +92,18 @@ def into_out(pair: Pair, sample: Any, target: Target, rules: Rules) -> None:
     alone = isinstance(plain.value, torch.Tensor)
     theirs = attempt(lambda: call_with(pair.theirs, arguments.theirs, out=their_outs[0] if alone else tuple(their_outs)))
     ours = attempt(lambda: call_with(pair.ours, arguments.ours, out=our_outs[0] if alone else tuple(our_outs)))
+    if target.name == "strided" and rules.values and ours.error is None and misses(theirs, their_outs, results):
+        theirs, their_outs = plain, results
     judge_outs(target, (theirs, ours), (their_outs, our_outs), given, rules)
+
+
+def misses(outcome: Outcome, outs: list[torch.Tensor], results: list[torch.Tensor]) -> bool:
+    """Whether PyTorch refuses a strided target or writes it as if it were dense, as a few of its kernels do: then the plain
+    call says what belongs there."""
+    if outcome.error is not None:
+        return True
+    pairs = zip(outs, results, strict=True)
+    return any(not torch.allclose(out.double(), result.double(), rtol=1e-2, atol=1e-3, equal_nan=True) for out, result in pairs)
 
 
 def judge_outs(

@@ -7,12 +7,20 @@ line below them.
 
 from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
+from ._aliases import *  # noqa: F403
+from ._plimsoll import _chunk_cat as _chunk_cat
 from ._plimsoll import _fused_adamw_ as _fused_adamw_
+from ._plimsoll import _safe_softmax as _safe_softmax
+from ._plimsoll import _softmax_backward_data as _softmax_backward_data
+from ._plimsoll import _unsafe_masked_index as _unsafe_masked_index
+from ._plimsoll import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from ._plimsoll import group_norm as group_norm
 from . import autograd as autograd
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
 from . import random as random
+from . import signal as signal
 from . import special as special
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
@@ -21,4 +29,7 @@ from ._unique import unique as unique
 from ._unique import unique_consecutive as unique_consecutive
 from ._pools import use_mem_pool as use_mem_pool
 from .functional import einsum as einsum
+from .functional import histogramdd as histogramdd
 from .functional import tensordot as tensordot
+from .functional import unravel_index as unravel_index
+from .nn.functional import rms_norm as rms_norm

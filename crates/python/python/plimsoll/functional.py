@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _plimsoll
 from ._plimsoll import Tensor
 
-__all__ = ["einsum", "tensordot"]
+__all__ = ["einsum", "histogramdd", "tensordot", "unravel_index"]
+
+
+class _Histogramdd(NamedTuple):
+    """What `histogramdd` gives."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -62,3 +70,73 @@ def tensordot(
         dims_a = [first] if isinstance(first, int) else list(first)
         dims_b = [second] if isinstance(second, int) else list(second)
     return _plimsoll.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Places in a tensor of `shape`, counted row by row, as an index into each dimension."""
+    if indices.is_floating_point() or indices.dtype == _plimsoll.bool:
+        raise TypeError(f"unravel_index(): indices are integers, not {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"unravel_index(): a shape is a whole number or a list of them, not {type(shape).__name__}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if not all(isinstance(size, int) for size in sizes):
+        raise TypeError(f"unravel_index(): a shape is a list of whole numbers, not {shape!r}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index(): sizes must not be negative, and are {sizes}")
+    if 0 in sizes and indices.numel() > 0:
+        raise ValueError(f"unravel_index(): a tensor of shape {sizes} has no places")
+    results: list[Tensor] = []
+    rest = indices.long()
+    for size in reversed(sizes):
+        results.append(rest % size)
+        rest = rest.div(size, rounding_mode="floor")
+    return tuple(reversed(results))
+
+
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> _Histogramdd:
+    """How many points, whose coordinates are the last dimension, fall into each of a grid of bins; and the bins' edges."""
+    if input.dim() < 2:
+        raise RuntimeError(f"histogramdd(): points are rows of a matrix, and this has shape {list(input.shape)}")
+    width = input.shape[-1]
+    points = input.detach().reshape(-1, width)
+    each: Sequence[Any] = [bins] * width if isinstance(bins, int) else bins
+    if len(each) != width:
+        raise RuntimeError(f"histogramdd(): points of {width} coordinates need as many bins, not {len(each)}")
+    if range is not None and len(range) != 2 * width:
+        raise RuntimeError(f"histogramdd(): a range is two numbers for each of {width} coordinates, not {len(range)}")
+    if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
+        raise RuntimeError(f"histogramdd(): a weight is needed for each point, not shape {list(weight.shape)}")
+    edges = []
+    inside = _plimsoll.ones(points.shape[0], dtype=_plimsoll.bool, device=input.device)
+    place = _plimsoll.zeros(points.shape[0], dtype=_plimsoll.int64, device=input.device)
+    for at, one in enumerate(each):
+        line = points.select(1, at).contiguous()
+        if isinstance(one, Tensor):
+            edge = one.clone()
+        else:
+            ends = None if range is None else list(range[2 * at : 2 * at + 2])
+            edge = _plimsoll.histogram(line, one, range=ends)[1]
+        count = edge.numel() - 1
+        # The last edge belongs to the last bin.
+        bin = (_plimsoll.bucketize(line, edge, right=True) - 1).clamp(0, max(count - 1, 0))
+        inside = inside & (line >= edge[0]) & (line <= edge[-1])
+        place = place * count + bin
+        edges.append(edge)
+    sizes = [edge.numel() - 1 for edge in edges]
+    weights = inside.to(input.dtype) if weight is None else weight.reshape(-1) * inside.to(input.dtype)
+    total = 1
+    for size in sizes:
+        total *= size
+    counts = _plimsoll.bincount(place, weights, total)[:total].to(input.dtype).reshape(sizes)
+    if density:
+        counts = counts / counts.sum()
+        for at, edge in enumerate(edges):
+            counts = counts / edge.diff().reshape([-1 if dim == at else 1 for dim, _ in enumerate(edges)])
+    return _Histogramdd(counts, tuple(edges))

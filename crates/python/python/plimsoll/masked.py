@@ -19,6 +19,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "log_softmax",
+    "logaddexp",
     "logsumexp",
     "mean",
     "median",
@@ -89,12 +90,14 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running sums of what the mask leaves."""
-    return pl.cumsum(_hidden(input.to(_counted(input, dtype)), mask, 0), _dims(dim, input.ndim)[0])
+    dtype = dtype or input.dtype
+    return pl.cumsum(_hidden(input, mask, 0), _dims(dim, input.ndim)[0], dtype=dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running products of what the mask leaves."""
-    return pl.cumprod(_hidden(input.to(_counted(input, dtype)), mask, 1), _dims(dim, input.ndim)[0])
+    dtype = dtype or input.dtype
+    return pl.cumprod(_hidden(input, mask, 1), _dims(dim, input.ndim)[0], dtype=dtype)
 
 
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -112,17 +115,15 @@ def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any =
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Where the largest of what the mask leaves is."""
-    input = input.to(dtype or input.dtype)
-    return pl.argmax(_hidden(input, mask, _lowest(input.dtype)), dim, keepdim)
+    """Where the largest of what the mask leaves is, in the dtype of the input as in PyTorch."""
+    return pl.argmax(_hidden(input, mask, _lowest(input.dtype)), dim, keepdim).to(dtype or input.dtype)
 
 
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Where the smallest of what the mask leaves is."""
-    input = input.to(dtype or input.dtype)
-    return pl.argmin(_hidden(input, mask, _highest(input.dtype)), dim, keepdim)
+    """Where the smallest of what the mask leaves is, in the dtype of the input as in PyTorch."""
+    return pl.argmin(_hidden(input, mask, _highest(input.dtype)), dim, keepdim).to(dtype or input.dtype)
 
 
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
@@ -147,7 +148,7 @@ def median(
         raise ValueError("the masked median is that of floats; convert with `to` first")
     dim = _dims(dim, input.ndim)[0]
     if input.ndim == 0:
-        return _hidden(input, mask, float("nan"))
+        return _hidden(input, mask, float("nan")).clone()
     if bool(pl.any(input != input)):
         raise ValueError("the masked median of NaN is not defined")
     return pl.nanmedian(_hidden(input, mask, float("nan")), dim, keepdim)[0]
@@ -247,8 +248,21 @@ def logsumexp(
 ) -> Tensor:
     """The logarithm of the sum of exponentials of what the mask leaves."""
     dims = _dims(dim, input.ndim)
-    input = input.to(dtype or input.dtype)
-    return pl.logsumexp(_hidden(input, mask, _lowest(input.dtype)), dims, keepdim)
+    return pl.logsumexp(_hidden(input, mask, _lowest(input.dtype)), dims, keepdim).to(dtype or input.dtype)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Any = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """The logarithm of the sum of both exponentials, of what a mask of each leaves."""
+    lowest = _lowest(input.dtype)
+    result = pl.logaddexp(_hidden(input, input_mask, lowest), _hidden(other, other_mask, _lowest(other.dtype)))
+    return result.to(dtype or input.dtype)
 
 
 def normalize(

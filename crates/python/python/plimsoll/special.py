@@ -49,6 +49,7 @@ from ._plimsoll import i0 as i0
 from ._plimsoll import log1p as log1p
 from ._plimsoll import log_softmax as log_softmax
 from ._plimsoll import logit as logit
+from ._plimsoll import logsumexp as logsumexp
 from ._plimsoll import mvlgamma as multigammaln
 from ._plimsoll import polygamma as polygamma
 from ._plimsoll import round as round
@@ -56,4 +57,4 @@ from ._plimsoll import sinc as sinc
 from ._plimsoll import softmax as softmax
 from ._plimsoll import xlogy as xlogy
 
-__all__ = ["xlog1py", "zeta", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "ndtr", "ndtri", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "digamma", "psi", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln", "i0", "log1p", "log_softmax", "logit", "multigammaln", "polygamma", "round", "sinc", "softmax", "xlogy"]
+__all__ = ["xlog1py", "zeta", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "ndtr", "ndtri", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "digamma", "psi", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln", "i0", "log1p", "log_softmax", "logit", "logsumexp", "multigammaln", "polygamma", "round", "sinc", "softmax", "xlogy"]

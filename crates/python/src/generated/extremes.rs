@@ -16,6 +16,12 @@ static MAX: Function = Function::new(
             out: Out::Copied,
         },
         Overload {
+            signature: "max(Tensor self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.tensor(1)?)?])),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
             signature: "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
             new: New::Tensors(|a| {
                 let (r0, r1) = a.tensor(0)?.max_along(
@@ -24,12 +30,6 @@ static MAX: Function = Function::new(
                 )?;
                 Ok(smallvec::smallvec![r0, r1])
             }),
-            in_place: None,
-            out: Out::Copied,
-        },
-        Overload {
-            signature: "max(Tensor self, Tensor other) -> Tensor",
-            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.maximum(a.tensor(1)?)?])),
             in_place: None,
             out: Out::Copied,
         },
@@ -46,6 +46,12 @@ static MIN: Function = Function::new(
             out: Out::Copied,
         },
         Overload {
+            signature: "min(Tensor self, Tensor other) -> Tensor",
+            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.tensor(1)?)?])),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
             signature: "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
             new: New::Tensors(|a| {
                 let (r0, r1) = a.tensor(0)?.min_along(
@@ -54,12 +60,6 @@ static MIN: Function = Function::new(
                 )?;
                 Ok(smallvec::smallvec![r0, r1])
             }),
-            in_place: None,
-            out: Out::Copied,
-        },
-        Overload {
-            signature: "min(Tensor self, Tensor other) -> Tensor",
-            new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.minimum(a.tensor(1)?)?])),
             in_place: None,
             out: Out::Copied,
         },
@@ -77,7 +77,7 @@ static AMINMAX: Function = Function::new(
             Ok(smallvec::smallvec![r0, r1])
         }),
         in_place: None,
-        out: Out::Copied,
+        out: Out::CopiedExact,
     }],
 );
 

@@ -7,6 +7,67 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::function::{Function, New, Out, Overload};
 use crate::tensor::PyTensor;
 
+static TRACE: Function = Function::new(
+    "trace",
+    &[Overload {
+        signature: "trace(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.trace()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static LINALG_DIAGONAL: Function = Function::new(
+    "linalg_diagonal",
+    &[Overload {
+        signature: "linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_diagonal(
+                a.tensor(0)?,
+                a.int(1)?,
+                a.int(2)?,
+                a.int(3)?
+            )?])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static LINALG_VANDER: Function = Function::new(
+    "linalg_vander",
+    &[Overload {
+        signature: "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_vander(a.tensor(0)?, a.optional_int(1))?])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static MATRIX_POWER: Function = Function::new(
+    "matrix_power",
+    &[Overload {
+        signature: "matrix_power(Tensor self, int n) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.matrix_power(a.int(1)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_MATRIX_POWER: Function = Function::new(
+    "linalg_matrix_power",
+    &[Overload {
+        signature: "linalg_matrix_power(Tensor A, int n) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_matrix_power(a.tensor(0)?, a.int(1)?)?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
 static MATMUL: Function = Function::new(
     "matmul",
     &[Overload {
@@ -341,6 +402,26 @@ static BADDBMM: Function = Function::new(
 
 #[pymethods]
 impl PyTensor {
+    /// The sum of the main diagonal of a matrix; integers are added up as int64.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn trace<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TRACE.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_matrix_power`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn matrix_power<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MATRIX_POWER.method(slf, args, kwargs)
+    }
+
     /// The matrix product.
     #[pyo3(signature = (*args, **kwargs))]
     fn matmul<'py>(
@@ -551,6 +632,56 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         BADDBMM.in_place(slf, args, kwargs)
     }
+}
+
+/// The sum of the main diagonal of a matrix; integers are added up as int64.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn trace<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TRACE.function(args, kwargs)
+}
+
+/// A view of a diagonal of each matrix, the last two dimensions unless others are named.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_diagonal<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_DIAGONAL.function(args, kwargs)
+}
+
+/// Powers of each number from 0 on, as many as `n` says or as there are numbers in a line.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_vander<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_VANDER.function(args, kwargs)
+}
+
+/// Another name of `linalg_matrix_power`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn matrix_power<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MATRIX_POWER.function(args, kwargs)
+}
+
+/// The product of `n` times each square matrix; the unit matrix for 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_matrix_power<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_MATRIX_POWER.function(args, kwargs)
 }
 
 /// The matrix product.
@@ -768,6 +899,11 @@ fn baddbmm<'py>(
 
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.setattr("linalg_diagonal", wrap_pyfunction!(linalg_diagonal, module)?)?;
+    module.setattr("linalg_vander", wrap_pyfunction!(linalg_vander, module)?)?;
+    module.add_function(wrap_pyfunction!(matrix_power, module)?)?;
+    module.setattr("linalg_matrix_power", wrap_pyfunction!(linalg_matrix_power, module)?)?;
     module.add_function(wrap_pyfunction!(matmul, module)?)?;
     module.add_function(wrap_pyfunction!(mm, module)?)?;
     module.add_function(wrap_pyfunction!(bmm, module)?)?;

@@ -3,6 +3,7 @@
 //! One file a family; what the tables are is in `function.rs`.
 
 mod activation;
+mod aten;
 mod attention;
 mod binary;
 mod clamp;
@@ -11,6 +12,7 @@ mod conv;
 mod copy;
 mod create;
 mod derived;
+mod distance;
 mod embedding;
 mod extremes;
 mod index;
@@ -18,6 +20,7 @@ mod interpolate;
 mod join;
 mod linalg;
 mod loss;
+mod membership;
 mod nn;
 mod norm;
 mod numeric;
@@ -46,6 +49,7 @@ use pyo3::prelude::*;
 /// Adds every function to the module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     activation::register(module)?;
+    aten::register(module)?;
     attention::register(module)?;
     binary::register(module)?;
     clamp::register(module)?;
@@ -54,6 +58,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     copy::register(module)?;
     create::register(module)?;
     derived::register(module)?;
+    distance::register(module)?;
     embedding::register(module)?;
     extremes::register(module)?;
     index::register(module)?;
@@ -61,6 +66,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(module)?;
     linalg::register(module)?;
     loss::register(module)?;
+    membership::register(module)?;
     nn::register(module)?;
     norm::register(module)?;
     numeric::register(module)?;

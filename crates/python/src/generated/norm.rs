@@ -185,9 +185,7 @@ static RENORM: Function = Function::new(
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.renorm(a.float(1)?, a.int(2)?, a.float(3)?)?])
         }),
-        in_place: Some(|a| {
-            a.tensor(0)?.copy_(&a.tensor(0)?.renorm(a.float(1)?, a.int(2)?, a.float(3)?)?).map(drop)
-        }),
+        in_place: Some(|a| a.tensor(0)?.renorm_(a.float(1)?, a.int(2)?, a.float(3)?).map(drop)),
         out: Out::Copied,
     }],
 );

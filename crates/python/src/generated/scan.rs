@@ -41,10 +41,10 @@ static CUMPROD: Function = Function::new(
         }),
         in_place: Some(|a| {
             a.tensor(0)?
-                .copy_(&a.tensor(0)?.cumprod_with(
+                .cumprod_with_(
                     a.int(1)?,
                     plimsoll_tensor::ScanOptions::new().dtype(a.optional_dtype(2)),
-                )?)
+                )
                 .map(drop)
         }),
         out: Out::Copied,
@@ -105,6 +105,46 @@ static DIFF: Function = Function::new(
         in_place: None,
         out: Out::Copied,
     }],
+);
+
+static GRADIENT: Function = Function::new(
+    "gradient",
+    &[
+        Overload {
+            signature: "gradient(Tensor self, *, Tensor[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            new: New::Tensors(|a| {
+                Ok(a.tensor(0)?
+                    .gradient_at(
+                        &a.tensors(1)?,
+                        plimsoll_tensor::GradientOptions::new()
+                            .dim(plimsoll_tensor::DimList::from(
+                                a.optional_ints(2).unwrap_or_default(),
+                            ))
+                            .edge_order(a.int(3)?),
+                    )?
+                    .into())
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+        Overload {
+            signature: "gradient(Tensor self, *, float[]? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            new: New::Tensors(|a| {
+                Ok(a.tensor(0)?
+                    .gradient_with(
+                        plimsoll_tensor::GradientOptions::new()
+                            .spacing(a.optional_floats(1))
+                            .dim(plimsoll_tensor::DimList::from(
+                                a.optional_ints(2).unwrap_or_default(),
+                            ))
+                            .edge_order(a.int(3)?),
+                    )?
+                    .into())
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+    ],
 );
 
 static TRAPEZOID: Function = Function::new(
@@ -277,6 +317,16 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         DIFF.method(slf, args, kwargs)
     }
+
+    /// The derivative along each dimension, of values whose points are 1 apart.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn gradient<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        GRADIENT.method(slf, args, kwargs)
+    }
 }
 
 /// Running sums along `dim`; integers are added up as int64.
@@ -341,6 +391,16 @@ fn diff<'py>(
     DIFF.function(args, kwargs)
 }
 
+/// The derivative along each dimension, of values whose points are 1 apart.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn gradient<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    GRADIENT.function(args, kwargs)
+}
+
 /// The integral by trapezoids over the last dimension, whose points are 1 apart.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
@@ -379,6 +439,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cummax, module)?)?;
     module.add_function(wrap_pyfunction!(cummin, module)?)?;
     module.add_function(wrap_pyfunction!(diff, module)?)?;
+    module.add_function(wrap_pyfunction!(gradient, module)?)?;
     module.add_function(wrap_pyfunction!(trapezoid, module)?)?;
     module.add_function(wrap_pyfunction!(trapz, module)?)?;
     module.add_function(wrap_pyfunction!(cumulative_trapezoid, module)?)?;

@@ -53,6 +53,10 @@ impl Tensor {
             ))
             .in_operation("group_norm"));
         };
+        if self.rank() > 2 && self.shape()[2..].contains(&0) {
+            let why = format!("shape {:?} has no places within a channel", self.shape());
+            return Err(Error::shape("group_norm", why));
+        }
         let op = GroupNorm {
             args: GroupNormArgs { groups, weight: weight.is_some(), bias: bias.is_some(), eps },
         };

@@ -1,9 +1,10 @@
 //! Resampling of spatial dimensions.
 
-use plimsoll_core::{Error, Result, sizes_from_i64};
+use plimsoll_core::{DType, Error, Result, sizes_from_i64};
 use plimsoll_memory::Site;
 
-use super::options::options;
+use super::interpolate_bytes::{Axis, resample};
+use super::options::{composed, options};
 use crate::Tensor;
 use crate::ops::interpolate::Interpolate;
 use crate::prepare::apply_one;
@@ -57,10 +58,14 @@ impl Tensor {
             }
             scales[..given.len()].copy_from_slice(given);
         }
-        let op = Interpolate {
-            args: InterpolateArgs { mode: interpolate_mode, align_corners, scales },
-            sizes: sizes_from_i64("interpolate", size)?,
-        };
-        apply_one(&op, &[&self.contiguous()?], Site::caller())
+        let sizes = sizes_from_i64("interpolate", size)?;
+        let weighs = matches!(interpolate_mode, InterpolateMode::Linear | InterpolateMode::Cubic);
+        if self.dtype() == DType::U8 && weighs && sizes.len() == 2 {
+            let axis = |scale: f64| Axis::new(interpolate_mode, align_corners, scale);
+            let axes = [axis(scales[0]), axis(scales[1])];
+            return composed("interpolate", Site::caller(), || resample(self, &sizes, &axes));
+        }
+        let args = InterpolateArgs { mode: interpolate_mode, align_corners, scales };
+        apply_one(&Interpolate { args, sizes }, &[&self.contiguous()?], Site::caller())
     }
 }

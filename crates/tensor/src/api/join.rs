@@ -27,6 +27,10 @@ impl Tensor {
     /// [`Tensor::cat`] into `out`.
     #[track_caller]
     pub fn cat_out(tensors: &[&Tensor], dim: i64, out: &Tensor) -> Result<()> {
+        if tensors.iter().any(|tensor| tensor.is(out)) {
+            let why = "out is one of the tensors that are joined; write to another tensor";
+            return Err(Error::shape("cat", why));
+        }
         apply(&operation(tensors, dim)?, tensors, Dest::Out(&[out]), Site::caller()).map(drop)
     }
 

@@ -3,6 +3,7 @@
 //! and hands both to `dispatch`.
 
 pub(crate) mod activation;
+pub(crate) mod aten;
 pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
@@ -14,18 +15,22 @@ pub(crate) mod create;
 pub(crate) mod ctc;
 mod data;
 pub(crate) mod derived;
+pub(crate) mod distance;
 pub(crate) mod draws;
 pub(crate) mod embedding;
 pub(crate) mod extremes;
+pub(crate) mod finite_differences;
 pub(crate) mod foreign;
 pub(crate) mod group_norm;
 mod index;
 pub(crate) mod interpolate;
+mod interpolate_bytes;
 mod join;
 pub(crate) mod linalg;
 pub(crate) mod loss;
 pub(crate) mod lp_pool;
 mod masks;
+pub(crate) mod membership;
 pub(crate) mod nn;
 pub(crate) mod norm;
 pub(crate) mod numeric;

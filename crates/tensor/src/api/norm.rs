@@ -128,22 +128,24 @@ impl Tensor {
                 return apply_one(&LogSumExp { dim: 0 }, &[&x], site);
             }
             dims.sort_unstable();
-            // Dimensions that lie together are one; others follow one another.
-            let joined = dims.windows(2).all(|pair| pair[0] + 1 == pair[1]) && x.is_contiguous();
-            let mut result = x.clone();
-            if joined && dims.len() > 1 {
-                let first = dims[0];
-                let flat = x.flatten(first as i64, dims[dims.len() - 1] as i64)?;
-                let flat = apply_one(&LogSumExp { dim: first }, &[&flat], site)?;
-                let sizes: SmallVec<[i64; 6]> = (0..x.rank())
-                    .map(|d| if dims.contains(&d) { 1 } else { x.shape()[d] as i64 })
-                    .collect();
-                result = flat.reshape(&sizes)?;
-            } else {
-                for &dim in &dims {
-                    result = apply_one(&LogSumExp { dim }, &[&result], site)?;
+            let result = match dims.as_slice() {
+                [] => x.clone(),
+                &[dim] => apply_one(&LogSumExp { dim }, &[&x], site)?,
+                &[first, .., last] => {
+                    // Dimensions that lie together are one, and are brought together where they
+                    // do not: one after the other, parts that are empty would have no derivative.
+                    let together = last - first + 1 == dims.len() && x.is_contiguous();
+                    let (flat, dim) = match together {
+                        true => (x.flatten(first as i64, last as i64)?, first),
+                        false => behind(&x, &dims)?,
+                    };
+                    let flat = apply_one(&LogSumExp { dim }, &[&flat], site)?;
+                    let sizes: SmallVec<[i64; 6]> = (0..x.rank())
+                        .map(|d| if dims.contains(&d) { 1 } else { x.shape()[d] as i64 })
+                        .collect();
+                    flat.reshape(&sizes)?
                 }
-            }
+            };
             without(&result, &dims, options.keepdim)
         })
     }
@@ -339,6 +341,26 @@ impl Tensor {
             self.mul(&scale.to(self.dtype())?)
         })
     }
+
+    /// [`Tensor::renorm`] in place.
+    #[track_caller]
+    pub fn renorm_(&self, p: f64, dim: i64, maxnorm: f64) -> Result<&Tensor> {
+        composed("renorm", Site::caller(), || {
+            // Backward reads the elements as they were.
+            let before = if self.requires_grad() { self.clone_tensor()? } else { self.clone() };
+            self.copy_(&before.renorm(p, dim, maxnorm)?).map(drop)
+        })?;
+        Ok(self)
+    }
+}
+
+/// The tensor with `dims` as one behind the others, and the place of that one.
+fn behind(x: &Tensor, dims: &[usize]) -> Result<(Tensor, usize)> {
+    let others = (0..x.rank()).filter(|dim| !dims.contains(dim));
+    let order: SmallVec<[i64; 6]> =
+        others.chain(dims.iter().copied()).map(|dim| dim as i64).collect();
+    let place = x.rank() - dims.len();
+    Ok((x.permute(&order)?.flatten(place as i64, -1)?, place))
 }
 
 /// Without the dimensions that have size 1 now, unless they are kept.

@@ -193,7 +193,11 @@ impl Tensor {
                 format!("shape {:?} does not broadcast to {own:?}", shape.as_slice()),
             ));
         }
-        composed("sum_to_size", Site::caller(), || self.sum_to(&shape))
+        composed("sum_to_size", Site::caller(), || match shape.as_slice() {
+            // PyTorch's own sum of all elements, which is never the tensor itself.
+            [] => self.sum(),
+            shape => self.sum_to(shape),
+        })
     }
 }
 
@@ -417,6 +421,9 @@ reduce! {
     all_with_out => Reduction::All, TruthOptions
 }
 
+/// Dimensions of a reduction's operand: PyTorch's bound.
+const MOST_DIMS: usize = 64;
+
 /// What all options say.
 #[derive(Default)]
 struct Over {
@@ -495,6 +502,20 @@ fn reduce_into(
         // As in PyTorch, the target chooses the dtype to add up in.
         over.dtype = over.dtype.or(Some(out.dtype()));
     }
+    if reduction == NanSum && x.dtype().is_float() && !over.dtype.is_some_and(DType::is_float) {
+        let why = format!("floats are not added up as {}; give a float target", out.dtype());
+        return Err(Error::dtype("nansum", why));
+    }
+    let is_truth = matches!(reduction, Reduction::Any | Reduction::All);
+    if is_truth && out.dtype() == DType::U8 {
+        let result = reduce(reduction, x, over, site)?;
+        let name = if reduction == Reduction::Any { "any" } else { "all" };
+        if out.shape() != result.shape() {
+            return Err(Error::target_shape(name, result.shape(), out.shape()));
+        }
+        let _named = enter_operation(name);
+        return out.copy_from(&result.to_dtype(DType::U8, site)?, site).map(drop);
+    }
     let x = in_dtype(x, &over, site)?;
     apply(&operation(reduction, &x, &over)?, &[&x], Dest::Out(&[out]), site).map(drop)
 }
@@ -534,6 +555,10 @@ fn operation(reduction: Reduction, x: &Tensor, over: &Over) -> Result<Reduce> {
         _ => x.dtype(),
     };
     let mut op = Reduce { reduction, dims: Default::default(), keepdim: over.keepdim, dtype };
+    if x.rank() > MOST_DIMS {
+        let why = format!("at most {MOST_DIMS} dimensions can be reduced, not {}", x.rank());
+        return Err(Error::shape(op.name(), why));
+    }
     if !over.each {
         op.dims = normalize_dims(op.name(), over.dims.as_slice(), x.rank())?;
     }

@@ -81,6 +81,17 @@ impl Tensor {
         scan("cumprod", Scan::Product, self, dim, options.dtype, Site::caller())
     }
 
+    /// [`Tensor::cumprod_with`] in place.
+    #[track_caller]
+    pub fn cumprod_with_(&self, dim: i64, options: ScanOptions) -> Result<&Tensor> {
+        composed("cumprod", Site::caller(), || {
+            // Backward reads the elements as they were.
+            let before = if self.requires_grad() { self.clone_tensor()? } else { self.clone() };
+            self.copy_(&before.cumprod_with(dim, options)?).map(drop)
+        })?;
+        Ok(self)
+    }
+
     /// The logarithms of running sums of exponentials along `dim`.
     ///
     /// ```
@@ -260,6 +271,10 @@ fn diff(x: &Tensor, options: DiffOptions<'_>) -> Result<Tensor> {
             ));
         }
     }
+    if n == 0 {
+        // What is put before and after has no neighbours to be taken from, as in PyTorch.
+        return x.clone_tensor();
+    }
     let parts: Vec<&Tensor> = prepend.into_iter().chain([x]).chain(append).collect();
     let mut x = if parts.len() == 1 { x.clone() } else { Tensor::cat(&parts, dim)? };
     for _ in 0..n {
@@ -268,7 +283,7 @@ fn diff(x: &Tensor, options: DiffOptions<'_>) -> Result<Tensor> {
         let (early, late) = (x.narrow(dim, 0, left)?, x.narrow(dim, i64::from(len > 0), left)?);
         x = if x.dtype() == DType::Bool { late.ne(&early)? } else { late.sub(&early)? };
     }
-    if n == 0 { x.clone_tensor() } else { Ok(x) }
+    Ok(x)
 }
 
 /// The area of each trapezoid between neighbours.

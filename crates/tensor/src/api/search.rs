@@ -222,11 +222,11 @@ impl Tensor {
         let site = Site::caller();
         composed("histogram", site, || {
             let range = match options.range {
-                None => (0.0, 0.0),
-                Some(&[low, high]) => (low, high),
+                None => None,
+                Some(&[low, high]) => Some((low, high)),
                 Some(_) => return Err(Error::shape("histogram", "a range is two numbers")),
             };
-            let (low, high) = ends("histogram", self, options.bins, range)?;
+            let (low, high) = outer_edges("histogram", self, options.bins, range)?;
             let edges = even_edges(self, low, high, options.bins as usize)?;
             let counts = histogram(self, &edges, &options, site)?;
             Ok((counts, edges))
@@ -255,7 +255,7 @@ impl Tensor {
             }
             let edges = bins.detach().contiguous()?;
             let counts = histogram(self, &edges, &options, site)?;
-            Ok((counts, bins.clone()))
+            Ok((counts, bins.clone_tensor()?))
         })
     }
 }
@@ -361,34 +361,82 @@ fn bincount(x: &Tensor, options: BincountOptions<'_>, site: Site) -> Result<Tens
 
 /// Where bins begin and end: where both are equal, as the elements do.
 fn ends(name: &'static str, x: &Tensor, bins: i64, (low, high): (f64, f64)) -> Result<(f64, f64)> {
-    let wrong = |why: String| Err(Error::shape(name, why));
-    if bins <= 0 {
-        return wrong(format!("the number of bins must be positive, and is {bins}"));
-    }
-    if !x.dtype().is_float() {
-        return Err(Error::dtype(name, format!("floats are needed, not {}", x.dtype())));
-    }
+    check_bins(name, x, bins)?;
     let (mut low, mut high) = (low, high);
     if low == high && x.numel() > 0 {
-        let (least, most) = x.detach().aminmax()?;
-        (low, high) = (least.to_scalar()?.to_f64(), most.to_scalar()?.to_f64());
+        (low, high) = extent(x)?;
     }
     if low == high {
         (low, high) = (low - 1.0, high + 1.0);
     }
+    check_range(name, low, high)
+}
+
+/// Where the first bin of a histogram with edges begins and the last one ends: as the elements do
+/// if nothing is given, half a unit around a single number, and from 0 to 1 if there is none.
+pub(super) fn outer_edges(
+    name: &'static str,
+    x: &Tensor,
+    bins: i64,
+    range: Option<(f64, f64)>,
+) -> Result<(f64, f64)> {
+    check_bins(name, x, bins)?;
+    let (low, high) = match range {
+        Some(range) => range,
+        None if x.numel() > 0 => extent(x)?,
+        None => (0.0, 1.0),
+    };
+    let (low, high) = check_range(name, low, high)?;
+    Ok(if low == high { (low - 0.5, high + 0.5) } else { (low, high) })
+}
+
+fn check_bins(name: &'static str, x: &Tensor, bins: i64) -> Result<()> {
+    if bins <= 0 {
+        let why = format!("the number of bins must be positive, and is {bins}");
+        return Err(Error::shape(name, why));
+    }
+    if !x.dtype().is_float() {
+        return Err(Error::dtype(name, format!("floats are needed, not {}", x.dtype())));
+    }
+    Ok(())
+}
+
+/// The smallest and the largest element.
+fn extent(x: &Tensor) -> Result<(f64, f64)> {
+    let (least, most) = x.detach().aminmax()?;
+    Ok((least.to_scalar()?.to_f64(), most.to_scalar()?.to_f64()))
+}
+
+fn check_range(name: &'static str, low: f64, high: f64) -> Result<(f64, f64)> {
     if !low.is_finite() || !high.is_finite() || low > high {
-        return wrong(format!(
-            "the range from {low} to {high} must be finite and not end before it starts"
+        return Err(Error::shape(
+            name,
+            format!("the range from {low} to {high} must be finite and not end before it starts"),
         ));
     }
     Ok((low, high))
 }
 
-/// `count + 1` edges of one distance.
-fn even_edges(x: &Tensor, low: f64, high: f64, count: usize) -> Result<Tensor> {
-    let step = (high - low) / count as f64;
-    let edges: Vec<f64> =
-        (0..=count).map(|i| if i == count { high } else { low + step * i as f64 }).collect();
+/// `count + 1` edges of one distance, in the arithmetic of the dtype and from both ends, as PyTorch
+/// counts: elements lie on edges.
+pub(super) fn even_edges(x: &Tensor, low: f64, high: f64, count: usize) -> Result<Tensor> {
+    let from_start = |i: usize| i < count.div_ceil(2);
+    let edges: Vec<f64> = if x.dtype() == DType::F64 {
+        let step = (high - low) / count as f64;
+        let edge = |i: usize| match from_start(i) {
+            true => low + step * i as f64,
+            false => high - step * (count - i) as f64,
+        };
+        (0..=count).map(edge).collect()
+    } else {
+        let (low, high) = (low as f32, high as f32);
+        let step = (high - low) / count as f32;
+        let edge = |i: usize| match from_start(i) {
+            true => low + step * i as f32,
+            false => high - step * (count - i) as f32,
+        };
+        (0..=count).map(|i| f64::from(edge(i))).collect()
+    };
     let edges = Tensor::from_slice(&edges, &[count as i64 + 1], plimsoll_core::Device::CPU)?;
     edges.to((x.dtype(), x.device()))
 }

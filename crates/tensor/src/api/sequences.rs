@@ -78,7 +78,15 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let _named = enter_operation("logspace");
-        spaced("logspace", start.into(), end.into(), steps, options.into(), |x| base.powf(x))
+        let (start, options) = (start.into(), options.into());
+        let power = |x: f64| base.powf(x);
+        if steps == 1 && options.dtype_or(DType::F32).is_float() {
+            // A single power is that of the number itself, not of the number in the dtype.
+            let made =
+                Tensor::full(&[1], power(start.to_f64()), (DType::F64, options.device_or_cpu()))?;
+            return made.to(options.dtype_or(DType::F32))?.finished(options);
+        }
+        spaced("logspace", start, end.into(), steps, options, power)
     }
 
     /// Rows and columns of the elements of a matrix on and below a diagonal.

@@ -503,13 +503,14 @@ fn quantile(
     let plain = sorted.detach();
     let count = plain.eq(&plain)?.to(x.dtype())?.sum_with(SumOptions::from(-1).keepdim(true))?;
     let ranks = if name == "nanquantile" {
-        fractions.mul(&count.sub(1.0)?)?.maximum(0.0)?
+        let ranks = fractions.mul(&count.sub(1.0)?)?;
+        Tensor::where_(&ranks.lt(0.0)?, 0.0, &ranks)?.to(x.dtype())?
     } else {
         // A line with a NaN answers with its last element, which is one.
         let all = fractions.mul((len - 1) as f64)?;
         Tensor::where_(&count.lt(len as f64)?, (len - 1) as f64, &all)?.to(x.dtype())?
     };
-    let result = between(&sorted, &ranks.detach(), options.interpolation)?;
+    let result = between(&sorted, &ranks, options.interpolation)?;
     // The fractions come first; a single one is no dimension.
     let rank = result.rank() as i64;
     let mut order: Vec<i64> = vec![rank - 1];
@@ -530,7 +531,7 @@ fn quantile(
 
 /// The elements of sorted lines at `ranks`, which may lie between two.
 fn between(sorted: &Tensor, ranks: &Tensor, interpolation: Interpolation) -> Result<Tensor> {
-    let below = ranks.to(DType::I64)?;
+    let below = ranks.detach().to(DType::I64)?;
     let rest = ranks.sub(&below.to(ranks.dtype())?)?;
     let above = below.add(&rest.gt(0.0)?.to(DType::I64)?)?;
     let at = |places: &Tensor| sorted.gather(-1, places);

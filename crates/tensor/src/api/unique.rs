@@ -93,7 +93,8 @@ fn unique(x: &Tensor, options: &UniqueOptions, sorts: bool, site: Site) -> Resul
     if x.rank() == 0 {
         return Err(Error::shape("unique", "a tensor without dimensions has no slices"));
     }
-    let front = x.transpose(0, along)?.contiguous()?;
+    // Slices are compared in the order of their other dimensions.
+    let front = x.movedim(&[along], &[0])?.contiguous()?;
     let count = front.shape()[0];
     let width: usize = front.shape()[1..].iter().product();
     if front.numel() == 0 && count > 0 {
@@ -107,7 +108,7 @@ fn unique(x: &Tensor, options: &UniqueOptions, sorts: bool, site: Site) -> Resul
     let back = |runs: &Tensor| {
         let mut sizes: Vec<i64> = front.shape().iter().map(|&size| size as i64).collect();
         sizes[0] = runs.shape()[0] as i64;
-        runs.reshape(&sizes)?.transpose(0, along)
+        runs.reshape(&sizes)?.movedim(&[0], &[along])
     };
     finish(&rows.contiguous()?, order.as_ref(), options, site, back, &[count as i64])
 }

@@ -19,21 +19,24 @@ static MAX: OpInfo = info(
     "max",
     &[
         "max(Tensor self) -> Tensor",
-        "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         "max(Tensor self, Tensor other) -> Tensor",
+        "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     ],
 );
 static MIN: OpInfo = info(
     "min",
     &[
         "min(Tensor self) -> Tensor",
-        "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         "min(Tensor self, Tensor other) -> Tensor",
+        "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     ],
 );
-static AMINMAX: OpInfo = info(
-    "aminmax",
-    &["aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)"],
-);
+static AMINMAX: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..info(
+        "aminmax",
+        &["aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)"],
+    )
+};
 
 pub(crate) static OPS: &[&OpInfo] = &[&MAX, &MIN, &AMINMAX];

@@ -44,7 +44,8 @@ impl Operation for Interpolate {
             // PyTorch rounds these in its own fixed-point steps.
             return Err(Error::unsupported(
                 INTERPOLATE.name,
-                "bytes are resampled by the nearest pixel alone; convert them with `to` to a float first",
+                "bytes are resampled by the nearest pixel, or as images of two dimensions; convert them with `to` to a \
+                 float first",
             ));
         }
         if shape[1..].contains(&0) || self.sizes.contains(&0) {

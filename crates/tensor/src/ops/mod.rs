@@ -3,6 +3,7 @@
 //! for users.
 
 pub(crate) mod activation;
+pub(crate) mod aten;
 pub(crate) mod attention;
 pub(crate) mod batch_norm;
 pub(crate) mod binary;
@@ -15,6 +16,7 @@ pub(crate) mod create;
 pub(crate) mod cross_entropy;
 pub(crate) mod ctc;
 pub(crate) mod derived;
+pub(crate) mod distance;
 pub(crate) mod elementwise;
 pub(crate) mod embedding;
 pub(crate) mod extremes;
@@ -26,6 +28,7 @@ pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod loss;
+pub(crate) mod membership;
 pub(crate) mod nn;
 pub(crate) mod norm;
 pub(crate) mod numeric;
@@ -56,6 +59,7 @@ use crate::operation::OpInfo;
 /// Every operation, by family.
 pub static OPS: &[&[&OpInfo]] = &[
     activation::OPS,
+    aten::OPS,
     attention::OPS,
     binary::OPS,
     binary::bitwise::OPS,
@@ -67,6 +71,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     copy::OPS,
     create::OPS,
     derived::OPS,
+    distance::OPS,
     embedding::OPS,
     extremes::OPS,
     frexp::OPS,
@@ -75,6 +80,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     join::OPS,
     linalg::OPS,
     loss::OPS,
+    membership::OPS,
     nn::OPS,
     norm::OPS,
     numeric::OPS,

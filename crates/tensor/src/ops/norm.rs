@@ -54,7 +54,7 @@ impl Operation for VectorNorm {
         let (grad, x, norm) = (backward.grad()?, backward.input(0)?, backward.output(0)?);
         let p = self.order;
         // Where the norm is 0 there is no direction; PyTorch takes 0.
-        let over_norm = |numerator: Tensor, denominator: &Tensor| {
+        let over_norm = |numerator: &Tensor, denominator: &Tensor| {
             Tensor::where_(&norm.eq(0.0)?, 0.0, &numerator.div(denominator)?)
         };
         let result = if p == 0.0 {
@@ -62,7 +62,7 @@ impl Operation for VectorNorm {
         } else if p == 1.0 {
             grad.mul(&x.sign()?)?
         } else if p == 2.0 {
-            grad.mul(&over_norm(x.clone(), norm)?)?
+            grad.mul(&over_norm(x, norm)?)?
         } else if p.is_infinite() {
             let is_it = x.abs()?.eq(norm)?.to(x.dtype())?;
             let dims: SmallVec<[i64; 6]> = self.dims.iter().map(|&dim| dim as i64).collect();
@@ -75,10 +75,10 @@ impl Operation for VectorNorm {
             slope.mul(&grad.mul(&norm.pow(1.0 - p)?)?)?
         } else if p < 2.0 {
             let slope = x.sign()?.mul(&x.abs()?.pow(p - 1.0)?)?;
-            over_norm(slope.mul(grad)?, &norm.pow(p - 1.0)?)?
+            slope.mul(&over_norm(grad, &norm.pow(p - 1.0)?)?)?
         } else {
             let slope = x.mul(&x.abs()?.pow(p - 2.0)?)?;
-            over_norm(slope.mul(grad)?, &norm.pow(p - 1.0)?)?
+            slope.mul(&over_norm(grad, &norm.pow(p - 1.0)?)?)?
         };
         Ok(smallvec::smallvec![Some(result)])
     }

@@ -283,10 +283,14 @@ static SUM_TO_SIZE: OpInfo = OpInfo {
     out: Out::None,
     ..info("sum_to_size", &["sum_to_size(Tensor self, int[] size) -> Tensor"])
 };
-static AMAX: OpInfo =
-    info("amax", &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"]);
-static AMIN: OpInfo =
-    info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"]);
+static AMAX: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..info("amax", &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
+};
+static AMIN: OpInfo = OpInfo {
+    out: Out::Exact,
+    ..info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
+};
 static ARGMAX: OpInfo = OpInfo {
     cuda: OnCuda::Nothing,
     dtypes: DTypes::NUMBERS,

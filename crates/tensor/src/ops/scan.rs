@@ -241,6 +241,16 @@ static DIFF: OpInfo = composed(
         "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     ],
 );
+static GRADIENT: OpInfo = OpInfo {
+    out: Out::None,
+    ..composed(
+        "gradient",
+        &[
+            "gradient(Tensor self, *, Tensor[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            "gradient(Tensor self, *, float[]? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
+        ],
+    )
+};
 static TRAPEZOID: OpInfo = OpInfo {
     out: Out::None,
     dtypes: DTypes::NUMBERS,
@@ -282,6 +292,7 @@ pub(crate) static OPS: &[&OpInfo] = &[
     &CUMMAX,
     &CUMMIN,
     &DIFF,
+    &GRADIENT,
     &TRAPEZOID,
     &TRAPZ,
     &CUMULATIVE_TRAPEZOID,

@@ -10,6 +10,7 @@
 //! row becomes instances (dtypes and arrangements): `instance.rs`.
 
 mod activation;
+mod aten;
 mod attention;
 mod batch_norm;
 mod binary;
@@ -58,7 +59,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 35] = [
+    let families: [(&'static str, Vec<Case>); 36] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -69,6 +70,7 @@ pub fn all() -> Vec<Case> {
         ("activation", activation::cases()),
         ("clamp", activation::clamp_cases()),
         ("ternary", activation::ternary_cases()),
+        ("aten", aten::cases()),
         ("derived", derived::cases()),
         ("reduce", reduce::cases()),
         ("statistics", statistics::cases()),

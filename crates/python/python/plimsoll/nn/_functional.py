@@ -17,6 +17,7 @@ from .._plimsoll import glu as glu
 from .._plimsoll import softsign as softsign
 from .._plimsoll import tanhshrink as tanhshrink
 from .._plimsoll import softmin as softmin
+from .._plimsoll import pdist as pdist
 from .._plimsoll import embedding as embedding
 from .._plimsoll import embedding_bag as embedding_bag
 from .._plimsoll import interpolate as interpolate
@@ -29,6 +30,7 @@ from .._plimsoll import l1_loss as l1_loss
 from .._plimsoll import nll_loss as nll_loss
 from .._plimsoll import cross_entropy as cross_entropy
 from .._plimsoll import ctc_loss as ctc_loss
+from .._plimsoll import one_hot as one_hot
 from .._plimsoll import group_norm as group_norm
 from .._plimsoll import max_pool2d_with_indices as max_pool2d_with_indices
 from .._plimsoll import max_pool3d_with_indices as max_pool3d_with_indices
@@ -50,4 +52,4 @@ from .._plimsoll import im2col as im2col
 from .._plimsoll import col2im as col2im
 from .._plimsoll import pad as pad
 
-__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "scaled_dot_product_attention", "relu6", "glu", "softsign", "tanhshrink", "softmin", "embedding", "embedding_bag", "interpolate", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss", "nll_loss", "cross_entropy", "ctc_loss", "group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "im2col", "col2im", "pad"]
+__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "scaled_dot_product_attention", "relu6", "glu", "softsign", "tanhshrink", "softmin", "pdist", "embedding", "embedding_bag", "interpolate", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss", "nll_loss", "cross_entropy", "ctc_loss", "one_hot", "group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "im2col", "col2im", "pad"]

@@ -6,6 +6,7 @@ use plimsoll_memory::Site;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::options::options;
+use crate::api::reduce::SumOptions;
 use crate::ops::linalg::signed;
 
 options! {
@@ -169,9 +170,9 @@ impl Tensor {
                 if size == other_size {
                     product *= size as i64;
                 } else if size == 1 {
-                    right = right.sum_over(&[b as i64], true)?;
+                    right = summed(&right, b)?;
                 } else if other_size == 1 {
-                    left = left.sum_over(&[a as i64], true)?;
+                    left = summed(&left, a)?;
                 } else {
                     let why = format!(
                         "dimension {a} of {:?} and dimension {b} of {:?} differ in size",
@@ -387,4 +388,9 @@ fn multiply_chain(
     let at = split[first][last];
     let left = multiply_chain(chain, split, first, at)?;
     left.mm(&multiply_chain(chain, split, at + 1, last)?)
+}
+
+/// The sum over a dimension, which stays; integers keep their dtype, as products of them do.
+fn summed(x: &Tensor, dim: usize) -> Result<Tensor> {
+    x.sum_with(SumOptions::from(dim as i64).keepdim(true).dtype(x.dtype()))
 }

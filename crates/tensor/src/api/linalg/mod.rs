@@ -1,9 +1,10 @@
 //! Products of matrices and vectors. Those that are added to a tensor are in `add_product.rs`,
-//! those over any dimensions in `contract.rs` and `einsum.rs`.
+//! those over any dimensions in `contract.rs` and `einsum.rs`, powers in `powers.rs`.
 
 mod add_product;
 mod contract;
 mod einsum;
+mod powers;
 
 pub use add_product::ProductOptions;
 pub use contract::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{Error, Result, Scalar};
+use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_cuda::Properties;
 
 use super::{check_dtypes, check_ranks, left_gradient, product, product_shape, right_gradient};
@@ -53,21 +53,20 @@ impl AddProduct {
         Ok(shape)
     }
 
-    fn reads_input(&self) -> bool {
-        self.beta.to_f64() != 0.0
+    /// `[alpha, beta]` as numbers of the operands' dtype: for integers fractions are cut, as in
+    /// PyTorch.
+    fn factors(&self, dtype: DType) -> [f64; 2] {
+        [self.alpha, self.beta].map(|number| match dtype.is_float() {
+            true => number.to_f64(),
+            false => number.to_f64().trunc(),
+        })
     }
 
     fn check(&self, inputs: &[&Meta]) -> Result<()> {
         let op = self.info().name;
         let [input, a, b] = [inputs[0], inputs[1], inputs[2]];
         check_dtypes(op, a.dtype, b.dtype)?;
-        check_dtypes(op, input.dtype, a.dtype)?;
-        let fraction = |number: Scalar| matches!(number, Scalar::Float(_));
-        if !a.dtype.is_float() && (fraction(self.alpha) || fraction(self.beta)) {
-            let why = format!("for {} factors alpha and beta must be whole numbers", a.dtype);
-            return Err(Error::invalid_argument(why).in_operation(op));
-        }
-        Ok(())
+        check_dtypes(op, input.dtype, a.dtype)
     }
 }
 
@@ -110,11 +109,11 @@ impl Operation for AddProduct {
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         let (input, out) = (launch.inputs[0], launch.outputs[0]);
         let in_place = input.first_byte() == out.first_byte() && input.meta() == out.meta();
-        if self.reads_input() && !in_place {
+        let [alpha, beta] = self.factors(out.dtype());
+        if beta != 0.0 && !in_place {
             copy_between(launch.operation, out, input)?;
         }
         let product = CpuLaunch { inputs: &launch.inputs[1..], ..*launch };
-        let (alpha, beta) = (self.alpha.to_f64(), self.beta.to_f64());
         match self.form {
             Form::Addbmm => cpu::summed(&product, alpha, beta),
             _ => cpu::scaled(&product, alpha, beta),
@@ -129,8 +128,9 @@ impl Operation for AddProduct {
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let input = self.reads_input().then(|| &launch.inputs[0]);
-        let scale = cuda::Scale { alpha: self.alpha.to_f64(), beta: self.beta.to_f64(), input };
+        let [alpha, beta] = self.factors(launch.outputs[0].dtype());
+        let input = (beta != 0.0).then(|| &launch.inputs[0]);
+        let scale = cuda::Scale { alpha, beta, input };
         let factors = [&launch.inputs[1], &launch.inputs[2]];
         match self.form {
             Form::Addbmm => cuda::summed(launch, factors, scale),

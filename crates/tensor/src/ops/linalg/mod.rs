@@ -295,7 +295,38 @@ static LINALG_CROSS: OpInfo = OpInfo {
     )
 };
 
+static TRACE: OpInfo = OpInfo {
+    dtypes: DTypes::ALL,
+    out: Out::None,
+    ..composed("trace", &["trace(Tensor self) -> Tensor"])
+};
+static LINALG_DIAGONAL: OpInfo = OpInfo {
+    home: Home::Linalg,
+    dtypes: DTypes::ALL,
+    out: Out::None,
+    ..composed(
+        "linalg_diagonal",
+        &["linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor"],
+    )
+};
+static VANDER: OpInfo = OpInfo {
+    home: Home::Linalg,
+    out: Out::None,
+    ..composed("linalg_vander", &["linalg_vander(Tensor x, *, int? N=None) -> Tensor"])
+};
+static MATRIX_POWER: OpInfo =
+    composed("matrix_power", &["matrix_power(Tensor self, int n) -> Tensor"]);
+static LINALG_MATRIX_POWER: OpInfo = OpInfo {
+    home: Home::Linalg,
+    ..composed("linalg_matrix_power", &["linalg_matrix_power(Tensor A, int n) -> Tensor"])
+};
+
 pub(crate) static OPS: &[&OpInfo] = &[
+    &TRACE,
+    &LINALG_DIAGONAL,
+    &VANDER,
+    &MATRIX_POWER,
+    &LINALG_MATRIX_POWER,
     &MATMUL,
     &MM,
     &BMM,

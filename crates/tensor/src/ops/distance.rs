@@ -1,0 +1,106 @@
+//! Distances of every row of one matrix to every row of another.
+
+use std::sync::Arc;
+
+use plimsoll_core::{DType, Result};
+
+use crate::operation::{
+    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
+};
+use crate::prepare::apply_one;
+use plimsoll_kernels::cpu::distance as cpu;
+use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_memory::Site;
+
+/// Inputs [x of [batch, p, m], y of [batch, r, m]], contiguous: [batch, p, r].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cdist {
+    pub(crate) order: f64,
+}
+
+impl Operation for Cdist {
+    fn info(&self) -> &'static OpInfo {
+        &CDIST
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let (x, y) = (inputs[0].shape(), inputs[1].shape());
+        Ok(Inferred::one(Meta::contiguous(&[x[0], x[1], y[1]], inputs[0].dtype)?))
+    }
+
+    fn saves(&self, _needs: Needs) -> Saves {
+        Saves::input(0).and(Saves::input(1)).and(Saves::output(0))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::cdist(launch, self.order)
+    }
+
+    fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        let (grad, distances) = (backward.grad()?.contiguous()?, backward.output(0)?);
+        let (x, y) = (backward.input(0)?, backward.input(1)?);
+        let op = CdistBackward { order: self.order };
+        let site = Site::in_force();
+        let left = backward.for_input(0, || apply_one(&op, &[&grad, x, y, distances], site))?;
+        let right = backward.for_input(1, || {
+            let turned = |t: &crate::Tensor| t.transpose(1, 2)?.contiguous();
+            apply_one(&op, &[&turned(&grad)?, y, x, &turned(distances)?], site)
+        })?;
+        Ok(smallvec::smallvec![left, right])
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+/// Inputs [grad, x, y, distances]: the gradient of x. PyTorch's has no derivative either.
+#[derive(Clone, Copy, Debug)]
+struct CdistBackward {
+    order: f64,
+}
+
+impl Operation for CdistBackward {
+    fn info(&self) -> &'static OpInfo {
+        &CDIST_BACKWARD
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(Meta::contiguous(inputs[1].shape(), inputs[1].dtype)?))
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::cdist_backward(launch, self.order)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
+const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+    OpInfo {
+        name,
+        family: "distance",
+        signatures,
+        differentiable: true,
+        dtypes: DTypes::of(&[DType::F32, DType::F64]),
+        autocast: Autocast::FLOAT32_ON_CUDA,
+        ..OpInfo::BARE
+    }
+}
+
+static CDIST: OpInfo = info(
+    "cdist",
+    &[
+        "cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
+    ],
+);
+static CDIST_BACKWARD: OpInfo = info("cdist_backward", &[]);
+static PDIST: OpInfo = OpInfo {
+    home: Home::Functional,
+    cuda: OnCuda::Composed,
+    ..info("pdist", &["pdist(Tensor input, float p=2) -> Tensor"])
+};
+
+pub(crate) static OPS: &[&OpInfo] = &[&CDIST, &CDIST_BACKWARD, &PDIST];
