@@ -72,7 +72,7 @@ impl Sizes {
     }
 }
 
-/// [x, weight?, bias?] -> [y], and [mean, 1 / deviation] of each group if backward wants them.
+/// [x, weight?, bias?] -> `y`, and [mean, 1 / deviation] of each group if backward wants them.
 pub fn group_norm(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => forward::<T>(launch, args))
 }

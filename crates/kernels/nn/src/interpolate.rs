@@ -211,7 +211,7 @@ fn plane<R: Real>(
     }
 }
 
-/// [x] -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions], row-major.
+/// `x` -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions], row-major.
 pub fn interpolate(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     if input_dtype(launch)? == DType::U8 {
         return bytes(launch, args);
@@ -278,7 +278,7 @@ fn lengths<R: Real>(axes: [Axis<R>; 3]) -> [usize; 2] {
     [axes.iter().map(|axis| axis.from).product(), axes.iter().map(|axis| axis.to).product()]
 }
 
-/// [grad] -> the gradient of x, whose shape is the output's.
+/// `grad` -> the gradient of x, whose shape is the output's.
 pub fn interpolate_backward(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => backward::<T>(launch, args))
 }

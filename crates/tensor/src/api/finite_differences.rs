@@ -88,8 +88,18 @@ fn not_as_many(spacings: usize, dims: usize) -> Error {
     Error::shape("gradient", format!("there are {spacings} distances for {dims} dimensions"))
 }
 
+/// Differences below 0 need a dtype that has them.
+fn check_dtype(x: &Tensor) -> Result<()> {
+    if !matches!(x.dtype(), DType::Bool | DType::U8) {
+        return Ok(());
+    }
+    let why = format!("{} has no numbers below 0; convert with `to` first", x.dtype());
+    Err(Error::dtype("gradient", why))
+}
+
 fn dims_of(x: &Tensor, options: &GradientOptions<'_>) -> Result<Vec<usize>> {
     const OP: &str = "gradient";
+    check_dtype(x)?;
     if !matches!(options.edge_order, 1 | 2) {
         let why = format!("the order at the ends is 1 or 2, not {}", options.edge_order);
         return Err(Error::shape(OP, why));

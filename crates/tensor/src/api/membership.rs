@@ -95,9 +95,12 @@ impl Tensor {
 
 /// Whether each element is found where it belongs among the sorted tests.
 fn is_in(elements: Other<'_>, tests: Other<'_>) -> Result<Tensor> {
-    let common = result_type(&[elements.clone(), tests.clone()]);
-    // Bools are searched as numbers.
-    let dtype = if common == DType::Bool { DType::U8 } else { common };
+    let dtype = result_type(&[elements.clone(), tests.clone()]);
+    let is_bool =
+        |other: &Other<'_>| matches!(other, Other::Tensor(tensor) if tensor.dtype() == DType::Bool);
+    if is_bool(&elements) || is_bool(&tests) || dtype == DType::Bool {
+        return Err(Error::dtype("isin", "truths are not searched; convert them with `to`"));
+    }
     let device = match (&elements, &tests) {
         (Other::Tensor(tensor), _) | (_, Other::Tensor(tensor)) => tensor.device(),
         _ => Device::CPU,

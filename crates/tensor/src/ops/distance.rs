@@ -96,11 +96,11 @@ static CDIST: OpInfo = info(
         "cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
     ],
 );
-static CDIST_BACKWARD: OpInfo = info("cdist_backward", &[]);
+static CDIST_BACKWARD: OpInfo = OpInfo { differentiable: false, ..info("cdist_backward", &[]) };
 static PDIST: OpInfo = OpInfo {
     home: Home::Functional,
     cuda: OnCuda::Composed,
     ..info("pdist", &["pdist(Tensor input, float p=2) -> Tensor"])
 };
 
-pub(crate) static OPS: &[&OpInfo] = &[&CDIST, &CDIST_BACKWARD, &PDIST];
+pub(crate) static OPS: &[&OpInfo] = &[&CDIST, &PDIST];

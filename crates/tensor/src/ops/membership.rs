@@ -17,6 +17,7 @@ const fn composed(name: &'static str, signatures: &'static [&'static str]) -> Op
 }
 
 static ISIN: OpInfo = OpInfo {
+    dtypes: DTypes::NUMBERS,
     out: Out::Exact,
     ..composed(
         "isin",

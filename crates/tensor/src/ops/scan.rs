@@ -243,6 +243,16 @@ static DIFF: OpInfo = composed(
 );
 static GRADIENT: OpInfo = OpInfo {
     out: Out::None,
+    dtypes: DTypes::of(&[
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ]),
     ..composed(
         "gradient",
         &[

@@ -212,7 +212,7 @@ where
         start..self.of.operands_each.min(start + self.plan.slice)
     }
 
-    /// Where the packed weights of a slice and strip start: [pass][slice][strip][tap][channel].
+    /// Where the packed weights of a slice and strip start: `pass``slice``strip``tap``channel`.
     unsafe fn panel(&self, group: usize, pass: &Pass, slice: usize, strip: usize) -> *mut E::Sum {
         let Plan { columns, strips, .. } = self.plan;
         let channels = self.slice(slice);

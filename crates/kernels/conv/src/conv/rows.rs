@@ -31,7 +31,7 @@ impl<E: Factor> Row<E> {
         unsafe { *self.first.add(at * self.stride) }.widen()
     }
 
-    /// `sums[i] += factor * self[i]`.
+    /// `sums`i` += factor * self`i``.
     ///
     /// # Safety
     /// The row has as many elements as there are sums.
@@ -51,7 +51,7 @@ impl<E: Factor> Row<E> {
         }
     }
 
-    /// `sums[i] += factors[0] * self[i] + factors[1] * self[i + 1] + factors[2] * self[i + 2]`.
+    /// `sums`i` += factors[0] * self`i` + factors[1] * self[i + 1] + factors[2] * self[i + 2]`.
     ///
     /// # Safety
     /// The row is dense and has two elements more than there are sums.
@@ -65,7 +65,7 @@ impl<E: Factor> Row<E> {
         }
     }
 
-    /// `lanes[i % LANES] += self[i] * other[i]` for `len` elements.
+    /// `lanes[i % LANES] += self`i` * other`i`` for `len` elements.
     ///
     /// # Safety
     /// Both rows have that many elements.

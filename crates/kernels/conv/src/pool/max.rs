@@ -8,7 +8,7 @@ use plimsoll_engine::{CpuLaunch, Operand, input_dtype, match_dtype};
 use super::window::{LANES, Lanes, Pooling, Sample, Window};
 use crate::volume::Volume;
 
-/// Input [x]; outputs [y] or [y, places], int64 places in a row-major channel of x.
+/// Input `x`; outputs `y` or [y, places], int64 places in a row-major channel of x.
 pub fn max_pool(launch: &CpuLaunch<'_>, windows: [Window; 3]) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => run::<T>(launch, windows, None));
     Ok(())

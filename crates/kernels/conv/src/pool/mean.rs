@@ -54,7 +54,7 @@ fn over<C: Number>(sum: C, count: i64) -> C {
     if count == 0 { C::ZERO } else { sum.over(<C as Element>::from_i64(count)) }
 }
 
-/// Input [x], output [y].
+/// Input `x`, output `y`.
 pub fn mean_pool(launch: &CpuLaunch<'_>, args: MeanArgs) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
@@ -105,7 +105,7 @@ impl<T: Number> LevelKernel for SideBySide<'_, T> {
     }
 }
 
-/// Input [grad], output [x]: each window's gradient, shared out among its elements. Threads take
+/// Input `grad`, output `x`: each window's gradient, shared out among its elements. Threads take
 /// channels, so that each sum is one thread's, in one order.
 pub fn mean_pool_backward(launch: &CpuLaunch<'_>, args: MeanArgs) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {

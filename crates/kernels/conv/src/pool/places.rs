@@ -10,7 +10,7 @@ use plimsoll_engine::{CpuLaunch, input_dtype, match_dtype};
 
 use crate::volume::Volume;
 
-/// Inputs [values, places], output [to]: zeros, and in them each value at its place, added to what
+/// Inputs [values, places], output `to`: zeros, and in them each value at its place, added to what
 /// is there or in its stead.
 pub fn scatter_places(launch: &CpuLaunch<'_>, accumulate: bool) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
@@ -19,7 +19,7 @@ pub fn scatter_places(launch: &CpuLaunch<'_>, accumulate: bool) -> Result<()> {
     })
 }
 
-/// Inputs [from, places], output [values]: the element at each place.
+/// Inputs [from, places], output `values`: the element at each place.
 pub fn gather_places(launch: &CpuLaunch<'_>) -> Result<()> {
     match_dtype!(input_dtype(launch)?, T => {
         let job = Job::<T>::new(launch, 1);

@@ -22,6 +22,9 @@ impl Tensor {
                 let why = format!("a matrix is needed, not shape {:?}", self.shape());
                 return Err(Error::shape("trace", why));
             }
+            if self.dtype() == DType::Bool {
+                return Err(Error::dtype("trace", "truths have no sum; convert them with `to`"));
+            }
             self.diagonal(0, 0, 1)?.sum()
         })
     }
@@ -52,8 +55,9 @@ impl Tensor {
         const OP: &str = "linalg_vander";
         composed(OP, Site::caller(), || {
             let x = if self.rank() == 0 { self.unsqueeze(0)? } else { self.clone() };
-            if x.dtype() == DType::Bool {
-                return Err(Error::dtype(OP, "bools have no powers; convert with `to` first"));
+            if matches!(x.dtype(), DType::Bool | DType::F16 | DType::BF16) {
+                let why = format!("{} has no powers here; convert with `to` first", x.dtype());
+                return Err(Error::dtype(OP, why));
             }
             let count = n.unwrap_or(x.shape()[x.rank() - 1] as i64);
             if count <= 1 {

@@ -296,7 +296,7 @@ static LINALG_CROSS: OpInfo = OpInfo {
 };
 
 static TRACE: OpInfo = OpInfo {
-    dtypes: DTypes::ALL,
+    dtypes: DTypes::NUMBERS,
     out: Out::None,
     ..composed("trace", &["trace(Tensor self) -> Tensor"])
 };
@@ -311,6 +311,15 @@ static LINALG_DIAGONAL: OpInfo = OpInfo {
 };
 static VANDER: OpInfo = OpInfo {
     home: Home::Linalg,
+    dtypes: DTypes::of(&[
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F32,
+        DType::F64,
+    ]),
     out: Out::None,
     ..composed("linalg_vander", &["linalg_vander(Tensor x, *, int? N=None) -> Tensor"])
 };
