@@ -15,6 +15,8 @@ def names(body):
             yield node.name
         elif isinstance(node, ast.AnnAssign):
             yield node.target.id
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets)
 
 
 def test_the_module():
