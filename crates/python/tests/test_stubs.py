@@ -15,7 +15,7 @@ def names(body):
             yield node.name
         elif isinstance(node, ast.AnnAssign):
             yield node.target.id
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             yield from (target.id for target in node.targets)
 
 
