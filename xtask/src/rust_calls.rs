@@ -168,6 +168,14 @@ pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
         "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
         "softmax_backward_data",
     ),
+    (
+        "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "native_batch_norm_legit",
+    ),
+    (
+        "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        "batch_norm_with_update",
+    ),
     ("_safe_softmax(Tensor self, int dim, DType? dtype=None) -> Tensor", "safe_softmax_with"),
     ("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", "chunk_cat"),
     (
@@ -186,6 +194,30 @@ pub(crate) const NONE_IS_NOT_EMPTY: &[&str] = &["any", "all"];
 /// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
 /// Rust calls, or Rust has a number where PyTorch has None.
 pub(crate) const RUST_CALLS: &[(&str, &str)] = &[
+    (
+        "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.native_layer_norm(a.ints(1)?, plimsoll_tensor::LayerNormOptions::new().weight(a.optional_tensor(2)).bias(a.optional_tensor(3)).eps(a.float(4)?))?",
+    ),
+    (
+        "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.native_group_norm(a.int(6)?, plimsoll_tensor::GroupNormOptions::new().weight(a.optional_tensor(1)).bias(a.optional_tensor(2)).eps(a.float(7)?))?",
+    ),
+    (
+        "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.native_batch_norm(a.optional_tensor(3), a.optional_tensor(4), plimsoll_tensor::BatchNormOptions::new().weight(a.optional_tensor(1)).bias(a.optional_tensor(2)).training(a.bool(5)?).momentum(a.float(6)?).eps(a.float(7)?))?",
+    ),
+    (
+        "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.native_batch_norm_legit(a.optional_tensor(3), a.optional_tensor(4), plimsoll_tensor::BatchNormOptions::new().weight(a.optional_tensor(1)).bias(a.optional_tensor(2)).training(a.bool(5)?).momentum(a.float(6)?).eps(a.float(7)?))?",
+    ),
+    (
+        "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.native_batch_norm_legit(None, None, plimsoll_tensor::BatchNormOptions::new().weight(a.optional_tensor(1)).bias(a.optional_tensor(2)).training(a.bool(3)?).momentum(a.float(4)?).eps(a.float(5)?))?",
+    ),
+    (
+        "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.batch_norm_with_update(a.tensor(3)?, a.tensor(4)?, plimsoll_tensor::BatchNormOptions::new().weight(a.optional_tensor(1)).bias(a.optional_tensor(2)).momentum(a.float(5)?).eps(a.float(6)?))?",
+    ),
     (
         "einsum(str equation, Tensor[] tensors) -> Tensor",
         "Tensor::einsum(a.text(0)?, &a.tensors(1)?)?",

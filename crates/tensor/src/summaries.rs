@@ -4,9 +4,14 @@
 /// By name, in order.
 pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     (
+        "_batch_norm_with_update",
+        "`native_batch_norm` in training, and what PyTorch keeps for its backward: nothing here",
+    ),
+    (
         "_chunk_cat",
         "Tensors cut into as many chunks along `dim`, the last filled up with zeros, and the chunks of all joined side by side",
     ),
+    ("_native_batch_norm_legit", "Another name of `native_batch_norm`"),
     ("_safe_softmax", "`safe_softmax` in another dtype"),
     (
         "_softmax_backward_data",
@@ -511,9 +516,18 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("narrow", "`length` elements of a dimension from `start`"),
     ("narrow_copy", "`narrow` with memory of its own"),
     (
+        "native_batch_norm",
+        "`batch_norm_with`, and in training the mean and the inverse deviation of each channel",
+    ),
+    (
         "native_dropout_backward",
         "The gradient of dropout's input: that of its result times the mask and the scale",
     ),
+    (
+        "native_group_norm",
+        "`group_norm_with`, and the mean and the inverse deviation of each group",
+    ),
+    ("native_layer_norm", "`layer_norm_with`, and the mean and the inverse deviation of each row"),
     ("ne", "Where both operands differ"),
     ("neg", "Each element negated"),
     ("nextafter", "The next number of the dtype after each element, toward the other operand"),

@@ -8,8 +8,10 @@ line below them.
 from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
 from ._aliases import *  # noqa: F403
+from ._plimsoll import _batch_norm_with_update as _batch_norm_with_update
 from ._plimsoll import _chunk_cat as _chunk_cat
 from ._plimsoll import _fused_adamw_ as _fused_adamw_
+from ._plimsoll import _native_batch_norm_legit as _native_batch_norm_legit
 from ._plimsoll import _safe_softmax as _safe_softmax
 from ._plimsoll import _softmax_backward_data as _softmax_backward_data
 from ._plimsoll import _unsafe_masked_index as _unsafe_masked_index

@@ -21,6 +21,7 @@ mod join;
 mod linalg;
 mod loss;
 mod membership;
+mod native_norm;
 mod nn;
 mod norm;
 mod numeric;
@@ -67,6 +68,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     linalg::register(module)?;
     loss::register(module)?;
     membership::register(module)?;
+    native_norm::register(module)?;
     nn::register(module)?;
     norm::register(module)?;
     numeric::register(module)?;

@@ -31,6 +31,7 @@ pub(crate) mod loss;
 pub(crate) mod lp_pool;
 mod masks;
 pub(crate) mod membership;
+mod native_norm;
 pub(crate) mod nn;
 pub(crate) mod norm;
 pub(crate) mod numeric;

@@ -29,6 +29,7 @@ pub(crate) mod layer_norm;
 pub(crate) mod linalg;
 pub(crate) mod loss;
 pub(crate) mod membership;
+pub(crate) mod native_norm;
 pub(crate) mod nn;
 pub(crate) mod norm;
 pub(crate) mod numeric;
@@ -81,6 +82,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     linalg::OPS,
     loss::OPS,
     membership::OPS,
+    native_norm::OPS,
     nn::OPS,
     norm::OPS,
     numeric::OPS,

@@ -1,8 +1,10 @@
-//! What PyTorch keeps for its own compositions; membership; distances; powers of matrices;
-//! differences.
+//! What PyTorch keeps for its own compositions; norms with their moments; membership; distances;
+//! powers of matrices; differences.
 
 use plimsoll_core::DType;
-use plimsoll_tensor::{CdistOptions, GradientOptions, Tensor};
+use plimsoll_tensor::{
+    BatchNormOptions, CdistOptions, GradientOptions, GroupNormOptions, LayerNormOptions, Tensor,
+};
 
 use super::input::{any, below, distinct, fraction, mask};
 use super::{Case, FLOATS, Input, NUMBERS};
@@ -15,6 +17,7 @@ const VANDER: [DType; 7] =
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = softmaxes();
+    cases.extend(norms());
     cases.extend(indexing());
     cases.extend(membership());
     cases.extend(distances());
@@ -69,6 +72,76 @@ fn softmaxes() -> Vec<Case> {
         })
         .brief()
         .gradient(&[0]),
+    ]
+}
+
+/// What a norm of lanes gives: each element's lane is `lane(index)` of `shape`.
+fn normalized(x: &Array, shape: &[usize], lane: fn(&[usize]) -> Vec<usize>) -> Vec<Array> {
+    let mean = |at: &[usize], of: &dyn Fn(f64) -> f64| {
+        let lane = indices(x.shape()).filter(|i| lane(i) == at).map(|i| of(x.at(&i).to_f64()));
+        let values: Vec<f64> = lane.collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let rstd = |at: &[usize]| {
+        let middle = mean(at, &|x| x);
+        1.0 / (mean(at, &|x| (x - middle).powi(2)) + 1e-5).sqrt()
+    };
+    vec![
+        Array::build(x.dtype(), x.shape(), |i| {
+            let at = lane(i);
+            (x.at(i).to_f64() - mean(&at, &|x| x)) * rstd(&at)
+        }),
+        Array::build(x.dtype(), shape, |at| mean(at, &|x| x)),
+        Array::build(x.dtype(), shape, rstd),
+    ]
+}
+
+fn norms() -> Vec<Case> {
+    let row = |op, torch: &str, input| {
+        Case::new(op, torch, [input])
+            .dtypes(&SINGLE_AND_DOUBLE)
+            .taking_only_these()
+            .tolerance(64.0, 4.0)
+            .plain()
+    };
+    let training = || BatchNormOptions::new().training(true);
+    let channel: fn(&[usize]) -> Vec<usize> = |i| vec![i[1]];
+    vec![
+        row("native_layer_norm", "torch.native_layer_norm(a, [4], None, None, 1e-5)", any(&[3, 4]))
+            .run(|t| t[0].native_layer_norm(&[4], LayerNormOptions::new()))
+            .oracle(|x| normalized(&x[0], &[3, 1], |i| vec![i[0], 0])),
+        row(
+            "native_group_norm",
+            "torch.native_group_norm(a, None, None, 2, 4, 3, 2, 1e-5)",
+            any(&[2, 4, 3]),
+        )
+        .run(|t| t[0].native_group_norm(2, GroupNormOptions::new()))
+        .oracle(|x| normalized(&x[0], &[2, 2], |i| vec![i[0], i[1] / 2])),
+        row(
+            "native_batch_norm",
+            "torch.native_batch_norm(a, None, None, None, None, True, 0.1, 1e-5)",
+            any(&[4, 3]),
+        )
+        .run(move |t| t[0].native_batch_norm(None, None, training()))
+        .oracle(move |x| normalized(&x[0], &[3], channel)),
+        row(
+            "_native_batch_norm_legit",
+            "torch._native_batch_norm_legit(a, None, None, True, 0.1, 1e-5)",
+            any(&[4, 3]),
+        )
+        .run(move |t| t[0].native_batch_norm_legit(None, None, training()))
+        .oracle(move |x| normalized(&x[0], &[3], channel)),
+        row(
+            "_batch_norm_with_update",
+            "torch.ops.aten._batch_norm_with_update(a, None, None, a.new_zeros(3), a.new_ones(3), 0.1, 1e-5)[:3]",
+            any(&[4, 3]),
+        )
+        .run(move |t| {
+            let made = |value: i64| Tensor::full(&[3], value, (t.dtype, t.device));
+            let results = t[0].batch_norm_with_update(&made(0)?, &made(1)?, training())?;
+            Ok((results.0, results.1, results.2))
+        })
+        .oracle(move |x| normalized(&x[0], &[3], channel)),
     ]
 }
 

@@ -35,9 +35,6 @@ const NUMBER_FLOAT: OpInfo = OpInfo { dtypes: DTypes::FLOATS, ..NUMBER };
 /// As [`NUMBER_FLOAT`], without a form in place.
 const FLOAT_ONLY: OpInfo = OpInfo { in_place: false, ..NUMBER_FLOAT };
 
-/// As [`NUMBER_FLOAT`]; its place in a graph has no derivative, as in PyTorch.
-const NO_SLOPE: OpInfo = NUMBER_FLOAT;
-
 /// As [`NUMBER_FLOAT`], with a derivative by the second operand alone.
 const SECOND_ONLY: OpInfo = NUMBER_FLOAT;
 
@@ -296,11 +293,16 @@ binary! {
     /// assert_eq!(x.nextafter(2.0)?.to_vec::<f32>()?, [1.0 + f32::EPSILON]);
     /// # Ok::<(), Error>(())
     /// ```
-    nextafter, nextafter_, nextafter_out => NEXTAFTER: NO_SLOPE, [
+    nextafter, nextafter_, nextafter_out => NEXTAFTER: NUMBER_FLOAT, [
         "nextafter(Tensor self, Tensor other) -> Tensor",
     ] {
+        reads: [BOTH, NOTHING],
         cpu: |launch, second, _| cpu::nextafter(launch, second),
-        derivatives: [|s| Err(s.no_derivative()), |s| Err(s.no_derivative())],
+        derivatives: [
+            // At the other operand it stands still.
+            |s| Tensor::where_(&beyond(s.b()?, s.tensor_a()?)?.eq(0.0)?, 0.0, s.grad),
+            |s| s.grad.zeros_like(),
+        ],
     }
 
     /// Each element times the logarithm of the other operand, and 0 where it is 0.
