@@ -165,6 +165,10 @@ pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
         "gradient_at",
     ),
     (
+        "gradient(Tensor self, *, float[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
+        "gradient_apart",
+    ),
+    (
         "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, DType input_dtype) -> Tensor",
         "softmax_backward_data",
     ),

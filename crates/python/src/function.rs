@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_core::Result;
+use plimsoll_core::{Error, Result};
 use plimsoll_tensor::signature::{Kind, Returns, Signature};
 use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -16,8 +16,10 @@ use smallvec::SmallVec;
 
 use crate::bind::bind;
 use crate::bound_arguments::Arguments;
-use crate::call::call;
+use crate::call::{call, in_call};
+use crate::companion::register;
 use crate::device::DeviceArg;
+use crate::error::to_python;
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
 use crate::targets::Targets;
@@ -75,6 +77,10 @@ type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>
 /// Functions of which PyTorch says that a complex number cannot be stored, and not that it is of
 /// another type.
 const COMPLEX_IS_A_VALUE: &[&str] = &["masked_fill"];
+
+/// Functions whose form in place gives a tensor that broadcasts to the result the shape of the
+/// result, as PyTorch's does.
+const GROWS: &[&str] = &["addbmm"];
 
 /// Functions whose target chooses the dtype to compute in, unless `dtype` does.
 const TARGET_CHOOSES: &[&str] = &["cumsum", "cumprod"];
@@ -161,9 +167,16 @@ impl Function {
             };
             let class = classes(slf, args, kwargs)?;
             return match (form, out, overload) {
-                (Form::InPlace, _, Overload { in_place: Some(run), .. }) => {
+                (Form::InPlace, _, Overload { in_place: Some(run), new, .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
-                    call(py, || random::with(generator, || run(&arguments)))?;
+                    let done = in_call(py, || random::with(generator, || run(&arguments)));
+                    match (done, slf, new) {
+                        (Err(error), Some(slf), New::Tensors(new)) if self.grows(slf, &error) => {
+                            let result = call(py, || new(&arguments))?.swap_remove(0);
+                            grow(slf, result)?;
+                        }
+                        (done, ..) => done.map_err(|error| to_python(py, error))?,
+                    }
                     subclass::convert(self.itself(slf)?, &class)
                 }
                 (Form::New, Some(out), _) => {
@@ -192,6 +205,12 @@ impl Function {
             device.extract::<Option<DeviceArg>>()?;
         }
         Err(self.no_match(signatures, &reasons))
+    }
+
+    /// Whether the tensor takes the shape of the result, which it was too small for.
+    fn grows(&self, slf: &Bound<'_, PyTensor>, error: &Error) -> bool {
+        let fixed = |t: &Tensor| is_grad_enabled() && t.requires_grad() && t.is_leaf();
+        GROWS.contains(&self.name) && error.expected_shape().is_some() && !slf.get().with(fixed)
     }
 
     /// Writes results into `out`.
@@ -294,6 +313,16 @@ impl Function {
         }
         PyTypeError::new_err(text)
     }
+}
+
+/// Has the object stand for `result`.
+fn grow(target: &Bound<'_, PyTensor>, result: Tensor) -> PyResult<()> {
+    register(target.clone());
+    let change = |tensor: &mut Tensor| {
+        *tensor = result;
+        Ok(())
+    };
+    target.get().change(change).map_err(|error| to_python(target.py(), error))
 }
 
 /// The generator that is given to an operation that draws, and the other arguments by keyword.

@@ -115,7 +115,7 @@ class Entry:
             yield number, sample
 
     def judge_dtype(self, dtype: torch.dtype, forms: bool) -> None:
-        differentiates = dtype == torch.float64 and self.op.supports_autograd
+        differentiates = dtype == torch.float64 and self.op.supports_autograd and self.op.name not in traits.REFUTED_GRADIENTS
         differentiates = differentiates and dtype in self.op.supported_backward_dtypes("cpu")
         for number, sample in self.samples(dtype, differentiates):
             self.judge_sample(dtype, number, sample, forms, differentiates)
@@ -150,12 +150,18 @@ class Entry:
             return Rules(values=False, every_stride=True)
         ties = (lambda theirs, ours: name_equals(sample.input, theirs, ours)) if self.op.name in traits.TIES else None
         invariants = traits.INVARIANTS.get(self.op.name)
-        truth = partial(self.truth, sample)
-        return Rules(strides=True, elementwise=self.elementwise, invariants=invariants, ties=ties, truth=truth)
+        truth, left = partial(self.truth, sample), partial(self.left, sample)
+        return Rules(strides=True, elementwise=self.elementwise, invariants=invariants, ties=ties, truth=truth, left=left)
 
     def truth(self, sample: Any) -> Any:
         wide = in_double(sample)
         return call_with(self.op.op, (wide.input, wide.args, wide.kwargs))
+
+    def left(self, sample: Any) -> list[torch.Tensor]:
+        """What PyTorch leaves in the arguments in float64."""
+        arguments = Arguments(in_double(sample), requires_grad=False)
+        call_with(self.op.op, arguments.theirs)
+        return [theirs for theirs, _ in arguments.tensors]
 
     @staticmethod
     def run_form(pair: Pair, sample: Any, rules: Rules) -> None:

@@ -62,6 +62,8 @@ class Rules:
     ties: Callable[[torch.Tensor, torch.Tensor], bool] | None = None
     # PyTorch's answer in float64, where that exists.
     truth: Callable[[], Any] | None = None
+    # What PyTorch leaves in the arguments in float64.
+    left: Callable[[], list[torch.Tensor]] | None = None
 
 
 def flat(value: Any) -> list[Any]:

@@ -68,6 +68,9 @@ UNSET = {
 # Among equal elements any may be the one that an index names: an index other than PyTorch's is right if the element there is.
 TIES = {"argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"}
 
+# Gradients that PyTorch's own `gradcheck` refutes are not compared.
+REFUTED_GRADIENTS = {"as_strided_scatter"}
+
 # Random entries whose numbers are drawn together: a whole channel or window at a time, or results that share draws.
 DRAWN_TOGETHER = {
     "nn.functional.dropout2d",

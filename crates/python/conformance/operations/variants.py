@@ -81,6 +81,9 @@ def into_out(pair: Pair, sample: Any, target: Target, rules: Rules) -> None:
     results = [plain.value] if isinstance(plain.value, torch.Tensor) else list(plain.value)
     if any(result.dtype not in DTYPES or overlaps(result) for result in results):
         return
+    if target.name == "larger" and any(result.numel() == 0 for result in results):
+        # Nothing twice is nothing.
+        return
     # A call may write to its arguments (running statistics), so that these are not used again.
     arguments = Arguments(sample, requires_grad=False)
     their_outs = [target.make(result) for result in results]

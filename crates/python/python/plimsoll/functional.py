@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from . import _plimsoll
 from ._plimsoll import Tensor
 
-__all__ = ["einsum", "histogramdd", "tensordot", "unravel_index"]
+__all__ = ["einsum", "histogramdd", "segment_reduce", "tensordot", "unravel_index"]
 
 
 class _Histogramdd(NamedTuple):
@@ -74,7 +75,7 @@ def tensordot(
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Places in a tensor of `shape`, counted row by row, as an index into each dimension."""
-    if indices.is_floating_point() or indices.dtype == _plimsoll.bool:
+    if indices.dtype.is_floating_point or indices.dtype == _plimsoll.bool:
         raise TypeError(f"unravel_index(): indices are integers, not {indices.dtype}")
     if not isinstance(shape, (int, Sequence)):
         raise TypeError(f"unravel_index(): a shape is a whole number or a list of them, not {type(shape).__name__}")
@@ -119,7 +120,7 @@ def histogramdd(
     for at, one in enumerate(each):
         line = points.select(1, at).contiguous()
         if isinstance(one, Tensor):
-            edge = one.clone()
+            edge = one
         else:
             ends = None if range is None else list(range[2 * at : 2 * at + 2])
             edge = _plimsoll.histogram(line, one, range=ends)[1]
@@ -131,12 +132,59 @@ def histogramdd(
         edges.append(edge)
     sizes = [edge.numel() - 1 for edge in edges]
     weights = inside.to(input.dtype) if weight is None else weight.reshape(-1) * inside.to(input.dtype)
-    total = 1
-    for size in sizes:
-        total *= size
+    total = prod(sizes)
     counts = _plimsoll.bincount(place, weights, total)[:total].to(input.dtype).reshape(sizes)
     if density:
         counts = counts / counts.sum()
         for at, edge in enumerate(edges):
             counts = counts / edge.diff().reshape([-1 if dim == at else 1 for dim, _ in enumerate(edges)])
     return _Histogramdd(counts, tuple(edges))
+
+
+# What a reduction of segments starts with, and its name among reductions of scattered elements.
+_SEGMENTS = {"sum": (0.0, "sum"), "mean": (0.0, "sum"), "prod": (1.0, "prod")} | {
+    "max": (float("-inf"), "amax"),
+    "min": (float("inf"), "amin"),
+}
+
+
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reductions of segments along `axis`, which lie one behind the other and whose lengths or ends are given."""
+    if reduce not in _SEGMENTS:
+        raise RuntimeError(f"segment_reduce(): a reduction is one of {', '.join(_SEGMENTS)}, not {reduce!r}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices are not taken; give lengths or offsets")
+    if offsets is not None:
+        lengths = offsets.diff(dim=-1)
+    if lengths is None:
+        raise RuntimeError("segment_reduce(): lengths or offsets are needed")
+    axis %= max(data.dim(), 1)
+    before, length, behind = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
+    if tuple(lengths.shape[:-1]) != tuple(before):
+        raise RuntimeError(f"segment_reduce(): lengths of shape {list(lengths.shape)} do not fit data before axis {axis}")
+    rows, count, width = prod(before), lengths.shape[-1], prod(behind)
+    ends = lengths.reshape(rows, count).cumsum(1).contiguous()
+    if not unsafe and (bool((lengths < 0).any()) or bool((ends[:, -1:] != length).any())):
+        raise RuntimeError(f"segment_reduce(): lengths must not be negative and must add up to {length}")
+    start, how = _SEGMENTS[reduce]
+    # What lies behind all segments goes to one more.
+    first = start if initial is None else initial
+    base = _plimsoll.full([rows, count + 1, width], first, dtype=data.dtype, device=data.device)
+    places = _plimsoll.arange(length, device=data.device).expand(rows, length).contiguous()
+    segment = _plimsoll.searchsorted(ends, places, right=True).unsqueeze(-1).expand(rows, length, width)
+    result = base.scatter_reduce(1, segment, data.reshape(rows, length, width), how).narrow(1, 0, count)
+    if reduce == "mean":
+        counts = lengths.reshape(rows, count, 1)
+        empty = float("nan") if initial is None else initial
+        result = _plimsoll.where(counts > 0, result / counts.clamp(min=1).to(data.dtype), empty)
+    return result.reshape([*before, count, *behind])

@@ -128,12 +128,29 @@ static GRADIENT: Function = Function::new(
             out: Out::None,
         },
         Overload {
-            signature: "gradient(Tensor self, *, float[]? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            signature: "gradient(Tensor self, *, float? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
             new: New::Tensors(|a| {
                 Ok(a.tensor(0)?
                     .gradient_with(
                         plimsoll_tensor::GradientOptions::new()
-                            .spacing(a.optional_floats(1))
+                            .spacing(a.optional_float(1))
+                            .dim(plimsoll_tensor::DimList::from(
+                                a.optional_ints(2).unwrap_or_default(),
+                            ))
+                            .edge_order(a.int(3)?),
+                    )?
+                    .into())
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+        Overload {
+            signature: "gradient(Tensor self, *, float[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            new: New::Tensors(|a| {
+                Ok(a.tensor(0)?
+                    .gradient_apart(
+                        a.floats(1)?,
+                        plimsoll_tensor::GradientOptions::new()
                             .dim(plimsoll_tensor::DimList::from(
                                 a.optional_ints(2).unwrap_or_default(),
                             ))

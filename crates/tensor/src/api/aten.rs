@@ -5,7 +5,6 @@ use plimsoll_core::{DType, Error, Result, Scalar, normalize_dim};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::nn::SoftmaxOptions;
 use super::options::{composed, options};
 use super::reduce::{SumOptions, TruthOptions};
 use crate::Tensor;
@@ -23,7 +22,8 @@ impl Tensor {
     ///
     /// ```
     /// # use plimsoll_tensor::*;
-    /// let (grad, y) = (Tensor::arange(0, 2, 1, DType::F32)?, Tensor::full(&[2], 0.5, DType::F32)?);
+    /// let grad = Tensor::arange(0, 2, 1, DType::F32)?;
+    /// let y = Tensor::full(&[2], 0.5, DType::F32)?;
     /// let x = Tensor::softmax_backward_data(&grad, &y, 0, DType::F32)?;
     /// assert_eq!(x.to_vec::<f32>()?, [-0.25, 0.25]);
     /// # Ok::<(), Error>(())
@@ -45,7 +45,11 @@ impl Tensor {
                 );
                 return Err(Error::dtype(OP, why));
             }
-            let weighted = grad_output.mul(output)?;
+            // Halves are rounded once.
+            let half = matches!(output.dtype(), DType::F16 | DType::BF16);
+            let wide = |x: &Tensor| if half { x.float() } else { Ok(x.clone()) };
+            let output = wide(output)?;
+            let weighted = wide(grad_output)?.mul(&output)?;
             let sum = weighted.sum_with(SumOptions::from(dim).keepdim(true))?;
             weighted.sub(&output.mul(&sum)?)?.to(input_dtype)
         })
@@ -69,13 +73,13 @@ impl Tensor {
     pub fn safe_softmax_with(&self, dim: i64, options: SafeSoftmaxOptions) -> Result<Tensor> {
         composed("_safe_softmax", Site::caller(), || {
             let x = self.to(options.dtype.unwrap_or(self.dtype()))?;
-            let result = x.softmax_with(dim, SoftmaxOptions::new())?;
             if x.numel() == 0 {
-                return Ok(result);
+                return x.softmax(dim);
             }
             let lowest = x.detach().eq(f64::NEG_INFINITY)?;
             let none = lowest.all_with(TruthOptions::from(dim).keepdim(true))?;
-            Tensor::where_(&none, 0.0, &result)
+            // Zeros go in too where zeros come out, so that the derivative is no NaN.
+            Tensor::where_(&none, 0.0, &Tensor::where_(&none, 0.0, &x)?.softmax(dim)?)
         })
     }
 

@@ -8,9 +8,9 @@ use crate::Tensor;
 
 options! {
     /// Along what [`Tensor::gradient_with`] goes, and how far apart the points are.
-    GradientOptions<'a> {
-        /// The distance of neighbours: one for all dimensions, or one each.
-        spacing: Option<&'a [f64]> = None,
+    GradientOptions {
+        /// The distance of neighbours.
+        spacing: Option<f64> = None,
         /// The dimensions; none means all.
         dim: DimList = DimList::default(),
         /// Whether the ends are met by lines (1) or parabolas (2).
@@ -40,15 +40,23 @@ impl Tensor {
 
     /// [`Tensor::gradient`] along some dimensions, or with points at other distances.
     #[track_caller]
-    pub fn gradient_with(&self, options: GradientOptions<'_>) -> Result<Vec<Tensor>> {
+    pub fn gradient_with(&self, options: GradientOptions) -> Result<Vec<Tensor>> {
         composed("gradient", Site::caller(), || {
             let dims = dims_of(self, &options)?;
-            let given = options.spacing.unwrap_or(&[1.0]);
-            if given.len() != 1 && given.len() != dims.len() {
-                return Err(not_as_many(given.len(), dims.len()));
+            let spacing = options.spacing.unwrap_or(1.0);
+            along_all(self, &dims, options.edge_order, |_| Spacing::Even(spacing))
+        })
+    }
+
+    /// [`Tensor::gradient`] with a distance of neighbours for each dimension.
+    #[track_caller]
+    pub fn gradient_apart(&self, spacing: &[f64], options: GradientOptions) -> Result<Vec<Tensor>> {
+        composed("gradient", Site::caller(), || {
+            let dims = dims_of(self, &options)?;
+            if spacing.len() != dims.len() {
+                return Err(not_as_many(spacing.len(), dims.len()));
             }
-            let each = |at: usize| Spacing::Even(given[if given.len() == 1 { 0 } else { at }]);
-            along_all(self, &dims, options.edge_order, each)
+            along_all(self, &dims, options.edge_order, |at| Spacing::Even(spacing[at]))
         })
     }
 
@@ -57,7 +65,7 @@ impl Tensor {
     pub fn gradient_at(
         &self,
         spacing: &[&Tensor],
-        options: GradientOptions<'_>,
+        options: GradientOptions,
     ) -> Result<Vec<Tensor>> {
         composed("gradient", Site::caller(), || {
             let dims = dims_of(self, &options)?;
@@ -97,7 +105,7 @@ fn check_dtype(x: &Tensor) -> Result<()> {
     Err(Error::dtype("gradient", why))
 }
 
-fn dims_of(x: &Tensor, options: &GradientOptions<'_>) -> Result<Vec<usize>> {
+fn dims_of(x: &Tensor, options: &GradientOptions) -> Result<Vec<usize>> {
     const OP: &str = "gradient";
     check_dtype(x)?;
     if !matches!(options.edge_order, 1 | 2) {

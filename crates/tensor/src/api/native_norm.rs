@@ -53,17 +53,19 @@ impl Tensor {
         options: GroupNormOptions<'_>,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         composed("native_group_norm", Site::caller(), || {
-            let eps = options.eps;
+            let GroupNormOptions { weight, bias, eps } = options;
+            let parameter = weight.into_iter().chain(bias).find(|x| x.requires_grad());
             let result = self.group_norm_with(num_groups, options)?;
-            let batch = self.shape()[0] as i64;
-            if self.numel() == 0 {
-                let made = (self.dtype(), self.device());
-                let none = || Tensor::zeros(&[batch, num_groups], made);
-                return Ok((result, none()?, none()?));
+            let each = self.shape()[1..].iter().product::<usize>() as i64 / num_groups;
+            let groups = self.reshape(&[self.shape()[0] as i64, num_groups, each])?;
+            let (mean, rstd) = moments(&groups, &[-1], false, eps)?;
+            match parameter {
+                // In PyTorch the moments stand in the graph of whatever the result does.
+                Some(parameter) if !self.requires_grad() && parameter.numel() > 0 => {
+                    Ok((result, recorded(&mean, parameter)?, recorded(&rstd, parameter)?))
+                }
+                _ => Ok((result, mean, rstd)),
             }
-            let (mean, rstd) =
-                moments(&self.reshape(&[batch, num_groups, -1])?, &[-1], false, eps)?;
-            Ok((result, mean, rstd))
         })
     }
 
@@ -149,6 +151,12 @@ fn batch(
         let (mean, invstd) = moments(&x.detach(), &dims, false, eps)?;
         Ok((result, mean, invstd))
     })
+}
+
+/// `moment`, recorded as if it had been made of `parameter`, whose gradient by it is 0.
+fn recorded(moment: &Tensor, parameter: &Tensor) -> Result<Tensor> {
+    let never = Tensor::zeros(&[], (DType::Bool, moment.device()))?;
+    Tensor::where_(&never, &parameter.select(0, 0)?.to(moment.dtype())?, moment)
 }
 
 /// The mean over `dims`, and one over the root of the variance plus `eps`.

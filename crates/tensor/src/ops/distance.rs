@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
 
+use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
@@ -39,11 +41,14 @@ impl Operation for Cdist {
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, distances) = (backward.grad()?.contiguous()?, backward.output(0)?);
         let (x, y) = (backward.input(0)?, backward.input(1)?);
+        if is_grad_enabled() {
+            return self.in_parts(backward, &grad, [x, y, distances]);
+        }
         let op = CdistBackward { order: self.order };
         let site = Site::in_force();
         let left = backward.for_input(0, || apply_one(&op, &[&grad, x, y, distances], site))?;
         let right = backward.for_input(1, || {
-            let turned = |t: &crate::Tensor| t.transpose(1, 2)?.contiguous();
+            let turned = |t: &Tensor| t.transpose(1, 2)?.contiguous();
             apply_one(&op, &[&turned(&grad)?, y, x, &turned(distances)?], site)
         })?;
         Ok(smallvec::smallvec![left, right])
@@ -54,7 +59,44 @@ impl Operation for Cdist {
     }
 }
 
-/// Inputs [grad, x, y, distances]: the gradient of x. PyTorch's has no derivative either.
+impl Cdist {
+    /// The gradients by operations that have derivatives of their own, at the cost of all
+    /// differences side by side.
+    fn in_parts(
+        &self,
+        backward: &Backward<'_>,
+        grad: &Tensor,
+        [x, y, distances]: [&Tensor; 3],
+    ) -> Result<Grads> {
+        let apart = x.unsqueeze(2)?.sub(&y.unsqueeze(1)?)?;
+        let distances = distances.unsqueeze(3)?;
+        let nothing = distances.eq(0.0)?;
+        // Where there is no distance there is no direction.
+        let safe = Tensor::where_(&nothing, 1.0, &distances)?;
+        let p = self.order;
+        let slope = if p == 0.0 {
+            apart.zeros_like()?
+        } else if p == 1.0 {
+            apart.sign()?
+        } else if p == 2.0 {
+            apart.div(&safe)?
+        } else if p.is_infinite() {
+            apart.sign()?.mul(&apart.abs()?.eq(&distances)?.to(apart.dtype())?)?
+        } else {
+            let equal = apart.eq(0.0)?;
+            let size = Tensor::where_(&equal, 1.0, &apart.abs()?)?;
+            let slope = apart.sign()?.mul(&size.div(&safe)?.pow(p - 1.0)?)?;
+            Tensor::where_(&equal, 0.0, &slope)?
+        };
+        let parts = grad.unsqueeze(3)?.mul(&Tensor::where_(&nothing, 0.0, &slope)?)?;
+        let left = backward.for_input(0, || parts.sum_over(&[2], false))?;
+        let right = backward.for_input(1, || parts.sum_over(&[1], false)?.neg())?;
+        Ok(smallvec::smallvec![left, right])
+    }
+}
+
+/// Inputs [grad, x, y, distances]: the gradient of x in one kernel, for backward passes that nobody
+/// differentiates again.
 #[derive(Clone, Copy, Debug)]
 struct CdistBackward {
     order: f64,

@@ -257,7 +257,8 @@ static GRADIENT: OpInfo = OpInfo {
         "gradient",
         &[
             "gradient(Tensor self, *, Tensor[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
-            "gradient(Tensor self, *, float[]? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            "gradient(Tensor self, *, float? spacing=None, int[]? dim=None, int edge_order=1) -> Tensor[]",
+            "gradient(Tensor self, *, float[] spacing, int[]? dim=None, int edge_order=1) -> Tensor[]",
         ],
     )
 };

@@ -219,7 +219,7 @@ fn membership() -> Vec<Case> {
             .taking_only_these(),
         Case::new("gradient", "torch.gradient(a, spacing=2.0, dim=0)[0]", [any(&[4, 3])])
             .run(|t| {
-                let options = GradientOptions::new().spacing(Some(&[2.0][..])).dim(0);
+                let options = GradientOptions::new().spacing(2.0).dim(0);
                 Ok(t[0].gradient_with(options)?.swap_remove(0))
             })
             .oracle(|x| {
@@ -250,7 +250,6 @@ fn distances() -> Vec<Case> {
             .taking_only_these()
             .tolerance(64.0, 8.0)
             .brief()
-            .once()
     };
     vec![
         row("cdist", "torch.cdist(a, b)", [any(&[4, 3]), any(&[5, 3])])
@@ -271,7 +270,6 @@ fn distances() -> Vec<Case> {
             .taking_only_these()
             .tolerance(64.0, 8.0)
             .brief()
-            .once()
             .gradient(&[0]),
     ]
 }
