@@ -284,4 +284,52 @@ pub(crate) const RUST_CALLS: &[(&str, &str)] = &[
         "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
         "a.tensor(0)?.slice(a.int(1)?, a.optional_int(2).unwrap_or(0), a.optional_int(3).unwrap_or(i64::MAX), a.int(4)?)?",
     ),
+    (
+        "lstm(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.lstm_with(&a.tensors(1)?, &a.tensors(2)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(3)?).num_layers(a.int(4)?).dropout(a.float(5)?).train(a.bool(6)?).bidirectional(a.bool(7)?).batch_first(a.bool(8)?))?",
+    ),
+    (
+        "lstm(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
+        "a.tensor(0)?.lstm_packed(a.tensor(1)?, &a.tensors(2)?, &a.tensors(3)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(4)?).num_layers(a.int(5)?).dropout(a.float(6)?).train(a.bool(7)?).bidirectional(a.bool(8)?))?",
+    ),
+    (
+        "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+        "a.tensor(0)?.lstm_cell_with(&a.tensors(1)?, a.tensor(2)?, a.tensor(3)?, plimsoll_tensor::CellOptions::new().b_ih(a.optional_tensor(4)).b_hh(a.optional_tensor(5)))?",
+    ),
+    (
+        "gru(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "a.tensor(0)?.gru_with(a.tensor(1)?, &a.tensors(2)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(3)?).num_layers(a.int(4)?).dropout(a.float(5)?).train(a.bool(6)?).bidirectional(a.bool(7)?).batch_first(a.bool(8)?))?",
+    ),
+    (
+        "gru(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        "a.tensor(0)?.gru_packed(a.tensor(1)?, a.tensor(2)?, &a.tensors(3)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(4)?).num_layers(a.int(5)?).dropout(a.float(6)?).train(a.bool(7)?).bidirectional(a.bool(8)?))?",
+    ),
+    (
+        "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "a.tensor(0)?.gru_cell_with(a.tensor(1)?, a.tensor(2)?, a.tensor(3)?, plimsoll_tensor::CellOptions::new().b_ih(a.optional_tensor(4)).b_hh(a.optional_tensor(5)))?",
+    ),
+    (
+        "rnn_tanh(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "a.tensor(0)?.rnn_tanh_with(a.tensor(1)?, &a.tensors(2)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(3)?).num_layers(a.int(4)?).dropout(a.float(5)?).train(a.bool(6)?).bidirectional(a.bool(7)?).batch_first(a.bool(8)?))?",
+    ),
+    (
+        "rnn_tanh(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        "a.tensor(0)?.rnn_tanh_packed(a.tensor(1)?, a.tensor(2)?, &a.tensors(3)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(4)?).num_layers(a.int(5)?).dropout(a.float(6)?).train(a.bool(7)?).bidirectional(a.bool(8)?))?",
+    ),
+    (
+        "rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "a.tensor(0)?.rnn_tanh_cell_with(a.tensor(1)?, a.tensor(2)?, a.tensor(3)?, plimsoll_tensor::CellOptions::new().b_ih(a.optional_tensor(4)).b_hh(a.optional_tensor(5)))?",
+    ),
+    (
+        "rnn_relu(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "a.tensor(0)?.rnn_relu_with(a.tensor(1)?, &a.tensors(2)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(3)?).num_layers(a.int(4)?).dropout(a.float(5)?).train(a.bool(6)?).bidirectional(a.bool(7)?).batch_first(a.bool(8)?))?",
+    ),
+    (
+        "rnn_relu(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        "a.tensor(0)?.rnn_relu_packed(a.tensor(1)?, a.tensor(2)?, &a.tensors(3)?, plimsoll_tensor::RecurrentOptions::new().has_biases(a.bool(4)?).num_layers(a.int(5)?).dropout(a.float(6)?).train(a.bool(7)?).bidirectional(a.bool(8)?))?",
+    ),
+    (
+        "rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "a.tensor(0)?.rnn_relu_cell_with(a.tensor(1)?, a.tensor(2)?, a.tensor(3)?, plimsoll_tensor::CellOptions::new().b_ih(a.optional_tensor(4)).b_hh(a.optional_tensor(5)))?",
+    ),
 ];

@@ -19,8 +19,8 @@ pub mod cpu {
     pub use plimsoll_kernels_index::{index, search, sort};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
     pub use plimsoll_kernels_nn::{
-        attention, cross_entropy, ctc, distance, embedding, embedding_bag, group_norm, interpolate,
-        loss, nll,
+        attention, cross_entropy, ctc, distance, embedding, embedding_bag, grid, group_norm,
+        interpolate, linear_cross_entropy, loss, nll, recurrent,
     };
     pub use plimsoll_kernels_reduce::{batch_norm, layer_norm, logsumexp, reduce, scan, softmax};
 }

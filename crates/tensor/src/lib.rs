@@ -49,9 +49,11 @@ pub use api::embedding::{BagMode, EmbeddingBagOptions, EmbeddingOptions};
 pub use api::extremes::{AminmaxOptions, ExtremeOptions};
 pub use api::finite_differences::GradientOptions;
 pub use api::foreign::Lent;
+pub use api::grid::{GridMode, GridPadding, GridSampleOptions};
 pub use api::group_norm::GroupNormOptions;
 pub use api::interpolate::{InterpolateMode, InterpolateOptions};
 pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
+pub use api::linear_cross_entropy::LinearCrossEntropyOptions;
 pub use api::loss::{
     BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyOptions,
     HuberLossOptions, L1LossOptions, MseLossOptions, NllLossOptions, Reduction,
@@ -70,6 +72,7 @@ pub use api::options::{DimList, TensorOptions};
 pub use api::pad::Mode;
 pub use api::parameter::Parameter;
 pub use api::pool::{AvgPoolOptions, MaxPoolOptions};
+pub use api::recurrent::{CellOptions, RecurrentOptions};
 pub use api::reduce::{
     ArgOptions, CountNonzeroOptions, ProdOptions, ReduceOptions, SumOptions, TruthOptions,
 };

@@ -304,9 +304,24 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("glu", "The first half of the elements along a dimension times the `sigmoid` of the second"),
     ("gradient", "The derivative along each dimension, of values whose points are 1 apart"),
     (
+        "grid_sample",
+        "This tensor, of [batch, channels, 2 or 3 spatial dimensions], at the places that `grid` names: each from -1 to 1, the last spatial dimension first",
+    ),
+    (
+        "grid_sampler",
+        "`grid_sample` with PyTorch's numbers: modes 0 (linear), 1 (nearest) and 2 (cubic), paddings 0 (zeros), 1 (border) and 2 (reflection)",
+    ),
+    ("grid_sampler_2d", "`grid_sampler` of images"),
+    ("grid_sampler_3d", "`grid_sampler` of volumes"),
+    (
         "group_norm",
         "Mean 0 and variance 1 over each of `num_groups` groups of channels (dimension 1) of each sample",
     ),
+    (
+        "gru",
+        "Runs gated recurrent units over this tensor of [steps, batch, elements] from the states `hx` of [layers, batch, hidden]: all results and the last states",
+    ),
+    ("gru_cell", "One step of `gru` without biases, on an input of [batch, elements]"),
     ("gt", "Where this tensor is larger"),
     ("hardshrink", "Each element, or 0 where it is close to 0"),
     ("hardsigmoid", "`sigmoid` made of three straight lines"),
@@ -407,6 +422,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "The products of vectors along the last dimension, which broadcast in the others",
     ),
     ("linalg_vector_norm", "The Euclidean length of all elements"),
+    (
+        "linear_cross_entropy",
+        "The mean cross entropy between target classes and the scores `self @ linear_weight.T`, for rows of this tensor",
+    ),
     ("log", "The natural logarithm of each element"),
     ("log10", "The logarithm of each element to the base 10"),
     ("log1p", "The natural logarithm of 1 plus each element, exact near 0"),
@@ -437,6 +456,14 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     (
         "lp_pool3d",
         "The p-norm of each window of a volume [batch, channels, depth, height, width], or of one volume",
+    ),
+    (
+        "lstm",
+        "Runs long short-term memory over this tensor of [steps, batch, elements] from the hidden and cell states `hx`, each of [layers, batch, hidden]: all results, the last hidden and the last cell states",
+    ),
+    (
+        "lstm_cell",
+        "One step of `lstm` without biases, on an input of [batch, elements]: the hidden and the cell state",
     ),
     ("lt", "Where this tensor is smaller"),
     (
@@ -603,6 +630,16 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("reshape_as", "`reshape` to the shape of another tensor"),
     ("resolve_conj", "The tensor with its conjugation carried out: a real tensor itself"),
     ("resolve_neg", "The tensor with its negation carried out: the tensor itself"),
+    (
+        "rnn_relu",
+        "Runs plain recurrent layers of relu over this tensor of [steps, batch, elements] from the states `hx` of [layers, batch, hidden]: all results and the last states",
+    ),
+    ("rnn_relu_cell", "One step of `rnn_relu` without biases, on an input of [batch, elements]"),
+    (
+        "rnn_tanh",
+        "Runs plain recurrent layers of tanh over this tensor of [steps, batch, elements] from the states `hx` of [layers, batch, hidden]: all results and the last states",
+    ),
+    ("rnn_tanh_cell", "One step of `rnn_tanh` without biases, on an input of [batch, elements]"),
     (
         "roll",
         "Elements moved on by `shifts` along `dims`, those at the end to the front; of all elements in one row if no dimension is named",

@@ -21,12 +21,14 @@ pub(crate) mod elementwise;
 pub(crate) mod embedding;
 pub(crate) mod extremes;
 pub(crate) mod frexp;
+pub(crate) mod grid;
 pub(crate) mod group_norm;
 pub(crate) mod index;
 pub(crate) mod interpolate;
 pub(crate) mod join;
 pub(crate) mod layer_norm;
 pub(crate) mod linalg;
+pub(crate) mod linear_cross_entropy;
 pub(crate) mod loss;
 pub(crate) mod membership;
 pub(crate) mod native_norm;
@@ -38,6 +40,7 @@ pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod rearrange;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod reshape;
 pub(crate) mod scan;
@@ -76,10 +79,12 @@ pub static OPS: &[&[&OpInfo]] = &[
     embedding::OPS,
     extremes::OPS,
     frexp::OPS,
+    grid::OPS,
     index::OPS,
     interpolate::OPS,
     join::OPS,
     linalg::OPS,
+    linear_cross_entropy::OPS,
     loss::OPS,
     membership::OPS,
     native_norm::OPS,
@@ -89,6 +94,7 @@ pub static OPS: &[&[&OpInfo]] = &[
     pool::OPS,
     random::OPS,
     rearrange::OPS,
+    recurrent::OPS,
     reduce::OPS,
     reshape::OPS,
     scan::OPS,

@@ -22,12 +22,14 @@ mod create;
 mod derived;
 mod embedding;
 mod functions;
+mod grid;
 mod index;
 mod input;
 mod instance;
 mod interpolate;
 mod join;
 mod linalg;
+mod linear_cross_entropy;
 mod loss;
 mod nn;
 mod order;
@@ -35,6 +37,7 @@ mod pairs;
 mod pool;
 mod random;
 mod rearrange;
+mod recurrent;
 mod reduce;
 mod reshape;
 mod scatter;
@@ -59,7 +62,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 36] = [
+    let families: [(&'static str, Vec<Case>); 39] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -96,6 +99,9 @@ pub fn all() -> Vec<Case> {
         ("embedding", embedding::cases()),
         ("interpolate", interpolate::cases()),
         ("loss", loss::cases()),
+        ("linear_cross_entropy", linear_cross_entropy::cases()),
+        ("grid", grid::cases()),
+        ("recurrent", recurrent::cases()),
     ];
     families
         .into_iter()

@@ -19,12 +19,15 @@ from ._dropout import dropout1d as dropout1d
 from ._dropout import dropout2d as dropout2d
 from ._dropout import dropout3d as dropout3d
 from ._dropout import feature_alpha_dropout as feature_alpha_dropout
+from ._grid import affine_grid as affine_grid
+from ._grid import grid_sample as grid_sample
 from ._interpolate import interpolate as interpolate
 from ._interpolate import upsample as upsample
 from ._interpolate import upsample_bilinear as upsample_bilinear
 from ._interpolate import upsample_nearest as upsample_nearest
 from ._linear import bilinear as bilinear
 from ._linear import linear as linear
+from ._linear_loss import linear_cross_entropy as linear_cross_entropy
 from ._loss import binary_cross_entropy as binary_cross_entropy
 from ._loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from ._loss import cross_entropy as cross_entropy
@@ -45,6 +48,7 @@ from ._margin import multilabel_soft_margin_loss as multilabel_soft_margin_loss
 from ._margin import soft_margin_loss as soft_margin_loss
 from ._margin import triplet_margin_loss as triplet_margin_loss
 from ._margin import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from ._multi_head import multi_head_attention_forward as multi_head_attention_forward
 from ._norm import batch_norm as batch_norm
 from ._norm import group_norm as group_norm
 from ._norm import instance_norm as instance_norm
