@@ -35,8 +35,8 @@ options! {
 
 impl Tensor {
     /// The mean cross entropy between target classes and the scores `self @ linear_weight.T`, for
-    /// rows of this tensor. In float32 and float64 the scores never exist whole, and the gradients
-    /// of a mean or a sum are made on the way forward.
+    /// rows of this tensor. The scores never exist whole, and the gradients of a mean or a sum are
+    /// made on the way forward. Halves are computed in float32.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -65,8 +65,10 @@ impl Tensor {
         composed(NAME, site, || {
             check(self, linear_weight, &options)?;
             let lead = &self.shape()[..self.rank() - 1];
-            let wide = matches!(self.dtype(), DType::F32 | DType::F64);
-            if !wide || linear_weight.rank() != 2 || target.shape() != lead {
+            if matches!(self.dtype(), DType::F16 | DType::BF16) {
+                return widened(self, linear_weight, target, &options);
+            }
+            if linear_weight.rank() != 2 || target.shape() != lead {
                 return whole(self, linear_weight, target, &options);
             }
             let (x, target) = match self.rank() {
@@ -143,7 +145,28 @@ fn in_blocks(
     Ok(first(apply(&LinearCrossEntropy(args), &inputs, Dest::New, site)?))
 }
 
-/// From all scores: for halves, losses of several dimensions, and targets that are probabilities.
+/// Halves in float32: sums over blocks of rows would lose too much in them.
+fn widened(
+    x: &Tensor,
+    w: &Tensor,
+    target: &Tensor,
+    options: &LinearCrossEntropyOptions<'_>,
+) -> Result<Tensor> {
+    let wide = |tensor: &Tensor| match tensor.dtype() == x.dtype() {
+        true => tensor.to(DType::F32),
+        false => Ok(tensor.clone()),
+    };
+    let bias = options.linear_bias.map(wide).transpose()?;
+    let weight = options.weight.map(wide).transpose()?;
+    let options = LinearCrossEntropyOptions {
+        linear_bias: bias.as_ref(),
+        weight: weight.as_ref(),
+        ..options.clone()
+    };
+    wide(x)?.linear_cross_entropy_with(&wide(w)?, &wide(target)?, options)?.to(x.dtype())
+}
+
+/// From all scores: for losses of several dimensions, and targets that are probabilities.
 fn whole(
     x: &Tensor,
     w: &Tensor,
@@ -151,17 +174,10 @@ fn whole(
     options: &LinearCrossEntropyOptions<'_>,
 ) -> Result<Tensor> {
     let width = w.shape()[w.rank() - 1] as i64;
-    let flat = w.reshape(&[-1, width])?;
-    let bias = options.linear_bias.map(|bias| bias.reshape(&[-1])).transpose()?;
-    let scores = match (bias, x.dtype()) {
-        (None, _) => x.matmul(&flat.t()?)?,
-        // The bias is added before the one rounding.
-        (Some(bias), DType::F16 | DType::BF16) => {
-            let scores = x.to(DType::F32)?.matmul(&flat.to(DType::F32)?.t()?)?;
-            scores.add(&bias.to(DType::F32)?)?.to(x.dtype())?
-        }
-        (Some(bias), _) => x.matmul(&flat.t()?)?.add(&bias)?,
-    };
+    let mut scores = x.matmul(&w.reshape(&[-1, width])?.t()?)?;
+    if let Some(bias) = options.linear_bias {
+        scores = scores.add(&bias.reshape(&[-1])?)?;
+    }
     let lead = x.shape()[..x.rank() - 1].iter();
     let sizes: SmallVec<[i64; 6]> =
         lead.chain(&w.shape()[..w.rank() - 1]).map(|&size| size as i64).collect();

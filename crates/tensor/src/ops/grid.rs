@@ -13,7 +13,7 @@ use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply_one;
-use plimsoll_kernels::cpu::grid::{self as cpu, GridArgs, GridMode};
+use plimsoll_kernels::cpu::grid::{self as cpu, GridArgs};
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
 
@@ -45,7 +45,7 @@ fn run(op: &dyn Operation, inputs: &[&Tensor], direction: Option<&Tensor>) -> Re
 }
 
 /// Checks x and grid.
-fn check(args: GridArgs, x: &Meta, grid: &Meta) -> Result<()> {
+fn check(x: &Meta, grid: &Meta) -> Result<()> {
     let name = GRID_SAMPLE.name;
     check_float(&GRID_SAMPLE, x)?;
     let (image, places) = (x.shape(), grid.shape());
@@ -73,12 +73,6 @@ fn check(args: GridArgs, x: &Meta, grid: &Meta) -> Result<()> {
     if image[2..].contains(&0) {
         return wrong("spatial dimensions must not be empty");
     }
-    if image.len() == 5 && args.mode == GridMode::Cubic {
-        return Err(Error::invalid_argument(
-            "cubic sampling is for two spatial dimensions; use bilinear for three",
-        )
-        .in_operation(name));
-    }
     Ok(())
 }
 
@@ -92,7 +86,7 @@ impl Operation for GridSample {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        check(self.0, inputs[0], inputs[1])?;
+        check(inputs[0], inputs[1])?;
         let shape = samples(inputs[0].shape(), inputs[1].shape());
         Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
     }

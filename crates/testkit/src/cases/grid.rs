@@ -54,7 +54,7 @@ pub(super) fn cases() -> Vec<Case> {
                 rows.push(row(images()).brief());
                 // Places beyond the image.
                 rows.push(row([any(&[1, 2, 4, 3]), any(&[1, 3, 2, 2])]).plain());
-                if mode != Mode::Cubic && !align {
+                if !align {
                     rows.push(row(volumes()).plain());
                 }
             }

@@ -20,13 +20,23 @@ use taps::{Tap, Taps, taps};
 
 pub use taps::{GridArgs, GridMode, GridPadding};
 
-/// The most pixels of a sample: four by four, or two by two by two.
-const MOST: usize = 16;
-
-/// The pixels of one sample, with a value each.
-struct Pixels<V> {
+/// The pixels of one sample, with a value each; `MOST` of them.
+struct Pixels<V, const MOST: usize> {
     all: [(usize, V); MOST],
     count: usize,
+}
+
+/// Runs `$body` with `$MOST` as the most pixels of a sample: two along each dimension, or four.
+macro_rules! with_most {
+    ($args:expr, $MOST:ident => $body:expr) => {
+        if $args.mode == GridMode::Cubic {
+            const $MOST: usize = 64;
+            $body
+        } else {
+            const $MOST: usize = 8;
+            $body
+        }
+    };
 }
 
 /// Where everything lies: [batch, channels, depth, height, width] sampled at `places` a batch.
@@ -95,12 +105,12 @@ impl<T: Float> Job<T::Wide, T> {
     /// # Safety
     /// As [`Job::vector`].
     #[inline(always)]
-    unsafe fn sample<V: Copy>(
+    unsafe fn sample<V: Copy, const MOST: usize>(
         &self,
         place: usize,
         nothing: V,
         value: impl Fn([Tap<T::Wide>; 3], Option<[T::Wide; 3]>) -> V,
-    ) -> Pixels<V> {
+    ) -> Pixels<V, MOST> {
         // SAFETY: the caller vouches for the place.
         let (at, direction) = unsafe {
             let direction = self.direction.map(|direction| self.vector(direction, place));
@@ -151,10 +161,12 @@ fn slopes<R: Real>([z, y, x]: [Tap<R>; 3], direction: Option<[R; 3]>) -> [R; 3] 
 
 /// [x, grid, direction if there is one] -> samples of x.
 pub fn grid_sample(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
-    match_float!(launch, input_dtype(launch)?, T => sample::<T>(launch, args))
+    match_float!(launch, input_dtype(launch)?, T => {
+        with_most!(args, MOST => sample::<T, MOST>(launch, args))
+    })
 }
 
-fn sample<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
+fn sample<T: Float, const MOST: usize>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
     let x = operand(launch, launch.inputs, 0)?;
     let job = Job::<T::Wide, T>::new(launch, args, x.shape(), 1)?;
     let from = row_major::<T>(launch, &x)?;
@@ -166,7 +178,7 @@ fn sample<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
             let (batch, place) = (index / places, index % places);
             // SAFETY: a place of the grid, its image's pixels and its own samples.
             unsafe {
-                let near = job.sample(index, T::Wide::ZERO, weight);
+                let near = job.sample::<_, MOST>(index, T::Wide::ZERO, weight);
                 for channel in 0..channels {
                     let plane = batch * channels + channel;
                     let mut sum = T::Wide::ZERO;
@@ -184,7 +196,9 @@ fn sample<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
 /// [gradient of the samples, grid, direction if there is one] -> the gradient of the image, the
 /// output's shape. A plane is one thread's, so that it is the same bits in every run.
 pub fn grid_scatter(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
-    match_float!(launch, input_dtype(launch)?, T => scatter::<T>(launch, args))
+    match_float!(launch, input_dtype(launch)?, T => {
+        with_most!(args, MOST => scatter::<T, MOST>(launch, args))
+    })
 }
 
 /// Scratch of [`grid_scatter`]: sums of half types are kept in single precision, a plane a thread.
@@ -194,7 +208,7 @@ pub fn grid_scatter_workspace_bytes(dtype: DType, image: &[usize]) -> usize {
     parallel::threads() * (plane * wide).next_multiple_of(64)
 }
 
-fn scatter<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
+fn scatter<T: Float, const MOST: usize>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
     let out = operand(launch, launch.outputs, 0)?;
     let job = Job::<T::Wide, T>::new(launch, args, out.shape(), 1)?;
     let from = row_major::<T>(launch, &operand(launch, launch.inputs, 0)?)?;
@@ -218,7 +232,7 @@ fn scatter<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
                 // SAFETY: a place of the grid, and its gradient.
                 unsafe {
                     let index = plane / channels * places + place;
-                    let near = job.sample(index, T::Wide::ZERO, weight);
+                    let near = job.sample::<_, MOST>(index, T::Wide::ZERO, weight);
                     let grad = (*from.add(plane * places + place)).widen();
                     for &(pixel, weight) in &near.all[..near.count] {
                         sums[pixel] = sums[pixel] + grad * weight;
@@ -236,10 +250,12 @@ fn scatter<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
 
 /// [gradient of the samples, x, grid, direction if there is one] -> the gradient of the grid.
 pub fn grid_slope(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
-    match_float!(launch, input_dtype(launch)?, T => slope::<T>(launch, args))
+    match_float!(launch, input_dtype(launch)?, T => {
+        with_most!(args, MOST => slope::<T, MOST>(launch, args))
+    })
 }
 
-fn slope<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
+fn slope<T: Float, const MOST: usize>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
     let x = operand(launch, launch.inputs, 1)?;
     let job = Job::<T::Wide, T>::new(launch, args, x.shape(), 2)?;
     let grads = row_major::<T>(launch, &operand(launch, launch.inputs, 0)?)?;
@@ -253,7 +269,7 @@ fn slope<T: Float>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
             let mut sums = [T::Wide::ZERO; 3];
             // SAFETY: a place of the grid, its image's pixels, its gradients and its own slope.
             unsafe {
-                let near = job.sample(index, [T::Wide::ZERO; 3], slopes);
+                let near = job.sample::<_, MOST>(index, [T::Wide::ZERO; 3], slopes);
                 for channel in 0..channels {
                     let plane = batch * channels + channel;
                     let grad = (*grads.add(plane * places + place)).widen();

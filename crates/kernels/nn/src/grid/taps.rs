@@ -12,7 +12,7 @@ pub enum GridMode {
     Linear,
     /// By the nearest pixel.
     Nearest,
-    /// By a cubic through four pixels along each of two dimensions.
+    /// By a cubic through four pixels along each dimension.
     Cubic,
 }
 
