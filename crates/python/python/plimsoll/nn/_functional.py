@@ -20,7 +20,9 @@ from .._plimsoll import softmin as softmin
 from .._plimsoll import pdist as pdist
 from .._plimsoll import embedding as embedding
 from .._plimsoll import embedding_bag as embedding_bag
+from .._plimsoll import grid_sample as grid_sample
 from .._plimsoll import interpolate as interpolate
+from .._plimsoll import linear_cross_entropy as linear_cross_entropy
 from .._plimsoll import mse_loss as mse_loss
 from .._plimsoll import smooth_l1_loss as smooth_l1_loss
 from .._plimsoll import huber_loss as huber_loss
@@ -52,4 +54,4 @@ from .._plimsoll import im2col as im2col
 from .._plimsoll import col2im as col2im
 from .._plimsoll import pad as pad
 
-__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "scaled_dot_product_attention", "relu6", "glu", "softsign", "tanhshrink", "softmin", "pdist", "embedding", "embedding_bag", "interpolate", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss", "nll_loss", "cross_entropy", "ctc_loss", "one_hot", "group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "im2col", "col2im", "pad"]
+__all__ = ["elu", "leaky_relu", "hardtanh", "softplus", "softshrink", "threshold", "silu", "mish", "logsigmoid", "hardsigmoid", "hardswish", "scaled_dot_product_attention", "relu6", "glu", "softsign", "tanhshrink", "softmin", "pdist", "embedding", "embedding_bag", "grid_sample", "interpolate", "linear_cross_entropy", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss", "nll_loss", "cross_entropy", "ctc_loss", "one_hot", "group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "im2col", "col2im", "pad"]
