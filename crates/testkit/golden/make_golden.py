@@ -35,7 +35,7 @@ def tensor(spec):
 def call(line):
     """PyTorch's results for one line, or the error that it raised."""
     inputs = [tensor(spec) for spec in line["inputs"]]
-    names = dict(zip("abcde", inputs))
+    names = dict(zip("abcdefghijklmnop", inputs))
     names |= {"torch": torch, "dtype": getattr(torch, line["dtype"]), "other": getattr(torch, line["other"])}
     try:
         result = eval(line["torch"], names)  # the expression is a row of our own list
