@@ -95,7 +95,7 @@ impl Tensor {
 
 /// Whether each element is found where it belongs among the sorted tests.
 fn is_in(elements: Other<'_>, tests: Other<'_>) -> Result<Tensor> {
-    let dtype = result_type(&[elements.clone(), tests.clone()]);
+    let dtype = result_type(&[elements, tests]);
     let is_bool =
         |other: &Other<'_>| matches!(other, Other::Tensor(tensor) if tensor.dtype() == DType::Bool);
     if is_bool(&elements) || is_bool(&tests) || dtype == DType::Bool {

@@ -104,9 +104,52 @@ fn norms() -> Vec<Case> {
             .tolerance(64.0, 4.0)
             .plain()
     };
+    // Their first results, which have derivatives.
+    let first = |op, torch: &str, input| {
+        Case::new(op, format!("{torch}[0]"), [input])
+            .dtypes(&FLOATS)
+            .taking_only_these()
+            .tolerance(64.0, 4.0)
+            .plain()
+            .gradient(&[0])
+    };
     let training = || BatchNormOptions::new().training(true);
     let channel: fn(&[usize]) -> Vec<usize> = |i| vec![i[1]];
     vec![
+        first("native_layer_norm", "torch.native_layer_norm(a, [4], None, None, 1e-5)", any(&[3, 4]))
+            .run(|t| Ok(t[0].native_layer_norm(&[4], LayerNormOptions::new())?.0))
+            .oracle(|x| normalized(&x[0], &[3, 1], |i| vec![i[0], 0]).swap_remove(0)),
+        first(
+            "native_group_norm",
+            "torch.native_group_norm(a, None, None, 2, 4, 3, 2, 1e-5)",
+            any(&[2, 4, 3]),
+        )
+        .run(|t| Ok(t[0].native_group_norm(2, GroupNormOptions::new())?.0))
+        .oracle(|x| normalized(&x[0], &[2, 2], |i| vec![i[0], i[1] / 2]).swap_remove(0)),
+        first(
+            "native_batch_norm",
+            "torch.native_batch_norm(a, None, None, None, None, True, 0.1, 1e-5)",
+            any(&[4, 3]),
+        )
+        .run(move |t| Ok(t[0].native_batch_norm(None, None, training())?.0))
+        .oracle(move |x| normalized(&x[0], &[3], channel).swap_remove(0)),
+        first(
+            "_native_batch_norm_legit",
+            "torch._native_batch_norm_legit(a, None, None, True, 0.1, 1e-5)",
+            any(&[4, 3]),
+        )
+        .run(move |t| Ok(t[0].native_batch_norm_legit(None, None, training())?.0))
+        .oracle(move |x| normalized(&x[0], &[3], channel).swap_remove(0)),
+        first(
+            "_batch_norm_with_update",
+            "torch.ops.aten._batch_norm_with_update(a, None, None, a.new_zeros(3), a.new_ones(3), 0.1, 1e-5)",
+            any(&[4, 3]),
+        )
+        .run(move |t| {
+            let made = |value: i64| Tensor::full(&[3], value, (t.dtype, t.device));
+            Ok(t[0].batch_norm_with_update(&made(0)?, &made(1)?, training())?.0)
+        })
+        .oracle(move |x| normalized(&x[0], &[3], channel).swap_remove(0)),
         row("native_layer_norm", "torch.native_layer_norm(a, [4], None, None, 1e-5)", any(&[3, 4]))
             .run(|t| t[0].native_layer_norm(&[4], LayerNormOptions::new()))
             .oracle(|x| normalized(&x[0], &[3, 1], |i| vec![i[0], 0])),
