@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Dims, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -76,7 +76,7 @@ impl Recurrent {
             ));
         }
         let gates = self.cell.gates() * hidden;
-        let mut expected: SmallVec<[(&str, SmallVec<[usize; 2]>); 5]> = smallvec::smallvec![
+        let mut expected: SmallVec<[(&str, Dims); 5]> = smallvec::smallvec![
             ("weights of the input", smallvec::smallvec![gates, width]),
             ("weights of the state", smallvec::smallvec![gates, hidden]),
         ];

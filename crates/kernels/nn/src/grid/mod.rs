@@ -8,13 +8,14 @@
 
 mod taps;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Result};
 
 use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::{CpuLaunch, Element, input_dtype, match_float, parallel};
 
+use crate::products::check_workspace;
 use crate::rows::{operand, row_major};
 use taps::{Tap, Taps, taps};
 
@@ -201,11 +202,14 @@ pub fn grid_scatter(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
     })
 }
 
-/// Scratch of [`grid_scatter`]: sums of half types are kept in single precision, a plane a thread.
+/// Scratch of [`grid_scatter`]: sums of half types are kept in single precision, a plane a thread;
+/// others are added up where they belong.
 pub fn grid_scatter_workspace_bytes(dtype: DType, image: &[usize]) -> usize {
+    if matches!(dtype, DType::F32 | DType::F64) {
+        return 0;
+    }
     let plane: usize = image[2..].iter().product();
-    let wide = if dtype == DType::F64 { 8 } else { 4 };
-    parallel::threads() * (plane * wide).next_multiple_of(64)
+    parallel::threads() * (plane * size_of::<f32>()).next_multiple_of(64)
 }
 
 fn scatter<T: Float, const MOST: usize>(launch: &CpuLaunch<'_>, args: GridArgs) -> Result<()> {
@@ -215,33 +219,46 @@ fn scatter<T: Float, const MOST: usize>(launch: &CpuLaunch<'_>, args: GridArgs) 
     let to = row_major::<T>(launch, &out)?;
     let (pixels, places, channels) = (job.pixels(), job.places, job.channels);
     let bytes = grid_scatter_workspace_bytes(out.dtype(), out.shape());
-    if launch.workspace.bytes() < bytes {
-        return Err(Error::invalid_argument("the kernel needs a workspace of a plane a thread")
-            .in_operation(launch.operation));
-    }
+    check_workspace(launch, bytes)?;
+    let in_place = T::DTYPE == <T::Wide as Element>::DTYPE;
+    // Channels that share the weights of a sample.
+    let block = if in_place { 16 } else { 1 };
+    let blocks = channels.div_ceil(block);
     let threads = parallel::threads();
     let scratch = Shared(launch.workspace.pointer());
     parallel::fork(threads, |part| {
-        // SAFETY: each part has its own piece of the workspace.
-        let sums = unsafe { scratch.add(part * (bytes / threads)) }.cast::<T::Wide>();
-        // SAFETY: as long as a plane.
-        let sums = unsafe { std::slice::from_raw_parts_mut(sums, pixels) };
-        for plane in parallel::part_range(job.batch * channels, threads, part) {
+        for unit in parallel::part_range(job.batch * blocks, threads, part) {
+            let (batch, first) = (unit / blocks, unit % blocks * block);
+            let count = block.min(channels - first);
+            let plane = batch * channels + first;
+            // SAFETY: the unit's own planes, or this part's own piece of the workspace; an output
+            // that is added up in place has the type of the sums.
+            let sums = unsafe {
+                let sums: *mut T::Wide = match in_place {
+                    true => to.add(plane * pixels).cast(),
+                    false => scratch.add(part * (bytes / threads)).cast(),
+                };
+                std::slice::from_raw_parts_mut(sums, count * pixels)
+            };
             sums.fill(T::Wide::ZERO);
             for place in 0..places {
-                // SAFETY: a place of the grid, and its gradient.
+                // SAFETY: a place of the grid, and its gradients.
                 unsafe {
-                    let index = plane / channels * places + place;
-                    let near = job.sample::<_, MOST>(index, T::Wide::ZERO, weight);
-                    let grad = (*from.add(plane * places + place)).widen();
-                    for &(pixel, weight) in &near.all[..near.count] {
-                        sums[pixel] = sums[pixel] + grad * weight;
+                    let near = job.sample::<_, MOST>(batch * places + place, T::Wide::ZERO, weight);
+                    for channel in 0..count {
+                        let grad = (*from.add((plane + channel) * places + place)).widen();
+                        for &(pixel, weight) in &near.all[..near.count] {
+                            let sum = &mut sums[channel * pixels + pixel];
+                            *sum = *sum + grad * weight;
+                        }
                     }
                 }
             }
-            for (pixel, &sum) in sums.iter().enumerate() {
-                // SAFETY: an element of the plane.
-                unsafe { *to.add(plane * pixels + pixel) = T::narrow(sum) };
+            if !in_place {
+                for (pixel, &sum) in sums.iter().enumerate() {
+                    // SAFETY: an element of the plane.
+                    unsafe { *to.add(plane * pixels + pixel) = T::narrow(sum) };
+                }
             }
         }
     });
