@@ -30,8 +30,8 @@ pub fn cross_entropy_workspace_bytes(shape: &[usize]) -> usize {
     totals_bytes(shape)
 }
 
-/// [scores, targets, weight?] -> the loss, and [sum of weights, largest score of each row, logarithm
-/// of each row's sum] if backward wants them.
+/// [scores, targets, weight?] -> the loss, and [sum of weights, largest score of each row,
+/// logarithm of each row's sum] if backward wants them.
 pub fn cross_entropy(launch: &CpuLaunch<'_>, args: CrossEntropyArgs) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => forward::<T>(launch, args))
 }

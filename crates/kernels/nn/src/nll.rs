@@ -25,8 +25,8 @@ pub fn nll_workspace_bytes(shape: &[usize]) -> usize {
     totals_bytes(shape)
 }
 
-/// [log-probabilities, targets, weight?] -> the loss, and [the sum of the rows' weights] if there is
-/// a second output.
+/// [log-probabilities, targets, weight?] -> the loss, and [the sum of the rows' weights] if there
+/// is a second output.
 pub fn nll_loss(launch: &CpuLaunch<'_>, args: NllArgs) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => forward::<T>(launch, args))
 }
