@@ -6,7 +6,7 @@ use plimsoll_tensor::{CellOptions, RecurrentOptions as Options, Tensor};
 use super::input::any;
 use super::{Arrays, Case, Input, Inputs};
 use crate::oracle::Array;
-use crate::oracle::recurrent::{Cell, Layer, network};
+use crate::oracle::recurrent::{Cell, Layer, State, network};
 
 const INPUTS: usize = 3;
 const HIDDEN: usize = 2;
@@ -132,7 +132,7 @@ impl Shape {
                 }
             }
         }
-        let state = |pick: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
+        let state = |pick: fn(&State) -> &Vec<f64>| {
             Array::build(input.dtype(), initial[0].shape(), |i| pick(&last[i[0]][i[1]])[i[2]])
         };
         let mut outputs = vec![all, state(|(h, _)| h)];
@@ -284,10 +284,10 @@ fn stepped(cell: Cell, x: &Arrays) -> Vec<Array> {
     let row = |array: &Array, row: usize| -> Vec<f64> {
         (0..array.shape()[1]).map(|unit| array.at(&[row, unit]).to_f64()).collect()
     };
-    let ends: Vec<(Vec<f64>, Vec<f64>)> = (0..x[0].shape()[0])
+    let ends: Vec<State> = (0..x[0].shape()[0])
         .map(|index| layer.step(&row(&x[0], index), &row(&x[1], index), &row(&x[count], index)))
         .collect();
-    let state = |pick: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
+    let state = |pick: fn(&State) -> &Vec<f64>| {
         Array::build(x[0].dtype(), x[1].shape(), |i| pick(&ends[i[0]])[i[1]])
     };
     let mut outputs = vec![state(|(h, _)| h)];

@@ -15,6 +15,12 @@ pub enum Cell {
     Relu,
 }
 
+/// A hidden and a cell state.
+pub type State = (Vec<f64>, Vec<f64>);
+
+/// States after each step.
+pub type States = Vec<Vec<f64>>;
+
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
@@ -38,7 +44,7 @@ impl Layer<'_> {
     }
 
     /// The states after a step: hidden, and a cell state that only LSTMs change.
-    pub fn step(&self, x: &[f64], h: &[f64], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    pub fn step(&self, x: &[f64], h: &[f64], c: &[f64]) -> State {
         let hidden = h.len();
         let input = |gate: usize, unit: usize| self.side(0, gate, unit, hidden, x);
         let own = |gate: usize, unit: usize| self.side(1, gate, unit, hidden, h);
@@ -69,8 +75,8 @@ fn direction(
     layer: Layer<'_>,
     sequence: &[Vec<f64>],
     reverse: bool,
-    (h, c): (Vec<f64>, Vec<f64>),
-) -> (Vec<Vec<f64>>, (Vec<f64>, Vec<f64>)) {
+    (h, c): State,
+) -> (States, State) {
     let mut order: Vec<usize> = (0..sequence.len()).collect();
     if reverse {
         order.reverse();
@@ -93,7 +99,7 @@ pub fn network(
     params: &[Array],
     each: usize,
     directions: usize,
-) -> (Vec<Vec<Vec<f64>>>, Vec<Vec<(Vec<f64>, Vec<f64>)>>) {
+) -> (Vec<States>, Vec<Vec<State>>) {
     let places = params.len() / each;
     let hidden = initial[0].shape()[2];
     let state = |array: &Array, place: usize, sequence: usize| -> Vec<f64> {
