@@ -15,7 +15,8 @@ use super::{
 };
 use crate::rows::{operand, row_major};
 
-/// [query, key, value, mask?] -> the result, and [logarithm of each row's sum] if backward wants it.
+/// [query, key, value, mask?] -> the result, and [logarithm of each row's sum] if backward wants
+/// it.
 pub fn attention(launch: &CpuLaunch<'_>, args: AttentionArgs) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => forward::<T>(launch, args))
 }
