@@ -250,6 +250,7 @@ fn cells() -> Vec<Case> {
                     .oracle(move |x| stepped(cell, x))
                     .dtypes(&[DType::F32, DType::F64])
                     .taking_only_these()
+                    .row_major()
                     .tolerance(256.0, 8.0)
                     .brief()
                     .gradient(&gradients)
