@@ -99,6 +99,8 @@ PREFACE = [
     "(`op_db`, with PyTorch from PyPI) through the Python module, for every real dtype that both have on the CPU: values, dtype, shape,",
     "non-contiguous copies of each sample, methods and operators, in place and `out=`, first and second gradients in float64, and arguments",
     "that must be refused. Strides are compared for views and elementwise operations. Random entries are judged by their distribution.",
+    "Where PyTorch contradicts itself (a strided `out=` filled with something else than its plain result, a gradient that its own",
+    "`gradcheck` refutes), its plain result counts.",
     "",
     "An entry is **whole** if all of that agrees; **partial** if something is refused or missing here; **wrong** if a result is another",
     "than PyTorch's; **absent** if there is no such name here.",
