@@ -75,7 +75,7 @@ impl Tensor {
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::from_slice(&[1.0f32, 3.0], &[2, 1], Device::cpu())?;
-    /// let options = BatchNormOptions::new().training(true).eps(0.0);
+    /// let options = BatchNormOptions::new().training(true).eps(1e-20);
     /// let (_, mean, invstd) = x.native_batch_norm(None, None, options)?;
     /// assert_eq!((mean.item::<f32>()?, invstd.item::<f32>()?), (2.0, 1.0));
     /// # Ok::<(), Error>(())
