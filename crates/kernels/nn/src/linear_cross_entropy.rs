@@ -88,8 +88,8 @@ pub fn linear_cross_entropy_workspace_bytes(
     sizes.buffers(dtype).iter().sum::<usize>() + products
 }
 
-/// [x, w, targets, bias?, weights of classes?] -> [loss], then the gradients that are wanted, of a
-/// loss whose own gradient is 1.
+/// [x, w, targets, bias?, weights of classes?] -> the loss, then the gradients that are wanted, of
+/// a loss whose own gradient is 1.
 pub fn linear_cross_entropy(launch: &CpuLaunch<'_>, args: LinearCrossEntropyArgs) -> Result<()> {
     match input_dtype(launch)? {
         DType::F32 => run::<f32>(launch, args, false),
