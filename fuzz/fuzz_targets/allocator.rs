@@ -257,7 +257,8 @@ impl Program<'_> {
         let operation = *bytes.choose(&["add", "matmul", "exp"])?;
         let origin = OriginId::intern(operation, Site::Foreign(stream as u32));
         let kind = *bytes.choose(&Kind::ALL)?;
-        let request = Request { bytes: wanted, origin, kind, stream: StreamId(stream as u64) };
+        let request =
+            Request { kind, stream: StreamId(stream as u64), ..Request::new(wanted, origin) };
         match self.bench.arena.allocate(&request) {
             Ok(block) => {
                 assert_eq!(block.requested_bytes(), wanted);

@@ -19,8 +19,14 @@ fuzz_target!(|text: &str| {
     let Ok(findings) = check(&source, &selection) else { return };
     let lines = text.split('\n').count() as u32;
     for finding in &findings {
-        assert!(finding.line >= 1 && finding.line <= lines && finding.end_line <= lines, "{finding:?}");
-        assert!(finding.column >= 1 && (finding.line, finding.column) <= (finding.end_line, finding.end_column));
+        assert!(
+            finding.line >= 1 && finding.line <= lines && finding.end_line <= lines,
+            "{finding:?}"
+        );
+        assert!(
+            finding.column >= 1
+                && (finding.line, finding.column) <= (finding.end_line, finding.end_column)
+        );
     }
     if let Some((mended, count)) = fixed(&source, &selection) {
         assert!(count > 0);
