@@ -5,9 +5,10 @@ use plimsoll_core::{DType, Error, Result, Scalar, normalize_dim};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::options::{composed, options};
+use super::options::options;
 use super::reduce::{SumOptions, TruthOptions};
 use crate::Tensor;
+use crate::api::composed;
 
 options! {
     /// How [`Tensor::safe_softmax_with`] computes.

@@ -5,8 +5,9 @@ use std::str::FromStr;
 use plimsoll_core::{Error, Result, broadcast_shapes};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options};
+use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::distance::Cdist;
 use crate::prepare::apply_one;
 

@@ -3,9 +3,10 @@
 use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options};
+use super::options::options;
 use super::reduce::ReduceOptions;
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::prepare::apply_one;
 

@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Error, Result, normalize_dims};
 use plimsoll_memory::Site;
 
-use super::options::{DimList, composed, options};
+use super::options::{DimList, options};
 use crate::Tensor;
+use crate::api::composed;
 
 options! {
     /// Along what [`Tensor::gradient_with`] goes, and how far apart the points are.

@@ -4,8 +4,9 @@ use plimsoll_core::{DType, Error, Result, sizes_from_i64};
 use plimsoll_memory::Site;
 
 use super::interpolate_bytes::{Axis, resample};
-use super::options::{composed, options};
+use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::interpolate::Interpolate;
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::interpolate::InterpolateArgs;

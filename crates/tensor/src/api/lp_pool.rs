@@ -1,11 +1,12 @@
 //! Power-average pooling: the p-norm of each window, made of means and powers.
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Site, enter_operation, with_site};
+use plimsoll_memory::Site;
 
 use super::options::{DimList, options};
 use super::pool::{AvgPoolOptions, MaxPoolOptions};
 use crate::Tensor;
+use crate::api::composed;
 
 options! {
     /// How [`Tensor::lp_pool2d_with`] and its kin go over their input. One number stands for all
@@ -32,8 +33,7 @@ fn lp_pool(
         let why = "norm_type must be a non-zero value, but got 0";
         return Err(Error::invalid_argument(why).in_operation(operation));
     }
-    let _named = enter_operation(operation);
-    with_site(site, || {
+    composed(operation, site, || {
         let (stride, ceil) = (options.stride.clone(), options.ceil_mode);
         if norm_type.is_infinite() {
             let options = MaxPoolOptions::new().stride(stride).ceil_mode(ceil);

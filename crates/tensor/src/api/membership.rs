@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options};
+use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::promotion::{Other, result_type};
 
 options! {

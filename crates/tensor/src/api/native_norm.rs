@@ -6,10 +6,11 @@ use plimsoll_memory::Site;
 use super::batch_norm::BatchNormOptions;
 use super::group_norm::GroupNormOptions;
 use super::nn::LayerNormOptions;
-use super::options::{DimList, composed};
+use super::options::DimList;
 use super::reduce::SumOptions;
 use super::statistics::VarOptions;
 use crate::Tensor;
+use crate::api::composed;
 
 impl Tensor {
     /// [`Tensor::layer_norm_with`], and the mean and the inverse deviation of each row.

@@ -4,9 +4,10 @@ use plimsoll_core::{DType, Error, Result, Scalar, normalize_dim, normalize_dims}
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
-use super::options::{DimList, composed, options};
+use super::options::{DimList, options};
 use super::reduce::{ReduceOptions, SumOptions};
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::norm::{LogSumExp, VectorNorm};
 use crate::prepare::apply_one;
 

@@ -211,13 +211,3 @@ macro_rules! options_with_tensors {
     };
 }
 pub(crate) use options_with_tensors;
-
-/// Runs the operations that `name` is composed of, under its name and its caller's line.
-pub(crate) fn composed<R>(
-    name: &'static str,
-    site: plimsoll_memory::Site,
-    work: impl FnOnce() -> R,
-) -> R {
-    let _named = plimsoll_memory::enter_operation(name);
-    plimsoll_memory::with_site(site, work)
-}

@@ -5,8 +5,9 @@ use plimsoll_memory::{Site, enter_operation};
 
 use smallvec::SmallVec;
 
-use super::options::{DimList, composed, options};
+use super::options::{DimList, options};
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::Dest;
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::prepare::{apply, apply_one};

@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options, options_with_tensors};
+use super::options::{options, options_with_tensors};
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::Dest;
 use crate::ops::scan::{Cumulative, CumulativeExtreme};
 use crate::prepare::{apply, apply_one};

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::reshape::sizes_of;
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::{Dest, first};
 use crate::operation::{OpInfo, Operation};
 use crate::ops::index::Reduce;
@@ -41,8 +42,7 @@ enum Form<'a> {
 
 impl Plan {
     fn run(&self, x: &Tensor, form: Form<'_>, site: Site) -> Result<Tensor> {
-        let _named = enter_operation(self.info.name);
-        with_site(site, || {
+        composed(self.info.name, site, || {
             let wide = with_dimension(x)?;
             let result = match form {
                 Form::New => self.steps(&wide, site)?,

@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options, options_with_tensors};
+use super::options::{options, options_with_tensors};
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::search::{Histogram, SearchSorted};
 use crate::prepare::apply_one;
 use crate::promotion::Other;

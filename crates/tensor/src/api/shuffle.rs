@@ -1,9 +1,10 @@
 //! Elements of images moved between channels and space: views, and one copy.
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Site, enter_operation, with_site};
+use plimsoll_memory::Site;
 
 use crate::Tensor;
+use crate::api::composed;
 
 /// The elements of `x` as `sizes`, permuted, as a new tensor of `shape`.
 fn rearranged(
@@ -14,8 +15,7 @@ fn rearranged(
     shape: &[i64],
     site: Site,
 ) -> Result<Tensor> {
-    let _named = enter_operation(operation);
-    with_site(site, || {
+    composed(operation, site, || {
         let moved = x.reshape(sizes)?.permute(dims)?.contiguous()?;
         // Where nothing moved, what is here is still the input.
         let own = if moved.shares_storage_with(x) { moved.clone_tensor()? } else { moved };

@@ -4,9 +4,10 @@ use plimsoll_core::{DType, Error, MemoryFormat, Result, normalize_dim};
 use plimsoll_memory::Site;
 
 use super::norm::without;
-use super::options::{composed, options};
+use super::options::options;
 use super::scan::two;
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::Dest;
 use crate::ops::sort::{Mode, Sort, TopK};
 use crate::prepare::apply;

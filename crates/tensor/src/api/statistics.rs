@@ -4,9 +4,10 @@ use plimsoll_core::{DType, Error, MemoryFormat, Result, Scalar, normalize_dim, n
 use plimsoll_memory::Site;
 
 use super::norm::without;
-use super::options::{DimList, composed, options, options_with_tensors};
+use super::options::{DimList, options, options_with_tensors};
 use super::reduce::SumOptions;
 use super::sort::SortOptions;
+use crate::api::composed;
 use crate::ops::statistics::Variance;
 use crate::prepare::apply_one;
 use crate::{DivOptions, RoundingMode, Tensor};

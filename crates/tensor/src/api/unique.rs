@@ -3,8 +3,9 @@
 use plimsoll_core::{DType, Error, Result, normalize_dim};
 use plimsoll_memory::Site;
 
-use super::options::{composed, options};
+use super::options::options;
 use crate::Tensor;
+use crate::api::composed;
 use crate::dispatch::Dest;
 use crate::ops::unique::{RowOrder, Runs};
 use crate::prepare::{apply, apply_one};

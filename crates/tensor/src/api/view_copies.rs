@@ -6,6 +6,7 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use super::options::DimList;
 use super::reshape::sizes_of;
 use crate::Tensor;
+use crate::api::composed;
 use crate::ops::copy::Format;
 
 impl Tensor {
@@ -216,8 +217,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn split_with_sizes_copy(&self, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-        let _named = enter_operation("split_with_sizes_copy");
-        with_site(Site::caller(), || {
+        composed("split_with_sizes_copy", Site::caller(), || {
             let parts = self.split_with_sizes(sizes, dim)?;
             parts.iter().map(|part| part.row_major_copy()).collect()
         })

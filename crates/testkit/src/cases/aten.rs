@@ -7,10 +7,9 @@ use plimsoll_tensor::{
 };
 
 use super::input::{any, below, distinct, fraction, mask};
-use super::{Case, FLOATS, Input, NUMBERS};
+use super::{Case, FLOATS, Input, NUMBERS, SINGLE_AND_DOUBLE};
 use crate::oracle::{Array, Number, indices};
 
-const SINGLE_AND_DOUBLE: [DType; 2] = [DType::F32, DType::F64];
 /// What PyTorch makes rows of powers of.
 const VANDER: [DType; 7] =
     [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F32, DType::F64];

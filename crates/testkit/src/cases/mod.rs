@@ -57,6 +57,7 @@ pub(crate) use instance::fingerprint;
 
 /// Floating point.
 const FLOATS: [DType; 4] = DType::FLOATS;
+const SINGLE_AND_DOUBLE: [DType; 2] = [DType::F32, DType::F64];
 /// Integers and floating point.
 const NUMBERS: [DType; 9] = DType::NUMBERS;
 

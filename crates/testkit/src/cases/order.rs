@@ -7,12 +7,11 @@ use plimsoll_tensor::{
 };
 
 use super::input::{any, below, distinct, special};
-use super::{Case, FLOATS, NUMBERS};
+use super::{Case, FLOATS, NUMBERS, SINGLE_AND_DOUBLE};
 use crate::layouts::Arrangement::{Contiguous, Offset, Stepped, Transposed};
 use crate::oracle::{Array, reduce, statistics};
 
 const INTEGERS: [DType; 5] = [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64];
-const SINGLE_AND_DOUBLE: [DType; 2] = [DType::F32, DType::F64];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -4,9 +4,9 @@
 use plimsoll_core::{Error, Result};
 use plimsoll_kernels::cpu::pool::Window;
 use plimsoll_kernels::cpu::unfold::UnfoldArgs;
-use smallvec::SmallVec;
 
 use super::Windows;
+pub(crate) use crate::ops::conv::shape::batched;
 use crate::ops::conv::space_of;
 
 /// The four sizes of a batch of images, which the methods have checked.
@@ -174,15 +174,6 @@ fn results(size: i128, padding: i128, span: i128, stride: i128, ceil_mode: bool)
     let results = (size + 2 * padding - span + more).div_euclid(stride) + 1;
     let starts_behind = ceil_mode && (results - 1) * stride >= size + padding;
     if starts_behind { results - 1 } else { results }
-}
-
-/// The input with its batch: one image is a batch of one.
-pub(crate) fn batched(
-    operation: &'static str,
-    rank: usize,
-    input: &[usize],
-) -> Result<(SmallVec<[usize; 5]>, bool)> {
-    crate::ops::conv::shape::batched(operation, rank, input)
 }
 
 #[cfg(test)]
