@@ -1,30 +1,51 @@
-//! The work of `cargo xtask bench operations`; `torch_operations.py` has PyTorch's under the same
-//! names.
+//! The work of `cargo xtask bench operations` on any device; `xtask/bench/torch_operations.py` has
+//! PyTorch's under the same names. The processor's worker (`bin/bench_worker`) and the GPU bundle
+//! serve it.
 
 use std::hint::black_box;
 
+use plimsoll_tensor::device::synchronize;
 use plimsoll_tensor::{
-    AddcmulOptions, ConvOptions, DType, Device, GradOptions, GroupNormOptions,
-    LinalgVectorNormOptions, MaxPoolOptions, Result, ScaledDotProductAttentionOptions, Tensor,
-    TopkOptions, grad,
+    AddcmulOptions, BatchNormOptions, ConvOptions, DType, Device, GradOptions, GroupNormOptions,
+    LinalgVectorNormOptions, MaxPoolOptions, RecurrentOptions, Result,
+    ScaledDotProductAttentionOptions, Tensor, TopkOptions, grad, memory,
 };
 
-use crate::{Work, one};
+/// Something to run again and again.
+pub type Work = Box<dyn FnMut() -> Result<()>>;
 
-/// The work of that name, with its inputs made.
-pub(crate) fn work(name: &str) -> Result<Option<Work>> {
+/// Work whose peak of memory is looked at, forward and backward.
+pub const PEAKS: [&str; 4] =
+    ["attention_8192", "conv2d_batch_256", "linear_cross_entropy_16384", "lstm_512"];
+
+/// The most bytes that were allocated on `device` while the work's inputs were made and it ran
+/// once; nothing if there is no such work.
+pub fn peak_bytes(name: &str, device: Device) -> Result<Option<usize>> {
+    memory::empty_cache(device);
+    memory::reset_peak_memory_stats(device);
+    let Some(mut work) = work(name, device)? else { return Ok(None) };
+    work()?;
+    synchronize(device)?;
+    Ok(Some(memory::memory_stats(device).allocated_bytes.all.peak as usize))
+}
+
+/// The work of that name on `device`, with its inputs made; nothing if there is none.
+pub fn work(name: &str, device: Device) -> Result<Option<Work>> {
+    let normal = |sizes: &[i64]| Tensor::randn(sizes, (DType::F32, device));
     let square = || normal(&[4096, 4096]);
-    let whole = |limit: i64, sizes: &[i64]| Tensor::randint(0, limit, sizes, DType::I64);
+    let whole = |limit: i64, sizes: &[i64]| Tensor::randint(0, limit, sizes, (DType::I64, device));
+    let convolution = |sizes: [i64; 5], training| convolution(sizes, training, device);
     Ok(Some(match name {
-        "conv2d_64_forward" => convolution(32, 64, 64, 56, 1, false)?,
-        "conv2d_64" => convolution(32, 64, 64, 56, 1, true)?,
-        "conv2d_3_to_16" => convolution(64, 3, 16, 32, 1, true)?,
-        "conv2d_16_to_32" => convolution(64, 16, 32, 32, 1, true)?,
-        "conv2d_depthwise_96_forward" => convolution(32, 96, 96, 56, 96, false)?,
-        "conv2d_depthwise_96" => convolution(32, 96, 96, 56, 96, true)?,
+        "conv2d_64_forward" => convolution([32, 64, 64, 56, 1], false)?,
+        "conv2d_64" => convolution([32, 64, 64, 56, 1], true)?,
+        "conv2d_3_to_16" => convolution([64, 3, 16, 32, 1], true)?,
+        "conv2d_16_to_32" => convolution([64, 16, 32, 32, 1], true)?,
+        "conv2d_depthwise_96_forward" => convolution([32, 96, 96, 56, 96], false)?,
+        "conv2d_depthwise_96" => convolution([32, 96, 96, 56, 96], true)?,
         "max_pool2d_64mb" => step(vec![normal(&[64, 64, 64, 64])?], |x| {
             x[0].max_pool2d_with(2, MaxPoolOptions::new().stride(2))
         })?,
+        "batch_norm_64mb" => batch_norm(normal(&[64, 64, 64, 64])?)?,
         "group_norm_64mb" => {
             let (weight, bias) = (normal(&[64])?, normal(&[64])?);
             step(vec![normal(&[64, 64, 64, 64])?, weight, bias], |x| {
@@ -35,12 +56,22 @@ pub(crate) fn work(name: &str) -> Result<Option<Work>> {
             let target = whole(32_768, &[4096])?;
             step(vec![normal(&[4096, 32_768])?], move |x| x[0].cross_entropy(&target))?
         }
+        "linear_cross_entropy_50304" => linear_cross_entropy(4096, device)?,
+        "linear_cross_entropy_16384" => linear_cross_entropy(16_384, device)?,
+        "lstm" => lstm(64, device)?,
+        "lstm_512" => lstm(512, device)?,
+        "conv2d_batch_256" => convolution([256, 64, 64, 56, 1], true)?,
+        "attention_8192" => {
+            let heads = || normal(&[1, 8, 8192, 64]);
+            step(vec![heads()?, heads()?, heads()?], attend)?
+        }
         "attention_causal" => {
-            let heads = || normal(&[4, 8, 1024, 64]);
-            step(vec![heads()?, heads()?, heads()?], |x| {
-                let causal = ScaledDotProductAttentionOptions::new().is_causal(true);
-                x[0].scaled_dot_product_attention_with(&x[1], &x[2], causal)
-            })?
+            // A GPU is not busy with what a processor has enough of.
+            let heads = || match device.is_cpu() {
+                true => normal(&[4, 8, 1024, 64]),
+                false => normal(&[16, 12, 1024, 64])?.to(DType::BF16),
+            };
+            step(vec![heads()?, heads()?, heads()?], attend)?
         }
         "embedding_50000x512" => {
             let rows = whole(50_000, &[16_384])?;
@@ -80,19 +111,18 @@ pub(crate) fn work(name: &str) -> Result<Option<Work>> {
     }))
 }
 
-fn normal(sizes: &[i64]) -> Result<Tensor> {
-    Tensor::randn(sizes, (DType::F32, Device::cpu()))
+/// A function of one tensor; its result is dropped at once.
+pub fn one(x: Tensor, function: impl Fn(&Tensor) -> Result<Tensor> + 'static) -> Work {
+    Box::new(move || function(&x).map(|result| drop(black_box(result))))
 }
 
-/// A kernel of 3 x 3 over square images.
+/// A kernel of 3 x 3 over square images: batch, channels from and to, side, groups.
 fn convolution(
-    batch: i64,
-    from: i64,
-    to: i64,
-    side: i64,
-    groups: i64,
+    [batch, from, to, side, groups]: [i64; 5],
     training: bool,
+    device: Device,
 ) -> Result<Work> {
+    let normal = |sizes: &[i64]| Tensor::randn(sizes, (DType::F32, device));
     let x = normal(&[batch, from, side, side])?;
     let (weight, bias) = (normal(&[to, from / groups, 3, 3])?, normal(&[to])?);
     let convolve = move |x: &Tensor, weight: &Tensor, bias: &Tensor| {
@@ -103,6 +133,48 @@ fn convolution(
         return step(vec![x, weight, bias], move |x| convolve(&x[0], &x[1], &x[2]));
     }
     Ok(one(x, move |x| convolve(x, &weight, &bias)))
+}
+
+/// Queries, keys and values; no query sees later keys.
+fn attend(x: &[Tensor]) -> Result<Tensor> {
+    let causal = ScaledDotProductAttentionOptions::new().is_causal(true);
+    x[0].scaled_dot_product_attention_with(&x[1], &x[2], causal)
+}
+
+/// The loss of `rows` predictions over a vocabulary of 50,304 words.
+fn linear_cross_entropy(rows: i64, device: Device) -> Result<Work> {
+    let options = (DType::F32, device);
+    let target = Tensor::randint(0, 50_304, &[rows], (DType::I64, device))?;
+    let weight = Tensor::randn(&[50_304, 768], options)?.mul(0.02)?;
+    step(vec![Tensor::randn(&[rows, 768], options)?, weight], move |x| {
+        x[0].linear_cross_entropy(&x[1], &target)
+    })
+}
+
+/// Two layers, 256 wide, over some steps of 32 sequences.
+fn lstm(steps: i64, device: Device) -> Result<Work> {
+    let options = (DType::F32, device);
+    let state = Tensor::zeros(&[2, 32, 256], options)?;
+    let mut leaves = vec![Tensor::randn(&[steps, 32, 256], options)?];
+    for sizes in [&[1024, 256][..], &[1024, 256], &[1024], &[1024]].repeat(2) {
+        leaves.push(Tensor::randn(sizes, options)?.mul(0.05)?);
+    }
+    step(leaves, move |x| {
+        let params: Vec<&Tensor> = x[1..].iter().collect();
+        let options = RecurrentOptions::new().num_layers(2).train(true);
+        Ok(x[0].lstm_with(&[&state, &state], &params, options)?.0)
+    })
+}
+
+/// Normalises by channels, in training: forward and backward.
+pub fn batch_norm(x: Tensor) -> Result<Work> {
+    let (channels, options) = ([x.shape()[1] as i64], (DType::F32, x.device()));
+    let (mean, var) = (Tensor::zeros(&channels, options)?, Tensor::ones(&channels, options)?);
+    let leaves = vec![x, Tensor::ones(&channels, options)?, Tensor::zeros(&channels, options)?];
+    step(leaves, move |x| {
+        let options = BatchNormOptions::new().weight(&x[1]).bias(&x[2]).training(true);
+        x[0].batch_norm_with(&mean, &var, options)
+    })
 }
 
 /// A step of training: forward and backward.
