@@ -39,10 +39,14 @@ pub static CONV: KernelSource = source!("conv");
 pub static COPY: KernelSource = source!("copy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Reading where indices say.
+pub static INDEX: KernelSource = source!("index");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
+/// Where a tensor is not zero.
+pub static NONZERO: KernelSource = source!("nonzero");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -77,8 +81,10 @@ pub static ALL: &[&KernelSource] = &[
     &COPY,
     &FILL,
     &FUNCTIONS,
+    &INDEX,
     &LAYER_NORM,
     &LOSS,
+    &NONZERO,
     &OPTIM,
     &POOL,
     &REARRANGE,
