@@ -47,6 +47,8 @@ pub static LAYER_NORM: KernelSource = source!("layer_norm");
 pub static LOSS: KernelSource = source!("loss");
 /// Where a tensor is not zero.
 pub static NONZERO: KernelSource = source!("nonzero");
+/// Choosing by a condition.
+pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -63,6 +65,8 @@ pub static ACTIVATION: KernelSource = tail_source!("activation");
 pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 /// Operands as bits and truths.
 pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Comparisons.
+pub static COMPARE: KernelSource = tail_source!("compare");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Special functions.
@@ -77,6 +81,7 @@ pub static ALL: &[&KernelSource] = &[
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
+    &COMPARE,
     &CONV,
     &COPY,
     &FILL,
@@ -89,6 +94,7 @@ pub static ALL: &[&KernelSource] = &[
     &POOL,
     &REARRANGE,
     &REDUCE,
+    &SELECT,
     &SPECIAL,
     &TERNARY,
     &UNARY,

@@ -36,12 +36,12 @@ impl Elements {
         let Some(inner) = dims.iter().position(|(_, strides)| *strides == [1, 0, 1]) else {
             return narrow(dims);
         };
-        let fits = |number: &usize| number % run == 0;
+        let fits = |number: &usize| number.is_multiple_of(run);
         let whole = |(at, &(size, [out, _, x])): (usize, &Dim)| match at == inner {
             true => fits(&size),
             false => fits(&out) && fits(&x),
         };
-        let aligned = addresses.iter().all(|address| address % WIDEST == 0);
+        let aligned = addresses.iter().all(|address| address.is_multiple_of(WIDEST));
         if !aligned || !steps.iter().all(fits) || !dims.iter().enumerate().all(whole) {
             return narrow(dims);
         }

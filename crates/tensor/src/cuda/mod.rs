@@ -4,6 +4,7 @@
 
 mod batch_norm;
 mod binary;
+mod compare;
 mod conv;
 mod copy;
 mod fill;
@@ -18,6 +19,7 @@ mod optim;
 mod pool;
 mod rearrange;
 mod reduce;
+mod select;
 mod strided;
 mod tail;
 mod unary;
@@ -25,6 +27,7 @@ mod unview;
 
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
+pub(crate) use compare::compare;
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
@@ -44,6 +47,7 @@ pub(crate) use pool::{
 };
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use select::where_;
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
