@@ -39,10 +39,16 @@ pub static CONV: KernelSource = source!("conv");
 pub static COPY: KernelSource = source!("copy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Reading where indices say.
+pub static INDEX: KernelSource = source!("index");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
+/// Where a tensor is not zero.
+pub static NONZERO: KernelSource = source!("nonzero");
+/// Choosing by a condition.
+pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -59,6 +65,8 @@ pub static ACTIVATION: KernelSource = tail_source!("activation");
 pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 /// Operands as bits and truths.
 pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Comparisons.
+pub static COMPARE: KernelSource = tail_source!("compare");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Special functions.
@@ -73,16 +81,20 @@ pub static ALL: &[&KernelSource] = &[
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
+    &COMPARE,
     &CONV,
     &COPY,
     &FILL,
     &FUNCTIONS,
+    &INDEX,
     &LAYER_NORM,
     &LOSS,
+    &NONZERO,
     &OPTIM,
     &POOL,
     &REARRANGE,
     &REDUCE,
+    &SELECT,
     &SPECIAL,
     &TERNARY,
     &UNARY,
