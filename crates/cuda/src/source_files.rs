@@ -51,6 +51,8 @@ pub static REARRANGE: KernelSource = source!("rearrange");
 pub static POOL: KernelSource = source!("pool");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
+/// Softmax and its derivatives.
+pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
 /// Activations and their derivatives.
@@ -59,8 +61,12 @@ pub static ACTIVATION: KernelSource = tail_source!("activation");
 pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 /// Operands as bits and truths.
 pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Folds of the long tail.
+pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
+/// Random numbers.
+pub static RANDOM: KernelSource = tail_source!("random");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Functions of three operands.
@@ -76,13 +82,16 @@ pub static ALL: &[&KernelSource] = &[
     &CONV,
     &COPY,
     &FILL,
+    &FOLDS,
     &FUNCTIONS,
     &LAYER_NORM,
     &LOSS,
     &OPTIM,
     &POOL,
+    &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &SOFTMAX,
     &SPECIAL,
     &TERNARY,
     &UNARY,

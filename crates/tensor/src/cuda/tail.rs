@@ -86,7 +86,7 @@ pub(crate) fn tail_of(
 }
 
 /// The number of a dtype in `tail.cuh`.
-fn code(dtype: DType) -> u64 {
+pub(super) fn code(dtype: DType) -> u64 {
     const ORDER: [&str; 10] =
         ["truth", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"];
     ORDER.iter().position(|&name| name == type_name(dtype)).unwrap_or(ORDER.len()) as u64
