@@ -29,6 +29,21 @@ macro_rules! tail_source {
     };
 }
 
+/// A source that puts elements in order, with the keys that they are ordered by.
+macro_rules! key_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -67,10 +82,16 @@ pub static FOLDS: KernelSource = tail_source!("folds");
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Searches in sorted sequences, and histograms.
+pub static SEARCH: KernelSource = tail_source!("search");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
+/// Sorting.
+pub static SORT: KernelSource = key_source!("sort");
+/// The greatest few.
+pub static TOPK: KernelSource = key_source!("topk");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] = &[
@@ -91,8 +112,11 @@ pub static ALL: &[&KernelSource] = &[
     &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &SEARCH,
     &SOFTMAX,
+    &SORT,
     &SPECIAL,
     &TERNARY,
+    &TOPK,
     &UNARY,
 ];

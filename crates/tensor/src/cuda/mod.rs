@@ -19,9 +19,12 @@ mod pool;
 mod random;
 mod rearrange;
 mod reduce;
+mod search;
 mod softmax;
+mod sort;
 mod strided;
 mod tail;
+mod topk;
 mod unary;
 mod unview;
 
@@ -46,8 +49,11 @@ pub(crate) use pool::{
 pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use softmax::{softmax, softmax_backward};
+pub(crate) use sort::{sort, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
+pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
 
