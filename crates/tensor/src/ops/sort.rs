@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
 use super::elementwise::output_layout;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -44,6 +46,19 @@ impl Operation for Sort {
         cpu::sort(launch, self.dim, self.descending)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::sort_workspace_bytes(inputs[0], self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::sort(launch, self.dim, self.descending)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let zeros = Tensor::zeros_on(grad.entry(), &backward.inputs[0])?;
@@ -65,6 +80,7 @@ static SORT: OpInfo = OpInfo {
     differentiable: true,
     in_place: false,
     out: Out::Exact,
+    cuda: OnCuda::Kernels(&source_files::SORT),
     dtypes: DTypes::ALL,
     ..OpInfo::BARE
 };
@@ -103,6 +119,19 @@ impl Operation for TopK {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::topk(launch, self.dim, self.k, self.largest)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::topk_workspace_bytes(inputs[0], self.dim, self.k)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::topk(launch, self.dim, self.k, self.largest)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -158,6 +187,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static TOPK: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::TOPK),
     dtypes: DTypes::NUMBERS,
     ..info(
         "topk",
