@@ -37,6 +37,8 @@ pub static BINARY: KernelSource = source!("binary");
 pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
+/// The likelihood of target classes.
+pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Layer normalisation.
@@ -75,6 +77,7 @@ pub static ALL: &[&KernelSource] = &[
     &BITWISE,
     &CONV,
     &COPY,
+    &CROSS_ENTROPY,
     &FILL,
     &FUNCTIONS,
     &LAYER_NORM,

@@ -6,6 +6,7 @@ mod batch_norm;
 mod binary;
 mod conv;
 mod copy;
+mod cross_entropy;
 mod fill;
 mod in_workspace;
 mod join;
@@ -25,6 +26,10 @@ pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspac
 pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
+pub(crate) use cross_entropy::{
+    cross_entropy, cross_entropy_backward, cross_entropy_workspace_bytes, nll_loss,
+    nll_loss_backward,
+};
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use join::cat;
@@ -153,6 +158,15 @@ fn type_name(dtype: DType) -> &'static str {
 /// The address of an operand's first element.
 fn address(operand: &Operand<'_>) -> Argument {
     Argument::U64(operand.first_byte().addr() as u64)
+}
+
+/// The address of an operand that must be contiguous: operations whose kernels go row by row get
+/// no others.
+fn contiguous(launch: &CudaLaunch<'_>, operand: &Operand<'_>) -> Result<Argument> {
+    if operand.layout().is_contiguous() {
+        return Ok(address(operand));
+    }
+    Err(launch.unsupported(format!("an operand of strides {:?}", operand.layout().strides())))
 }
 
 /// The address 0, for an operand that is not there.
