@@ -41,6 +41,8 @@ pub static COPY: KernelSource = source!("copy");
 pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Group normalisation.
+pub static GROUP_NORM: KernelSource = source!("group_norm");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -80,6 +82,7 @@ pub static ALL: &[&KernelSource] = &[
     &CROSS_ENTROPY,
     &FILL,
     &FUNCTIONS,
+    &GROUP_NORM,
     &LAYER_NORM,
     &LOSS,
     &OPTIM,

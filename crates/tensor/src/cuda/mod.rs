@@ -8,6 +8,7 @@ mod conv;
 mod copy;
 mod cross_entropy;
 mod fill;
+mod group_norm;
 mod in_workspace;
 mod join;
 mod layer_norm;
@@ -31,6 +32,7 @@ pub(crate) use cross_entropy::{
     nll_loss_backward,
 };
 pub(crate) use fill::{arange, eye, fill};
+pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
