@@ -67,6 +67,8 @@ pub static BITWISE: KernelSource = tail_source!("bitwise");
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
+/// Attention.
+pub static ATTENTION: KernelSource = tail_source!("attention");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 
@@ -74,6 +76,7 @@ pub static TERNARY: KernelSource = tail_source!("ternary");
 pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
+    &ATTENTION,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,

@@ -2,6 +2,7 @@
 //! `cuda` crate. Everything goes through [`CudaLaunch::run`], which queues one kernel on the
 //! launch's stream.
 
+mod attention;
 mod batch_norm;
 mod binary;
 mod conv;
@@ -23,6 +24,7 @@ mod tail;
 mod unary;
 mod unview;
 
+pub(crate) use attention::{attention, attention_backward, attention_backward_workspace_bytes};
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};

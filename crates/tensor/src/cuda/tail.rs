@@ -86,14 +86,14 @@ pub(crate) fn tail_of(
 }
 
 /// The number of a dtype in `tail.cuh`.
-fn code(dtype: DType) -> u64 {
+pub(super) fn code(dtype: DType) -> u64 {
     const ORDER: [&str; 10] =
         ["truth", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"];
     ORDER.iter().position(|&name| name == type_name(dtype)).unwrap_or(ORDER.len()) as u64
 }
 
 /// The type that operands of `dtype` are computed in.
-fn computed_in(dtype: DType) -> &'static str {
+pub(super) fn computed_in(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "f64",
         DType::F16 | DType::BF16 | DType::F32 => "f32",
