@@ -43,6 +43,8 @@ pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
 pub static GROUP_NORM: KernelSource = source!("group_norm");
+/// Cross entropy of a linear map's results.
+pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -87,6 +89,7 @@ pub static ALL: &[&KernelSource] = &[
     &FUNCTIONS,
     &GROUP_NORM,
     &LAYER_NORM,
+    &LINEAR_CROSS_ENTROPY,
     &LOSS,
     &OPTIM,
     &POOL,

@@ -13,10 +13,12 @@ mod group_norm;
 mod in_workspace;
 mod join;
 mod layer_norm;
+mod linear_cross_entropy;
 mod loss;
 mod matmul;
 mod optim;
 mod pool;
+mod products;
 mod rearrange;
 mod reduce;
 mod strided;
@@ -38,6 +40,9 @@ pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
+pub(crate) use linear_cross_entropy::{
+    linear_cross_entropy, linear_cross_entropy_backward, linear_cross_entropy_workspace_bytes,
+};
 pub(crate) use loss::{loss, loss_backward};
 pub(crate) use matmul::{
     Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
