@@ -71,6 +71,8 @@ pub static FUNCTIONS: KernelSource = tail_source!("functions");
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
 pub static ATTENTION: KernelSource = tail_source!("attention");
+/// Products of integer matrices.
+pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 
@@ -91,6 +93,7 @@ pub static ALL: &[&KernelSource] = &[
     &LAYER_NORM,
     &LINEAR_CROSS_ENTROPY,
     &LOSS,
+    &MATMUL,
     &OPTIM,
     &POOL,
     &REARRANGE,
