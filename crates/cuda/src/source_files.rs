@@ -73,6 +73,8 @@ pub static SPECIAL: KernelSource = tail_source!("special");
 pub static ATTENTION: KernelSource = tail_source!("attention");
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
+/// Resampling of spatial dimensions.
+pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 
@@ -90,6 +92,7 @@ pub static ALL: &[&KernelSource] = &[
     &FILL,
     &FUNCTIONS,
     &GROUP_NORM,
+    &INTERPOLATE,
     &LAYER_NORM,
     &LINEAR_CROSS_ENTROPY,
     &LOSS,

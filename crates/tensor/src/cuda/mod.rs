@@ -11,6 +11,7 @@ mod cross_entropy;
 mod fill;
 mod group_norm;
 mod in_workspace;
+mod interpolate;
 mod join;
 mod layer_norm;
 mod linear_cross_entropy;
@@ -38,6 +39,9 @@ pub(crate) use cross_entropy::{
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
+pub(crate) use interpolate::{
+    interpolate, interpolate_backward, interpolate_backward_workspace_bytes,
+};
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
 pub(crate) use linear_cross_entropy::{
