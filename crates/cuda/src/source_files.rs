@@ -45,6 +45,10 @@ pub static FILL: KernelSource = source!("fill");
 pub static GROUP_NORM: KernelSource = source!("group_norm");
 /// Cross entropy of a linear map's results.
 pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
+/// Distances of rows.
+pub static DISTANCE: KernelSource = source!("distance");
+/// Connectionist temporal classification.
+pub static CTC: KernelSource = source!("ctc");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -89,6 +93,8 @@ pub static ALL: &[&KernelSource] = &[
     &CONV,
     &COPY,
     &CROSS_ENTROPY,
+    &CTC,
+    &DISTANCE,
     &FILL,
     &FUNCTIONS,
     &GROUP_NORM,

@@ -8,6 +8,8 @@ mod binary;
 mod conv;
 mod copy;
 mod cross_entropy;
+mod ctc;
+mod distance;
 mod fill;
 mod group_norm;
 mod in_workspace;
@@ -36,6 +38,8 @@ pub(crate) use cross_entropy::{
     cross_entropy, cross_entropy_backward, cross_entropy_workspace_bytes, nll_loss,
     nll_loss_backward,
 };
+pub(crate) use ctc::{ctc_loss, ctc_loss_backward};
+pub(crate) use distance::{cdist, cdist_backward};
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
