@@ -49,10 +49,16 @@ pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
 pub static CTC: KernelSource = source!("ctc");
+/// Reading where indices say.
+pub static INDEX: KernelSource = source!("index");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
+/// Where a tensor is not zero.
+pub static NONZERO: KernelSource = source!("nonzero");
+/// Choosing by a condition.
+pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -69,6 +75,8 @@ pub static ACTIVATION: KernelSource = tail_source!("activation");
 pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 /// Operands as bits and truths.
 pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Comparisons.
+pub static COMPARE: KernelSource = tail_source!("compare");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Special functions.
@@ -90,6 +98,7 @@ pub static ALL: &[&KernelSource] = &[
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
+    &COMPARE,
     &CONV,
     &COPY,
     &CROSS_ENTROPY,
@@ -98,15 +107,18 @@ pub static ALL: &[&KernelSource] = &[
     &FILL,
     &FUNCTIONS,
     &GROUP_NORM,
+    &INDEX,
     &INTERPOLATE,
     &LAYER_NORM,
     &LINEAR_CROSS_ENTROPY,
     &LOSS,
     &MATMUL,
+    &NONZERO,
     &OPTIM,
     &POOL,
     &REARRANGE,
     &REDUCE,
+    &SELECT,
     &SPECIAL,
     &TERNARY,
     &UNARY,
