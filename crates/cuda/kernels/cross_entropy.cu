@@ -113,11 +113,17 @@ template <typename T> __device__ f64 all_shares(const T *weight, i64 classes) {
   return block_sum(sum);
 }
 
+// Whether a target is a class that counts; tells of one that is none.
+__device__ __forceinline__ bool counts(const Terms &terms, const Rows &rows, i64 target, const Fault &fault) {
+  return target != terms.ignored && within(fault, target, rows.classes, 1);
+}
+
 // The loss of a row whose scores, `inner` apart, were spread over all classes by `spread`.
 template <typename T, typename C>
-__device__ Total loss_of(const Terms &terms, const Rows &rows, const T *x, i64 target, const T *weight, C top, C log_sum, f64 spread) {
+__device__ Total loss_of(const Terms &terms, const Rows &rows, const T *x, i64 target, const T *weight, C top, C log_sum, f64 spread,
+                         const Fault &fault) {
   Total total = {0, 0};
-  if (target == terms.ignored || target < 0 || target >= rows.classes) return total;
+  if (!counts(terms, rows, target, fault)) return total;
   total.weight = share(weight, target);
   C score = (C)load(x[target * rows.inner]);
   total.loss = (f64)(log_sum - (score - top)) * total.weight;
@@ -128,7 +134,7 @@ __device__ Total loss_of(const Terms &terms, const Rows &rows, const T *x, i64 t
 // A block a row, whose scores lie side by side.
 template <typename T>
 __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss, typename Compute<T>::number *tops,
-                       typename Compute<T>::number *log_sums, Total *totals) {
+                       typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
   bool packed = rows.classes % wide == 0 && aligned(x);
@@ -164,7 +170,7 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
       spread = weights * (f64)log_sum - block_sum(spread);
     }
     if (threadIdx.x == 0) {
-      Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread);
+      Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread, fault);
       if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
       if (tops) {
         tops[row] = own.top;
@@ -180,7 +186,7 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
 // A thread a row: neighbouring rows lie side by side.
 template <typename T>
 __device__ void by_column(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
-                          typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals) {
+                          typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
   typedef typename Compute<T>::number C;
   f64 weights = terms.smoothing != 0 ? all_shares(weight, rows.classes) : 0;
   Total sum = {0, 0};
@@ -194,7 +200,7 @@ __device__ void by_column(Rows rows, Terms terms, const T *x, const i64 *targets
       for (i64 i = 0; i < rows.classes; ++i) spread += share(weight, i) * (f64)((C)load(line[i * rows.inner]) - own.top);
       spread = weights * (f64)log_sum - spread;
     }
-    Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread);
+    Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread, fault);
     if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
     if (tops) {
       tops[row] = own.top;
@@ -210,12 +216,12 @@ __device__ void by_column(Rows rows, Terms terms, const T *x, const i64 *targets
 
 // A thread a row of log-probabilities.
 template <typename T>
-__device__ void likelihood(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss, Total *totals) {
+__device__ void likelihood(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss, Total *totals, Fault fault) {
   Total sum = {0, 0};
   for (i64 row = first_index(); row < rows.count(); row += all_threads()) {
     i64 target = targets[row];
     Total own = {0, 0};
-    if (target != terms.ignored && target >= 0 && target < rows.classes) {
+    if (counts(terms, rows, target, fault)) {
       own.weight = share(weight, target);
       own.loss = -(f64)load(x[rows.start(row) + target * rows.inner]) * own.weight;
     }
@@ -344,17 +350,17 @@ __device__ void backward_by_column(Rows rows, Terms terms, const T *grad, const 
 #define CROSS_ENTROPY(type)                                                                                                          \
   extern "C" __global__ void cross_entropy_rows_##type(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight, \
                                                        type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,     \
-                                                       Total *totals) {                                                              \
-    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals);                                                     \
+                                                       Total *totals, Fault fault) {                                                 \
+    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                              \
   }                                                                                                                                  \
   extern "C" __global__ void cross_entropy_columns_##type(Rows rows, Terms terms, const type *x, const i64 *targets,                 \
                                                           const type *weight, type *loss, Compute<type>::number *tops,               \
-                                                          Compute<type>::number *log_sums, Total *totals) {                          \
-    by_column<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals);                                                  \
+                                                          Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    by_column<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                           \
   }                                                                                                                                  \
   extern "C" __global__ void nll_loss_##type(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,          \
-                                             type *loss, Total *totals) {                                                            \
-    likelihood<type>(rows, terms, x, targets, weight, loss, totals);                                                                 \
+                                             type *loss, Total *totals, Fault fault) {                                               \
+    likelihood<type>(rows, terms, x, targets, weight, loss, totals, fault);                                                          \
   }                                                                                                                                  \
   extern "C" __global__ void loss_finish_##type(i64 blocks, Terms terms, const Total *totals, type *loss,                            \
                                                 Compute<type>::number *weight) {                                                     \

@@ -25,7 +25,7 @@ template <typename T> struct Sequence {
   const i64 *labels;
   i64 step, blank, classes, steps, states;
 
-  // A blank, or a label; one that is none of the classes was refused before, and counts as a blank.
+  // A blank, or a label; one that is none of the classes is told of, and counts as a blank.
   __device__ i64 class_of(i64 state) const {
     if (state % 2 == 0) return blank;
     i64 label = labels[state / 2];
@@ -48,11 +48,13 @@ template <typename T> __device__ Sequence<T> sequence(const Part &part, i64 own,
   return of;
 }
 
-template <typename T> __device__ void forward(const Part &part, const T *log_probs, const i64 *labels, T *losses, T *all_sums) {
+template <typename T> __device__ void forward(const Part &part, const T *log_probs, const i64 *labels, T *losses, T *all_sums,
+                                               const Fault &fault) {
   i64 own = blockIdx.x, width = part.width;
   Sequence<T> of = sequence(part, own, log_probs, labels);
   T *sums = all_sums + (part.first + own) * part.steps * width;
   for (i64 i = threadIdx.x; i < part.steps * width; i += blockDim.x) sums[i] = (T)nothing();
+  for (i64 i = threadIdx.x; i < of.states / 2; i += blockDim.x) within(fault, of.labels[i], part.classes, 2);
   __syncthreads();
   if (of.steps == 0) {
     if (threadIdx.x == 0) losses[part.first + own] = of.states == 1 ? (T)0 : (T)-nothing();
@@ -153,8 +155,9 @@ __device__ void backward(const Part &part, const T *grads, const T *log_probs, c
 }
 
 #define CTC(type)                                                                                                                    \
-  extern "C" __global__ void ctc_loss_##type(Part part, const type *log_probs, const i64 *labels, type *losses, type *sums) {        \
-    forward<type>(part, log_probs, labels, losses, sums);                                                                            \
+  extern "C" __global__ void ctc_loss_##type(Part part, const type *log_probs, const i64 *labels, type *losses, type *sums,          \
+                                             Fault fault) {                                                                          \
+    forward<type>(part, log_probs, labels, losses, sums, fault);                                                                     \
   }                                                                                                                                  \
   extern "C" __global__ void ctc_loss_backward_##type(Part part, const type *grads, const type *log_probs, const i64 *labels,        \
                                                       const type *losses, const type *sums, f64 *scratch, type *out) {               \

@@ -54,10 +54,11 @@ __device__ __forceinline__ bool counts_for(const Terms &terms, i64 target) {
 }
 
 // One block: what a mean divides by, and the sum of the classes' weights.
-template <typename T> __device__ void counts(const Terms &terms, i64 rows, const i64 *targets, const T *weights, Counts *out) {
+template <typename T> __device__ void counts(const Terms &terms, i64 rows, const i64 *targets, const T *weights, Counts *out,
+                                              const Fault &fault) {
   f64 counted = 0, total = 0;
   for (i64 row = threadIdx.x; row < rows; row += blockDim.x)
-    if (counts_for(terms, targets[row])) counted += share(weights, targets[row]);
+    if (targets[row] != terms.ignored && within(fault, targets[row], terms.classes, 1)) counted += share(weights, targets[row]);
   for (i64 i = threadIdx.x; weights && i < terms.classes; i += blockDim.x) total += (f64)weights[i];
   counted = block_sum(counted);
   total = block_sum(total);
@@ -131,8 +132,9 @@ template <typename T> __device__ void add_columns(i64 rows, i64 classes, i32 is_
 }
 
 #define LINEAR_CROSS_ENTROPY(type)                                                                                                   \
-  extern "C" __global__ void linear_counts_##type(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out) {      \
-    counts<type>(terms, rows, targets, weights, out);                                                                                \
+  extern "C" __global__ void linear_counts_##type(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out,        \
+                                                  Fault fault) {                                                                     \
+    counts<type>(terms, rows, targets, weights, out, fault);                                                                         \
   }                                                                                                                                  \
   extern "C" __global__ void linear_rows_##type(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,           \
                                                 const type *weights, const type *grads, const Counts *given, f64 *losses,            \

@@ -124,6 +124,7 @@ pub(crate) fn nll_loss(launch: &CudaLaunch<'_>, args: NllArgs) -> Result<()> {
             optional(launch, args.weight, 2)?,
             output(launch, 0)?,
             whole(launch.workspace.pointer().addr()),
+            launch.fault(),
         ];
         let kernel = format!("nll_loss_{}", type_name(x.dtype()));
         launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, THREADS), &arguments)?;
@@ -175,6 +176,7 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
             output(launch, 2)?,
             output(launch, 3)?,
             whole(launch.workspace.pointer().addr()),
+            launch.fault(),
         ];
         let kernel = format!("cross_entropy_{name}_{}", type_name(x.dtype()));
         launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, threads), &arguments)?;

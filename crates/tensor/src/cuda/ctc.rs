@@ -57,6 +57,7 @@ pub(crate) fn ctc_loss(launch: &CudaLaunch<'_>, args: CtcArgs<'_>) -> Result<()>
         contiguous(launch, labels)?,
         contiguous(launch, &launch.outputs[0])?,
         contiguous(launch, &launch.outputs[1])?,
+        launch.fault(),
     ];
     run(launch, "ctc_loss", args, x, &operands)
 }

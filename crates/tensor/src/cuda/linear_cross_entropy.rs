@@ -237,6 +237,7 @@ impl Run<'_> {
             whole(self.given.targets),
             self.given.weights.clone(),
             whole(self.counts),
+            self.launch.fault(),
         ];
         self.kernel("counts", one_block(), &arguments)
     }
