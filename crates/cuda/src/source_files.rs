@@ -52,8 +52,18 @@ pub static BINARY: KernelSource = source!("binary");
 pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
+/// The likelihood of target classes.
+pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Group normalisation.
+pub static GROUP_NORM: KernelSource = source!("group_norm");
+/// Cross entropy of a linear map's results.
+pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
+/// Distances of rows.
+pub static DISTANCE: KernelSource = source!("distance");
+/// Connectionist temporal classification.
+pub static CTC: KernelSource = source!("ctc");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
 /// Layer normalisation.
@@ -94,6 +104,12 @@ pub static RANDOM: KernelSource = tail_source!("random");
 pub static SEARCH: KernelSource = tail_source!("search");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
+/// Attention.
+pub static ATTENTION: KernelSource = tail_source!("attention");
+/// Products of integer matrices.
+pub static MATMUL: KernelSource = tail_source!("matmul");
+/// Resampling of spatial dimensions.
+pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 /// Sorting.
@@ -105,18 +121,26 @@ pub static TOPK: KernelSource = key_source!("topk");
 pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
+    &ATTENTION,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
     &COMPARE,
     &CONV,
     &COPY,
+    &CROSS_ENTROPY,
+    &CTC,
+    &DISTANCE,
     &FILL,
     &FOLDS,
     &FUNCTIONS,
+    &GROUP_NORM,
     &INDEX,
+    &INTERPOLATE,
     &LAYER_NORM,
+    &LINEAR_CROSS_ENTROPY,
     &LOSS,
+    &MATMUL,
     &NONZERO,
     &OPTIM,
     &POOL,
