@@ -51,6 +51,8 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Positions in the order of keys.
+pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
@@ -69,6 +71,8 @@ pub static BITWISE: KernelSource = tail_source!("bitwise");
 pub static COMPARE: KernelSource = tail_source!("compare");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
+/// Writing where indices say.
+pub static SCATTER: KernelSource = tail_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Functions of three operands.
@@ -91,9 +95,11 @@ pub static ALL: &[&KernelSource] = &[
     &LOSS,
     &NONZERO,
     &OPTIM,
+    &ORDER,
     &POOL,
     &REARRANGE,
     &REDUCE,
+    &SCATTER,
     &SELECT,
     &SPECIAL,
     &TERNARY,
