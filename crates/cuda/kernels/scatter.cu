@@ -32,16 +32,16 @@ LINES(f64)
 LINES(i64)
 
 // The place that each index says, as a key to sort by. Operands of `s`: the index, and the output
-// without the indexed dimension. Indices out of range and `skipped` ones get the key `bad`, the
-// largest.
+// without the indexed dimension. Indices out of range, and `skipped` ones if `skips`, get the key
+// `bad`, the largest.
 #define TARGETS(K)                                                                                                                   \
   extern "C" __global__ void scatter_targets_##K(i64 n, Strided s, const i64 *index, K *keys, i64 size, i64 stride, i64 dim,         \
-                                                 i64 skipped, u64 bad, Fault fault) {                                                \
+                                                 i32 skips, i64 skipped, u64 bad, Fault fault) {                                     \
     for (i64 i = first_index(); i < n; i += all_threads()) {                                                                         \
       i64 at[2];                                                                                                                     \
       locate<2>(s, i, at);                                                                                                           \
       i64 place = index[at[0]];                                                                                                      \
-      bool good = within(fault, place, size, dim) && place != skipped;                                                               \
+      bool good = !(skips && place == skipped) && within(fault, place, size, dim);                                                   \
       keys[i] = good ? (K)(at[1] + place * stride) : (K)bad;                                                                         \
     }                                                                                                                                \
   }                                                                                                                                  \
@@ -51,19 +51,6 @@ LINES(i64)
   }
 TARGETS(u32)
 TARGETS(u64)
-
-// Sorted keys of 32 bits or 64.
-struct Keys {
-  const void *first;
-  i64 count;
-  u64 bad;
-  i64 wide;
-};
-__device__ __forceinline__ u64 key_at(const Keys &keys, i64 i) {
-  return keys.wide ? ((const u64 *)keys.first)[i] : ((const u32 *)keys.first)[i];
-}
-__device__ __forceinline__ bool starts(const Keys &keys, i64 i, u64 key) { return i == 0 || key_at(keys, i - 1) != key; }
-__device__ __forceinline__ bool ends(const Keys &keys, i64 i, u64 key) { return i + 1 == keys.count || key_at(keys, i + 1) != key; }
 
 // What a thread adds up by itself before its warp helps.
 #define SHORT 32
@@ -139,17 +126,7 @@ __device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit,
     i64 i = job / chunks, chunk = job - i * chunks;
     u64 key = key_at(keys, i);
     if (key == keys.bad || !(combine ? starts(keys, i, key) : ends(keys, i, key))) continue;
-    i64 end = i + 1;
-    // Where the run of equal keys ends.
-    while (combine) {
-      bool same = end + lane < keys.count && key_at(keys, end + lane) == key;
-      u32 others = ~__ballot_sync(~0u, same);
-      if (others) {
-        end += __ffs(others) - 1;
-        break;
-      }
-      end += 32;
-    }
+    i64 end = combine ? end_of(keys, i, key) : i + 1;
     i64 from[4], to[4];
     C sum[4];
     bool in[4];

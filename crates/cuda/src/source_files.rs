@@ -29,6 +29,21 @@ macro_rules! tail_source {
     };
 }
 
+/// A source of the long tail over keys that were sorted.
+macro_rules! sorted_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/sorted.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -69,10 +84,12 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
+/// Bags of rows of a table.
+pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Writing where indices say.
-pub static SCATTER: KernelSource = tail_source!("scatter");
+pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Functions of three operands.
@@ -88,6 +105,7 @@ pub static ALL: &[&KernelSource] = &[
     &COMPARE,
     &CONV,
     &COPY,
+    &EMBEDDING_BAG,
     &FILL,
     &FUNCTIONS,
     &INDEX,

@@ -7,6 +7,7 @@ mod binary;
 mod compare;
 mod conv;
 mod copy;
+mod embedding;
 mod fill;
 mod in_workspace;
 mod index;
@@ -32,6 +33,10 @@ pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use compare::compare;
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
+pub(crate) use embedding::{
+    embedding, embedding_backward, embedding_backward_workspace_bytes, embedding_bag,
+    embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
+};
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use index::{gather, index, index_workspace_bytes};

@@ -152,7 +152,7 @@ pub(super) struct Target {
     /// What one more in the index adds to the key.
     pub(super) stride: usize,
     /// An index that counts for nothing.
-    pub(super) skipped: Option<usize>,
+    pub(super) skipped: Option<i64>,
 }
 
 impl Target {
@@ -174,7 +174,8 @@ impl Target {
             whole(self.size),
             whole(self.stride),
             whole(self.dim),
-            Argument::U64(self.skipped.map_or(-1, |skipped| skipped as i64) as u64),
+            Argument::I32(i32::from(self.skipped.is_some())),
+            Argument::U64(self.skipped.unwrap_or(0) as u64),
             whole(order.highest),
             launch.fault(),
         ];
@@ -211,7 +212,7 @@ impl Sorted {
         Argument::Words(vec![self.found[0] as u64, count as u64, highest as u64, wide])
     }
 
-    fn combine_elements(
+    pub(super) fn combine_elements(
         &self,
         launch: &CudaLaunch<'_>,
         combine: Combine,
