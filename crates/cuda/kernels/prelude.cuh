@@ -83,6 +83,8 @@ struct Strided {
 template <int N> __device__ __forceinline__ void locate(const Strided &s, i64 index, i64 (&at)[N]) {
 #pragma unroll
   for (int k = 0; k < N; ++k) at[k] = 0;
+  // Copies of a loop with divisions would take longer to compile than they save.
+#pragma unroll 1
   for (int d = 0; d < s.rank; ++d) {
     i64 size = s.sizes[d];
     // The outermost dimension takes what is left: a division less.

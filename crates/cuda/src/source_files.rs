@@ -31,6 +31,8 @@ macro_rules! tail_source {
 
 /// A source that puts elements in order, with the keys that they are ordered by.
 macro_rules! key_source {
+/// A source of the long tail over keys that were sorted.
+macro_rules! sorted_source {
     ($name:literal) => {
         KernelSource {
             name: $name,
@@ -38,6 +40,7 @@ macro_rules! key_source {
                 include_str!("../kernels/prelude.cuh"),
                 include_str!("../kernels/tail.cuh"),
                 include_str!("../kernels/key.cuh"),
+                include_str!("../kernels/sorted.cuh"),
                 include_str!(concat!("../kernels/", $name, ".cu"))
             ),
         }
@@ -76,6 +79,8 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Positions in the order of keys.
+pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
@@ -102,6 +107,10 @@ pub static FUNCTIONS: KernelSource = tail_source!("functions");
 pub static RANDOM: KernelSource = tail_source!("random");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
+/// Bags of rows of a table.
+pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
+/// Writing where indices say.
+pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
@@ -131,6 +140,7 @@ pub static ALL: &[&KernelSource] = &[
     &CROSS_ENTROPY,
     &CTC,
     &DISTANCE,
+    &EMBEDDING_BAG,
     &FILL,
     &FOLDS,
     &FUNCTIONS,
@@ -143,10 +153,12 @@ pub static ALL: &[&KernelSource] = &[
     &MATMUL,
     &NONZERO,
     &OPTIM,
+    &ORDER,
     &POOL,
     &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &SCATTER,
     &SEARCH,
     &SELECT,
     &SOFTMAX,

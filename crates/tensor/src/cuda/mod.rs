@@ -11,6 +11,7 @@ mod copy;
 mod cross_entropy;
 mod ctc;
 mod distance;
+mod embedding;
 mod fill;
 mod folds;
 mod group_norm;
@@ -25,12 +26,14 @@ mod loss;
 mod matmul;
 mod nonzero;
 mod optim;
+mod order;
 mod pool;
 mod products;
 mod random;
 mod rearrange;
 mod reduce;
 mod search;
+mod scatter;
 mod select;
 mod softmax;
 mod sort;
@@ -52,6 +55,9 @@ pub(crate) use cross_entropy::{
 };
 pub(crate) use ctc::{ctc_loss, ctc_loss_backward};
 pub(crate) use distance::{cdist, cdist_backward};
+pub(crate) use embedding::{
+    embedding, embedding_backward, embedding_backward_workspace_bytes, embedding_bag,
+    embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
@@ -79,6 +85,7 @@ pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
+pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
 pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_workspace_bytes};
