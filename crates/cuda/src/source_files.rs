@@ -82,6 +82,8 @@ pub static FOLDS: KernelSource = tail_source!("folds");
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Scans along a dimension.
+pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
 /// Special functions.
@@ -112,6 +114,7 @@ pub static ALL: &[&KernelSource] = &[
     &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &SCAN,
     &SEARCH,
     &SOFTMAX,
     &SORT,

@@ -19,6 +19,7 @@ mod pool;
 mod random;
 mod rearrange;
 mod reduce;
+mod scan;
 mod search;
 mod softmax;
 mod sort;
@@ -49,6 +50,7 @@ pub(crate) use pool::{
 pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_workspace_bytes};
