@@ -85,7 +85,8 @@ template <int N> __device__ __forceinline__ void locate(const Strided &s, i64 in
   for (int k = 0; k < N; ++k) at[k] = 0;
   for (int d = 0; d < s.rank; ++d) {
     i64 size = s.sizes[d];
-    i64 rest = index / size;
+    // The outermost dimension takes what is left: a division less.
+    i64 rest = d + 1 < s.rank ? index / size : 0;
     i64 here = index - rest * size;
 #pragma unroll
     for (int k = 0; k < N; ++k) at[k] += here * s.strides[k][d];
@@ -119,3 +120,36 @@ template <typename Fetch, typename Use> __device__ __forceinline__ void four_at_
     }
   }
 }
+
+// What a kernel finds wrong. Mirrors `Record` in fault.rs: state 0 is free, 1 is being written, 2 is
+// written; the host reads it after it has waited.
+struct FaultRecord {
+  u32 state, origin, wrong, unused;
+  i64 value, dim, size;
+};
+// Where to write it, and on whose behalf: an argument of every kernel that may find something.
+struct Fault {
+  FaultRecord *record;
+  u64 origin;
+};
+
+// Writes down the first fault since the host last looked; others are lost. The launch goes on.
+__device__ __noinline__ void tell(Fault fault, u32 wrong, i64 value, i64 dim, i64 size) {
+  if (atomicCAS(&fault.record->state, 0u, 1u) != 0u) return;
+  volatile FaultRecord *record = fault.record;
+  record->origin = (u32)fault.origin;
+  record->wrong = wrong;
+  record->value = value;
+  record->dim = dim;
+  record->size = size;
+  __threadfence_system();
+  record->state = 2;
+}
+
+// Whether 0 <= index < size; tells of it if not. The caller then reads and writes nothing there.
+__device__ __forceinline__ bool within(const Fault &fault, i64 index, i64 size, i64 dim) {
+  if ((u64)index < (u64)size) return true;
+  tell(fault, 0, index, dim, size);
+  return false;
+}
+

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Fence, Source, SourceFull, StreamId};
 
-use crate::{Argument, Grid, KernelSource, Matmul, MatmulMemory, Properties};
+use crate::{Argument, Fault, Grid, KernelSource, Matmul, MatmulMemory, Properties};
 
 const WHY: &str = "this program was built without the feature `cuda`";
 
@@ -66,6 +66,21 @@ impl Context {
 
     /// Waits until all streams have no queued work.
     pub fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    /// Waits until `stream` has no queued work.
+    pub fn synchronize_stream(&self, _stream: StreamId) -> Result<()> {
+        match *self {}
+    }
+
+    /// Where kernels write faults.
+    pub fn fault_address(&self) -> u64 {
+        match *self {}
+    }
+
+    /// The fault that a kernel wrote down since the last time.
+    pub fn take_fault(&self) -> Option<Fault> {
         match *self {}
     }
 

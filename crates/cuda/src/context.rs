@@ -15,6 +15,7 @@ use plimsoll_core::{Error, Result};
 use crate::Properties;
 use crate::blas::Blas;
 use crate::error::Told;
+use crate::fault::Faults;
 use crate::fence::EventPool;
 use crate::kernel::Kernels;
 use crate::library;
@@ -29,10 +30,11 @@ pub struct Context {
     pub(crate) events: EventPool,
     pub(crate) kernels: Kernels,
     pub(crate) blas: Mutex<Option<Blas>>,
+    pub(crate) faults: Faults,
 }
 
 // SAFETY: the handle names a context of the driver, which may be used from any thread; `bind` makes
-// it current on the thread first.
+// it current on the thread first. The record of faults is claimed by an atomic.
 unsafe impl Send for Context {}
 // SAFETY: as for Send.
 unsafe impl Sync for Context {}
@@ -85,7 +87,9 @@ impl Context {
         // live for ever here.
         let handle =
             unsafe { result::primary_ctx::retain(device) }.told("cuDevicePrimaryCtxRetain")?;
-        let context = Box::leak(Box::new(Context {
+        let _bound = bind(handle)?;
+        let faults = Faults::allocate()?;
+        Ok(Box::leak(Box::new(Context {
             ordinal,
             properties,
             handle,
@@ -93,30 +97,14 @@ impl Context {
             events: EventPool::new(),
             kernels: Kernels::new(),
             blas: Mutex::new(None),
-        }));
-        let _bound = context.bind()?;
-        Ok(context)
+            faults,
+        })))
     }
 
     /// Makes this GPU the one that the thread's driver calls go to.
     /// See Note [Whose context is current].
     pub(crate) fn bind(&self) -> Result<Bound> {
-        match result::ctx::get_current().told("cuCtxGetCurrent")? {
-            Some(current) if current == self.handle => Ok(Bound { pushed: false }),
-            None => {
-                // SAFETY: the handle is a context that was retained in `open` and is never
-                // released.
-                unsafe { result::ctx::set_current(self.handle) }.told("cuCtxSetCurrent")?;
-                Ok(Bound { pushed: false })
-            }
-            Some(_) => {
-                // SAFETY: as above.
-                unsafe { sys::cuCtxPushCurrent_v2(self.handle) }
-                    .result()
-                    .told("cuCtxPushCurrent")?;
-                Ok(Bound { pushed: true })
-            }
-        }
+        bind(self.handle)
     }
 
     /// The index of the GPU.
@@ -139,6 +127,22 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         let _bound = self.bind()?;
         result::ctx::synchronize().told("cuCtxSynchronize")
+    }
+}
+
+fn bind(handle: sys::CUcontext) -> Result<Bound> {
+    match result::ctx::get_current().told("cuCtxGetCurrent")? {
+        Some(current) if current == handle => Ok(Bound { pushed: false }),
+        None => {
+            // SAFETY: the handle is a context that was retained in `open` and is never released.
+            unsafe { result::ctx::set_current(handle) }.told("cuCtxSetCurrent")?;
+            Ok(Bound { pushed: false })
+        }
+        Some(_) => {
+            // SAFETY: as above.
+            unsafe { sys::cuCtxPushCurrent_v2(handle) }.result().told("cuCtxPushCurrent")?;
+            Ok(Bound { pushed: true })
+        }
     }
 }
 

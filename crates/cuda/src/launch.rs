@@ -1,5 +1,5 @@
-//! What a kernel's launch is described by: its source text, its grid and its arguments. Plain
-//! values, which need no driver; `kernel.rs` takes them to one.
+//! What a kernel's launch is described by: its source text, its grid and its arguments; and what it
+//! may find wrong. Plain values, which need no driver; `kernel.rs` and `fault.rs` take them to one.
 
 /// A CUDA source file.
 #[derive(Debug)]
@@ -30,6 +30,21 @@ pub struct Grid {
     pub threads: u32,
     /// Dynamic shared memory of a block.
     pub shared_bytes: u32,
+}
+
+/// What a kernel found wrong while it ran; `fault.rs` says how it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The number that the launch was given: whose work it was.
+    pub origin: u32,
+    /// What is wrong: 0 an index outside its dimension, 1 a value outside what the argument allows.
+    pub wrong: u32,
+    /// The index or value.
+    pub value: i64,
+    /// The dimension, or the place of the value; negative if there is none to name.
+    pub dim: i64,
+    /// The size of the dimension, or the bound of the value.
+    pub size: i64,
 }
 
 /// One parameter of a kernel, as bytes in the layout that the kernel's source declares.

@@ -18,6 +18,8 @@ mod context;
 #[cfg(feature = "driver")]
 mod error;
 #[cfg(feature = "driver")]
+mod fault;
+#[cfg(feature = "driver")]
 mod fence;
 #[cfg(feature = "driver")]
 mod kernel;
@@ -42,7 +44,7 @@ pub use absent::{Context, DeviceSource, Kernel, TimedEvent, compile, count, unav
 pub use context::{Context, ForeignContext};
 #[cfg(feature = "driver")]
 pub use kernel::Kernel;
-pub use launch::{Argument, Grid, KernelSource};
+pub use launch::{Argument, Fault, Grid, KernelSource};
 #[cfg(feature = "driver")]
 pub use library::{count, unavailable};
 pub use matmul::{BlasType, Matmul, MatmulMemory};

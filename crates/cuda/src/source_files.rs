@@ -54,10 +54,16 @@ pub static CONV: KernelSource = source!("conv");
 pub static COPY: KernelSource = source!("copy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Reading where indices say.
+pub static INDEX: KernelSource = source!("index");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
+/// Where a tensor is not zero.
+pub static NONZERO: KernelSource = source!("nonzero");
+/// Choosing by a condition.
+pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
 /// Dimensions moved about, and triangles.
@@ -76,6 +82,8 @@ pub static ACTIVATION: KernelSource = tail_source!("activation");
 pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 /// Operands as bits and truths.
 pub static BITWISE: KernelSource = tail_source!("bitwise");
+/// Comparisons.
+pub static COMPARE: KernelSource = tail_source!("compare");
 /// Folds of the long tail.
 pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
@@ -90,6 +98,8 @@ pub static SEARCH: KernelSource = tail_source!("search");
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
+/// Runs of equal elements, and the order of rows.
+pub static RUNS: KernelSource = key_source!("runs");
 /// Sorting.
 pub static SORT: KernelSource = key_source!("sort");
 /// The greatest few.
@@ -102,20 +112,25 @@ pub static ALL: &[&KernelSource] = &[
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
+    &COMPARE,
     &CONV,
     &COPY,
     &FILL,
     &FOLDS,
     &FUNCTIONS,
+    &INDEX,
     &LAYER_NORM,
     &LOSS,
+    &NONZERO,
     &OPTIM,
     &POOL,
     &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &RUNS,
     &SCAN,
     &SEARCH,
+    &SELECT,
     &SOFTMAX,
     &SORT,
     &SPECIAL,

@@ -4,7 +4,7 @@
 //! [`PinnedOperands`] is the one guard around it: whoever touches bytes (dispatch, transfers,
 //! recipes, reads) pins, claims and launches through it.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::Result;
 use plimsoll_memory::{Block, Kind, OriginId, Request};
 use smallvec::SmallVec;
 
@@ -84,7 +84,7 @@ impl<'a> PinnedOperands<'a> {
     pub(crate) fn measure(&self, request: &LaunchRequest<'_>) -> Result<Metas> {
         let LaunchRequest { entry, op, origin, workspace_bytes } = *request;
         let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
-        self.claimed(&[], || measure(entry, op, self.inputs, &scratch))
+        self.claimed(&[], || measure(entry, op, self.inputs, &scratch, origin))
     }
 }
 
@@ -176,14 +176,16 @@ fn launch(
                 return Err(crate::cuda::no_kernel(op.info().name));
             }
             order(entry, inputs, outputs)?;
+            let (operation, stream) = (op.info().name, entry.current_stream());
             with_operands(inputs, outputs, |inputs, outputs| {
                 op.cuda(&CudaLaunch {
-                    operation: op.info().name,
+                    operation,
                     inputs,
                     outputs,
                     workspace,
                     context,
-                    stream: entry.current_stream(),
+                    stream,
+                    origin,
                 })
             })
         }
@@ -203,15 +205,28 @@ fn measure(
     op: &dyn Operation,
     inputs: &[&Tensor],
     scratch: &Scratch,
+    origin: OriginId,
 ) -> Result<Metas> {
-    if let Backend::Cuda(_) = entry.backend() {
-        return Err(Error::unsupported(
-            op.info().name,
-            "the size of this result depends on data, which has no CUDA kernel yet; move the input to the CPU with `to` \
-             first",
-        ));
+    let (operation, workspace) = (op.info().name, scratch.workspace());
+    if let Backend::Cuda(gpu) = entry.backend() {
+        let context = gpu.context().filter(|_| op.info().cuda.exists());
+        let Some(context) = context else { return Err(crate::cuda::no_kernel(operation)) };
+        order(entry, inputs, &[])?;
+        let stream = entry.current_stream();
+        let metas = with_operands(inputs, &[], |inputs, outputs| {
+            op.cuda_measure(&CudaLaunch {
+                operation,
+                inputs,
+                outputs,
+                workspace,
+                context,
+                stream,
+                origin,
+            })
+        })?;
+        entry.surface()?;
+        return Ok(metas);
     }
-    let workspace = scratch.workspace();
     if entry.is_asynchronous() {
         order(entry, inputs, &[])?;
         entry.record(entry.current_stream()).wait();
@@ -220,7 +235,7 @@ fn measure(
     // The stand-in's memory is the host's, so once its stream has come this far the caller may look
     // by itself.
     with_operands(inputs, &[], |inputs, outputs| {
-        op.measure(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
+        op.measure(&CpuLaunch { operation, inputs, outputs, workspace })
     })
 }
 

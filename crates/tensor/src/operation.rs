@@ -64,6 +64,12 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
         Err(crate::cuda::no_kernel(launch.operation))
     }
 
+    /// [`Operation::measure`] on a GPU: queues kernels that count, and waits for what they found.
+    /// The workspace is what `cuda_workspace_bytes` asks for without outputs.
+    fn cuda_measure(&self, launch: &CudaLaunch<'_>) -> Result<Metas> {
+        Err(crate::cuda::no_kernel(launch.operation))
+    }
+
     /// The vector-Jacobian product, in tensor operations, so that it can itself be differentiated.
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         Err(Error::autograd(backward.operation, "this operation has no derivative"))

@@ -7,7 +7,7 @@ use plimsoll_kernels::{Meta, Operand, Workspace};
 use super::{CudaLaunch, copy};
 
 /// Copies start on multiples of this, as blocks of the arena do.
-const ALIGNMENT_BYTES: usize = 512;
+pub(super) const ALIGNMENT_BYTES: usize = 512;
 
 /// Bytes of workspace that one copy of `meta` takes.
 pub(super) fn copy_bytes(meta: &Meta) -> usize {

@@ -4,23 +4,28 @@
 
 mod batch_norm;
 mod binary;
+mod compare;
 mod conv;
 mod copy;
 mod fill;
 mod folds;
 mod in_workspace;
+mod index;
 mod join;
 mod layer_norm;
 mod lines;
 mod loss;
 mod matmul;
+mod nonzero;
 mod optim;
 mod pool;
 mod random;
 mod rearrange;
 mod reduce;
+mod runs;
 mod scan;
 mod search;
+mod select;
 mod softmax;
 mod sort;
 mod strided;
@@ -31,11 +36,13 @@ mod unview;
 
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
+pub(crate) use compare::compare;
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
+pub(crate) use index::{gather, index, index_workspace_bytes};
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
 pub(crate) use loss::{loss, loss_backward};
@@ -43,6 +50,7 @@ pub(crate) use matmul::{
     Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
     workspace_bytes as matmul_workspace_bytes,
 };
+pub(crate) use nonzero::{nonzero, nonzero_count, nonzero_workspace_bytes};
 pub(crate) use optim::adamw;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
@@ -50,8 +58,12 @@ pub(crate) use pool::{
 pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use runs::{
+    mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
+};
 pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
+pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
@@ -62,7 +74,7 @@ pub(crate) use unview::unview;
 use plimsoll_core::{DType, Error, Result};
 use plimsoll_cuda::{Argument, Context, Grid, KernelSource};
 use plimsoll_kernels::{Operand, Workspace};
-use plimsoll_memory::StreamId;
+use plimsoll_memory::{OriginId, StreamId};
 
 /// Everything one CUDA kernel call works on; the twin of `CpuLaunch`.
 #[derive(Debug)]
@@ -76,6 +88,8 @@ pub struct CudaLaunch<'a> {
     pub(crate) workspace: Workspace,
     pub(crate) context: &'static Context,
     pub(crate) stream: StreamId,
+    /// Whose work it is, for faults.
+    pub(crate) origin: OriginId,
 }
 
 /// Threads of a block of the elementwise kernels.
@@ -95,6 +109,26 @@ impl CudaLaunch<'_> {
         // this launch, which dispatch pinned, claimed and ordered on the stream.
         unsafe { self.context.launch(self.stream, kernel, grid, arguments) }
             .map_err(|e| e.in_operation(self.operation))
+    }
+
+    /// The argument `Fault` of kernels that check indices: an index out of range is told of, with
+    /// this launch's operation and line, at the next point where the host waits.
+    fn fault(&self) -> Argument {
+        let origin = self.origin.number() as u64;
+        Argument::Words(vec![self.context.fault_address(), origin])
+    }
+
+    /// Waits for the stream and reads `N` numbers at `address`, which lie in the workspace. For
+    /// `cuda_measure` alone: nothing else waits for the GPU.
+    fn read_back<const N: usize>(&self, address: usize) -> Result<[i64; N]> {
+        let mut numbers = [0i64; N];
+        let to = numbers.as_mut_ptr().expose_provenance();
+        // SAFETY: the workspace is this launch's and has the numbers; the array lives until the
+        // stream has passed the copy, which is waited for.
+        unsafe { self.context.copy(self.stream, address, to, size_of_val(&numbers)) }
+            .and_then(|()| self.context.synchronize_stream(self.stream))
+            .map_err(|error| error.in_operation(self.operation))?;
+        Ok(std::hint::black_box(numbers))
     }
 
     /// A grid for `n` independent elements, `each` to a thread at a time: enough blocks to fill the

@@ -93,7 +93,7 @@ pub(super) fn code(dtype: DType) -> u64 {
 }
 
 /// The type that operands of `dtype` are computed in.
-fn computed_in(dtype: DType) -> &'static str {
+pub(super) fn computed_in(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "f64",
         DType::F16 | DType::BF16 | DType::F32 => "f32",

@@ -269,7 +269,7 @@ impl Entry {
         match self.backend {
             Backend::Cpu => Ok(()),
             Backend::StandIn(engine) => engine.surface(),
-            Backend::Cuda(gpu) => gpu.context().map_or(Ok(()), |context| context.check()),
+            Backend::Cuda(gpu) => gpu.surface(self.device),
         }
     }
 

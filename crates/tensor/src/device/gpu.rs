@@ -1,9 +1,9 @@
 //! NVIDIA GPUs as devices: opened at their first use, once each; and GPUs that are only named, for
 //! dry runs on machines that have none.
 
-use plimsoll_core::{Device, DeviceKind, Error, Result};
-use plimsoll_cuda::{Context, DeviceSource, Properties};
-use plimsoll_memory::{Arena, Configuration, DrySource, Source, StreamId};
+use plimsoll_core::{Device, DeviceKind, Error, ErrorKind, Result};
+use plimsoll_cuda::{Context, DeviceSource, Fault, Properties};
+use plimsoll_memory::{Arena, Configuration, DrySource, OriginId, Source, StreamId};
 
 use super::stream_pool::StreamPool;
 use super::{Backend, Entry, entry, pinned, table};
@@ -37,6 +37,14 @@ impl Gpu {
         self.context
     }
 
+    /// Tells of what an earlier kernel found wrong, once, or of a driver that failed. `device` is
+    /// the one that was waited for.
+    pub(super) fn surface(&self, device: Device) -> Result<()> {
+        let Some(context) = self.context else { return Ok(()) };
+        context.check()?;
+        context.take_fault().map_or(Ok(()), |fault| Err(told(fault, device)))
+    }
+
     pub(super) fn new_stream(&self, priority: i32) -> Result<StreamId> {
         let stream = self.streams.next(priority)?;
         if let Some(context) = self.context {
@@ -44,6 +52,33 @@ impl Gpu {
         }
         Ok(stream)
     }
+}
+
+/// A fault as an error of the operation that was queued.
+#[cold]
+fn told(fault: Fault, device: Device) -> Error {
+    let Fault { value, dim, size, .. } = fault;
+    let (kind, what) = match (fault.wrong, dim) {
+        (0, 0..) => (
+            ErrorKind::Index,
+            format!("index {value} is out of range for dimension {dim} of size {size}"),
+        ),
+        (0, _) => (ErrorKind::Index, format!("index {value} is out of range for size {size}")),
+        (_, 0..) => (
+            ErrorKind::InvalidArgument,
+            format!("value {value} at place {dim} is wrong, where {size} is the bound"),
+        ),
+        _ => (
+            ErrorKind::InvalidArgument,
+            format!("value {value} is wrong, where {size} is the bound"),
+        ),
+    };
+    let origin = OriginId::from_number(fault.origin as usize);
+    let message = format!(
+        "{what}; {device} found it after its caller had gone on: it was the {origin}. What was computed since is \
+         undefined; the device itself works"
+    );
+    Error::new(kind, message).in_operation(origin.get().operation)
 }
 
 /// GPUs opened so far, by ordinal.

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result, Scalar};
+use plimsoll_cuda::source_files;
 
 use super::elementwise;
-use crate::operation::{Inferred, Input, Needs, OpInfo, Operation, Out, Promotion};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Promotion};
 use plimsoll_kernels::cpu::compare as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -46,6 +48,11 @@ impl Operation for Compare {
         }
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        // In the order of the kernels.
+        cuda::compare(launch, self.comparison as i32, self.number)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -59,6 +66,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         in_place: true,
         out: Out::Cast,
         elementwise: true,
+        cuda: OnCuda::Kernels(&source_files::COMPARE),
         inputs: &[Input::Operand],
         promotion: Promotion::Common,
         ..OpInfo::BARE

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Result, broadcast_shapes};
+use plimsoll_cuda::source_files;
 
 use super::elementwise;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Backward, Grads, Inferred, Input, Needs, OpInfo, Operation, Out, Promotion, Saves,
+    Backward, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Promotion, Saves,
 };
 use plimsoll_kernels::cpu::select as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -31,6 +33,10 @@ impl Operation for Where {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::where_(launch)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::where_(launch, [0, 1, 2].map(|index| &launch.inputs[index]))
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -73,6 +79,10 @@ impl Operation for MaskedFill {
         cpu::where_(&CpuLaunch { inputs: &[mask, value, x], ..*launch })
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::where_(launch, [1, 2, 0].map(|index| &launch.inputs[index]))
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, mask) = (backward.grad()?, backward.input(1)?);
         let own = backward
@@ -94,6 +104,7 @@ static MASKED_FILL: OpInfo = OpInfo {
     differentiable: true,
     in_place: true,
     elementwise: true,
+    cuda: OnCuda::Kernels(&source_files::SELECT),
     inputs: &[Input::Given, Input::Given, Input::Given],
     ..OpInfo::BARE
 };
@@ -105,6 +116,7 @@ static WHERE: OpInfo = OpInfo {
     differentiable: true,
     out: Out::Exact,
     elementwise: true,
+    cuda: OnCuda::Kernels(&source_files::SELECT),
     inputs: &[Input::Condition, Input::Operand],
     promotion: Promotion::Common,
     ..OpInfo::BARE

@@ -136,7 +136,8 @@ impl Operation for Binary {
             _ => {
                 // Shifts must know how many bits there are.
                 let bits = launch.inputs[0].dtype().size_bytes() as f64 * 8.0;
-                cuda::tail(launch, &self.row.info, Some(self.second), [bits, 0.0, 0.0])
+                let down = f64::from(u8::from(std::ptr::eq(self.row, &raw const DIV_FLOOR)));
+                cuda::tail(launch, &self.row.info, Some(self.second), [bits, down, 0.0])
             }
         }
     }
@@ -239,6 +240,9 @@ fn scaled(grad: &Tensor, alpha: Scalar, negative: bool) -> Result<Tensor> {
     }
 }
 
+/// What computes the rows here that are not hot.
+const ARITHMETIC: OnCuda = OnCuda::Kernels(&source_files::ARITHMETIC);
+
 const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
         name,
@@ -324,7 +328,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
 
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
 pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
-    info: OpInfo { cuda: OnCuda::Nothing, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
+    info: OpInfo { cuda: ARITHMETIC, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -333,7 +337,7 @@ pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
 
 /// [`DIV`] rounded down.
 pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
-    info: OpInfo { cuda: OnCuda::Nothing, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
+    info: OpInfo { cuda: ARITHMETIC, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -388,7 +392,7 @@ pub(crate) static MINIMUM: BinaryRow = BinaryRow {
 
 pub(crate) static POW: BinaryRow = BinaryRow {
     info: OpInfo {
-        cuda: OnCuda::Nothing,
+        cuda: ARITHMETIC,
         dtypes: DTypes::NUMBERS,
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..info(

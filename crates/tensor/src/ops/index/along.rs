@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
+use plimsoll_cuda::source_files;
 
 use super::info;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -38,6 +40,10 @@ impl Operation for Gather {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::gather(launch, self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::gather(launch, self.dim)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -209,7 +215,12 @@ fn check_index(op: &'static str, x: &Meta, index: &Meta, dim: usize) -> Result<(
 }
 
 const fn gathering(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
-    OpInfo { out: Out::Exact, inputs: &[Input::Given, Input::Index], ..info(name, signatures) }
+    OpInfo {
+        out: Out::Exact,
+        cuda: OnCuda::Kernels(&source_files::INDEX),
+        inputs: &[Input::Given, Input::Index],
+        ..info(name, signatures)
+    }
 }
 
 const fn scattering(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {

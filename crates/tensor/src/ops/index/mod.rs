@@ -8,10 +8,12 @@ pub(crate) mod nonzero;
 use std::sync::Arc;
 
 use plimsoll_core::{Dims, Error, Result, broadcast_shapes};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::elementwise::output_layout;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
     Saves,
@@ -50,6 +52,19 @@ impl Operation for Index {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::index(launch, &self.dims)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::index_workspace_bytes(inputs)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::index(launch, &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -195,6 +210,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static INDEX: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::INDEX),
     inputs: &[Input::Given, Input::Index],
     ..info("index", &["index(Tensor self, Tensor?[] indices) -> Tensor"])
 };

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
 use super::info;
-use crate::operation::{Inferred, Metas, Needs, OpInfo, Operation};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{Inferred, Metas, Needs, OnCuda, OpInfo, Operation};
 use plimsoll_kernels::cpu::index as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -30,6 +32,23 @@ impl Operation for Nonzero {
         cpu::nonzero(launch)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::nonzero_workspace_bytes(inputs[0])
+    }
+
+    fn cuda_measure(&self, launch: &CudaLaunch<'_>) -> Result<Metas> {
+        rows(cuda::nonzero_count(launch)?, launch.inputs[0].shape().len())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::nonzero(launch)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -42,5 +61,6 @@ fn rows(count: usize, rank: usize) -> Result<Metas> {
 
 pub(super) static NONZERO: OpInfo = OpInfo {
     differentiable: false,
+    cuda: OnCuda::Kernels(&source_files::NONZERO),
     ..info("nonzero", &["nonzero(Tensor self, *, bool as_tuple=False) -> Tensor"])
 };
