@@ -105,6 +105,8 @@ pub static FOLDS: KernelSource = tail_source!("folds");
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Scans along a dimension.
+pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
 /// Bags of rows of a table.
@@ -121,6 +123,8 @@ pub static MATMUL: KernelSource = tail_source!("matmul");
 pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
+/// Runs of equal elements, and the order of rows.
+pub static RUNS: KernelSource = key_source!("runs");
 /// Sorting.
 pub static SORT: KernelSource = key_source!("sort");
 /// The greatest few.
@@ -158,6 +162,8 @@ pub static ALL: &[&KernelSource] = &[
     &RANDOM,
     &REARRANGE,
     &REDUCE,
+    &RUNS,
+    &SCAN,
     &SCATTER,
     &SEARCH,
     &SELECT,

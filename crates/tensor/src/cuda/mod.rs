@@ -34,6 +34,8 @@ mod rearrange;
 mod reduce;
 mod search;
 mod scatter;
+mod runs;
+mod scan;
 mod select;
 mod softmax;
 mod sort;
@@ -86,6 +88,10 @@ pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
+pub(crate) use runs::{
+    mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
+};
+pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
 pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_workspace_bytes};

@@ -1,5 +1,5 @@
-//! Sums, means and extremes over some dimensions: a block folds one output, or a part of a long one,
-//! whose parts a second kernel folds. Other folds are in `folds.rs`.
+//! Sums, means and extremes over some dimensions: a block folds one output, or a part of a long
+//! one, whose parts a second kernel folds. Other folds are in `folds.rs`.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};

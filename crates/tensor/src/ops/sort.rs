@@ -169,6 +169,10 @@ impl Operation for Mode {
         cpu::mode(launch, self.dim)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::mode(launch, self.dim)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -196,10 +200,13 @@ static TOPK: OpInfo = OpInfo {
         ],
     )
 };
-static MODE: OpInfo = info(
-    "mode",
-    &["mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"],
-);
+static MODE: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::RUNS),
+    ..info(
+        "mode",
+        &["mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"],
+    )
+};
 static MSORT: OpInfo =
     OpInfo { cuda: OnCuda::Composed, ..info("msort", &["msort(Tensor self) -> Tensor"]) };
 static ARGSORT: OpInfo = OpInfo {
