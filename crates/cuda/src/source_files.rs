@@ -51,6 +51,8 @@ pub static DISTANCE: KernelSource = source!("distance");
 pub static CTC: KernelSource = source!("ctc");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
+/// The cells of recurrent layers.
+pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -117,6 +119,7 @@ pub static ALL: &[&KernelSource] = &[
     &OPTIM,
     &POOL,
     &REARRANGE,
+    &RECURRENT,
     &REDUCE,
     &SELECT,
     &SPECIAL,

@@ -26,6 +26,8 @@ mod optim;
 mod pool;
 mod products;
 mod rearrange;
+mod recurrent;
+mod recurrent_products;
 mod reduce;
 mod select;
 mod strided;
@@ -68,6 +70,9 @@ pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
 };
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
+pub(crate) use recurrent::{
+    recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
+};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use select::where_;
 pub(crate) use tail::{tail, tail_of};
