@@ -29,6 +29,21 @@ macro_rules! tail_source {
     };
 }
 
+/// A source that puts elements in order, with the keys that they are ordered by.
+macro_rules! key_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -69,6 +84,8 @@ pub static REARRANGE: KernelSource = source!("rearrange");
 pub static POOL: KernelSource = source!("pool");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
+/// Softmax and its derivatives.
+pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
 /// Activations and their derivatives.
@@ -79,8 +96,16 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
+/// Folds of the long tail.
+pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
+/// Random numbers.
+pub static RANDOM: KernelSource = tail_source!("random");
+/// Scans along a dimension.
+pub static SCAN: KernelSource = tail_source!("scan");
+/// Searches in sorted sequences, and histograms.
+pub static SEARCH: KernelSource = tail_source!("search");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
@@ -91,6 +116,12 @@ pub static MATMUL: KernelSource = tail_source!("matmul");
 pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
+/// Runs of equal elements, and the order of rows.
+pub static RUNS: KernelSource = key_source!("runs");
+/// Sorting.
+pub static SORT: KernelSource = key_source!("sort");
+/// The greatest few.
+pub static TOPK: KernelSource = key_source!("topk");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] = &[
@@ -107,6 +138,7 @@ pub static ALL: &[&KernelSource] = &[
     &CTC,
     &DISTANCE,
     &FILL,
+    &FOLDS,
     &FUNCTIONS,
     &GROUP_NORM,
     &INDEX,
@@ -118,11 +150,18 @@ pub static ALL: &[&KernelSource] = &[
     &NONZERO,
     &OPTIM,
     &POOL,
+    &RANDOM,
     &REARRANGE,
     &RECURRENT,
     &REDUCE,
+    &RUNS,
+    &SCAN,
+    &SEARCH,
     &SELECT,
+    &SOFTMAX,
+    &SORT,
     &SPECIAL,
     &TERNARY,
+    &TOPK,
     &UNARY,
 ];

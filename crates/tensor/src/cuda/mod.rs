@@ -12,6 +12,7 @@ mod cross_entropy;
 mod ctc;
 mod distance;
 mod fill;
+mod folds;
 mod group_norm;
 mod in_workspace;
 mod index;
@@ -19,19 +20,27 @@ mod interpolate;
 mod join;
 mod layer_norm;
 mod linear_cross_entropy;
+mod lines;
 mod loss;
 mod matmul;
 mod nonzero;
 mod optim;
 mod pool;
 mod products;
+mod random;
 mod rearrange;
 mod recurrent;
 mod recurrent_products;
 mod reduce;
+mod runs;
+mod scan;
+mod search;
 mod select;
+mod softmax;
+mod sort;
 mod strided;
 mod tail;
+mod topk;
 mod unary;
 mod unview;
 
@@ -48,6 +57,7 @@ pub(crate) use cross_entropy::{
 pub(crate) use ctc::{ctc_loss, ctc_loss_backward};
 pub(crate) use distance::{cdist, cdist_backward};
 pub(crate) use fill::{arange, eye, fill};
+pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use index::{gather, index, index_workspace_bytes};
@@ -69,13 +79,22 @@ pub(crate) use optim::adamw;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
 };
+pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use recurrent::{
     recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
 };
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use runs::{
+    mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
+};
+pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
+pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use select::where_;
+pub(crate) use softmax::{softmax, softmax_backward};
+pub(crate) use sort::{sort, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
+pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
 
