@@ -114,6 +114,8 @@ pub static ATTENTION: KernelSource = tail_source!("attention");
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
 pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
+/// Sampling at the places of a grid.
+pub static GRID: KernelSource = tail_source!("grid");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 /// Runs of equal elements, and the order of rows.
@@ -140,6 +142,7 @@ pub static ALL: &[&KernelSource] = &[
     &FILL,
     &FOLDS,
     &FUNCTIONS,
+    &GRID,
     &GROUP_NORM,
     &INDEX,
     &INTERPOLATE,
