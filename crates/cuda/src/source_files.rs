@@ -69,6 +69,8 @@ pub static DISTANCE: KernelSource = source!("distance");
 pub static CTC: KernelSource = source!("ctc");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
+/// The cells of recurrent layers.
+pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -121,6 +123,8 @@ pub static ATTENTION: KernelSource = tail_source!("attention");
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
 pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
+/// Sampling at the places of a grid.
+pub static GRID: KernelSource = tail_source!("grid");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 /// Runs of equal elements, and the order of rows.
@@ -148,6 +152,7 @@ pub static ALL: &[&KernelSource] = &[
     &FILL,
     &FOLDS,
     &FUNCTIONS,
+    &GRID,
     &GROUP_NORM,
     &INDEX,
     &INTERPOLATE,
@@ -161,6 +166,7 @@ pub static ALL: &[&KernelSource] = &[
     &POOL,
     &RANDOM,
     &REARRANGE,
+    &RECURRENT,
     &REDUCE,
     &RUNS,
     &SCAN,

@@ -14,6 +14,7 @@ mod distance;
 mod embedding;
 mod fill;
 mod folds;
+mod grid;
 mod group_norm;
 mod in_workspace;
 mod index;
@@ -31,6 +32,8 @@ mod pool;
 mod products;
 mod random;
 mod rearrange;
+mod recurrent;
+mod recurrent_products;
 mod reduce;
 mod search;
 mod scatter;
@@ -62,6 +65,7 @@ pub(crate) use embedding::{
     embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
+pub(crate) use grid::{grid_sample, grid_scatter, grid_scatter_workspace_bytes, grid_slope};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use index::{gather, index, index_workspace_bytes};
@@ -85,6 +89,9 @@ pub(crate) use pool::{
 };
 pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
+pub(crate) use recurrent::{
+    recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
+};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
