@@ -203,11 +203,41 @@ pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<(
         unsafe { (Operand::new(out.first_byte(), &to), Operand::new(source.first_byte(), &from)) };
     // The output first: threads go through its memory in order.
     let lines = Lines::new(launch, &[to, index, from], dim)?;
-    match_dtype!(input_dtype(launch)?, T => combine_lines::<T>(&lines, stride, combine));
-    Ok(())
+    let (along, bad) = (Along { size, stride }, BadIndex::default());
+    match_dtype!(input_dtype(launch)?, T => combine_lines::<T>(&lines, along, combine, &bad));
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
+    }
 }
 
-fn combine_lines<T: Number>(lines: &Lines<3>, stride: usize, combine: Combine) {
+/// The dimension that an index moves along: its size, and its stride in bytes.
+#[derive(Clone, Copy)]
+struct Along {
+    size: usize,
+    stride: usize,
+}
+
+impl Along {
+    /// How many bytes an index moves. It is read once: `check_indices` saw all of them before, but
+    /// memory that is shared with another library is not protected by a claim, and what was written
+    /// there since must not lead out of the tensor.
+    ///
+    /// # Safety
+    /// `index` is an element of an index tensor that the launch may read.
+    #[inline(always)]
+    unsafe fn offset(self, index: *const u8, bad: &BadIndex) -> Option<usize> {
+        // SAFETY: the caller's promise.
+        let at = unsafe { *index.cast::<i64>() };
+        if at as u64 >= self.size as u64 {
+            bad.note(at);
+            return None;
+        }
+        Some(at as usize * self.stride)
+    }
+}
+
+fn combine_lines<T: Number>(lines: &Lines<3>, along: Along, combine: Combine, bad: &BadIndex) {
     if lines.count == 0 || lines.len == 0 {
         return;
     }
@@ -222,12 +252,13 @@ fn combine_lines<T: Number>(lines: &Lines<3>, stride: usize, combine: Combine) {
             let columns = COLUMNS.min(width - first);
             for row in 0..lines.len {
                 let at = |i: usize| pointers[i].wrapping_add(row * lines.strides[i]);
-                // SAFETY: elements of the index and the source; the index was checked, so the
-                // targets are elements of the output, and only this unit writes its lines.
+                // SAFETY: elements of the index and the source; an offset is within the dimension,
+                // so the targets are elements of the output, and only this unit writes its lines.
                 unsafe {
                     if dense && combine == Combine::Add {
                         // One index for neighbouring lines: whole runs are added.
-                        let target = at(0).add(*at(1).cast::<i64>() as usize * stride).cast::<T>();
+                        let Some(offset) = along.offset(at(1), bad) else { continue };
+                        let target = at(0).add(offset).cast::<T>();
                         let source = at(2).cast::<T>();
                         for column in 0..columns {
                             let target = target.add(column);
@@ -236,8 +267,9 @@ fn combine_lines<T: Number>(lines: &Lines<3>, stride: usize, combine: Combine) {
                         continue;
                     }
                     for column in 0..columns {
-                        let index = *at(1).add(column * across[1]).cast::<i64>() as usize;
-                        let target = at(0).add(column * across[0] + index * stride).cast::<T>();
+                        let index = at(1).add(column * across[1]);
+                        let Some(offset) = along.offset(index, bad) else { continue };
+                        let target = at(0).add(column * across[0] + offset).cast::<T>();
                         let source = *at(2).add(column * across[2]).cast::<T>();
                         *target = combine.of(*target, source);
                     }
@@ -271,5 +303,23 @@ fn check_indices(
     match bad.into_lowest() {
         None => Ok(()),
         Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Along, BadIndex};
+
+    /// What another library wrote after the indices were checked leads nowhere.
+    #[test]
+    fn an_index_is_checked_where_it_is_used() {
+        let along = Along { size: 3, stride: 8 };
+        let bad = BadIndex::default();
+        let found = [0i64, 2, 3, -1, i64::MIN].map(|index| {
+            // SAFETY: an element that lives as long as the call.
+            unsafe { along.offset((&raw const index).cast(), &bad) }
+        });
+        assert_eq!(found, [Some(0), Some(16), None, None, None]);
+        assert_eq!(bad.into_lowest(), Some(i64::MIN));
     }
 }
