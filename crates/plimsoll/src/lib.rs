@@ -103,8 +103,9 @@ pub use plimsoll_tensor::{
     BatchNormOptions, DType, Device, DeviceKind, DimList, DivOptions, Draws, Element, Error,
     ErrorKind, EyeSize, GeluOptions, LayerNormOptions, Lent, Other, ReduceOptions, Result,
     RoundingMode, Scalar, SoftmaxOptions, SortOptions, SumOptions, Tensor, TensorOptions, To,
-    Truth, ViewAs, WeakTensor, autocast, autocast_with, manual_seed, manual_seed_on, ops,
-    result_type,
+    Truth, ViewAs, WeakTensor, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
+    is_autocast_cache_enabled, is_autocast_enabled, manual_seed, manual_seed_on, ops, result_type,
+    set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
 };
 
 pub use plimsoll_tensor::device;

@@ -7,6 +7,7 @@
 //! (`frames.rs`).
 
 mod arguments;
+mod autocast;
 mod autograd;
 mod bind;
 mod bound_arguments;
@@ -67,6 +68,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     in_place_views::register_functions(module)?;
     generated::register(module)?;
     autograd::register(module)?;
+    autocast::register(module)?;
     optim::register(module)?;
     custom::register(module)?;
     hooks::register(module)?;

@@ -90,7 +90,11 @@ pub use api::unary::{Approximate, GeluOptions};
 pub use api::unique::UniqueOptions;
 pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
-pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
+pub use autocast::{
+    AutocastOptions, AutocastRegion, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
+    is_autocast_cache_enabled, is_autocast_enabled, set_autocast_cache_enabled, set_autocast_dtype,
+    set_autocast_enabled,
+};
 pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,
     apply_function, save_on_host, saved_tensors_hooks,
