@@ -130,7 +130,7 @@ pub mod autograd {
     pub use plimsoll_tensor::{
         BackwardContext, BackwardOptions, Context, EnableGrad, Function, GradFn, GradOptions,
         GraphNode, HookHandle, InferenceMode, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope,
-        WeakGradFn, apply_function, enable_grad, grad, inference_mode, is_grad_enabled,
+        WeakGradFn, apply_function, backward, enable_grad, grad, inference_mode, is_grad_enabled,
         is_inference_mode_enabled, no_grad, save_on_host, saved_tensors_hooks, walk,
     };
 }

@@ -101,7 +101,7 @@ pub use autograd::{
 };
 pub use autograd::{
     BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
-    NoGrad, WeakGradFn, enable_grad, grad, inference_mode, is_grad_enabled,
+    NoGrad, WeakGradFn, backward, enable_grad, grad, inference_mode, is_grad_enabled,
     is_inference_mode_enabled, no_grad, walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
