@@ -31,6 +31,19 @@ macro_rules! tail_source {
 
 /// A source that puts elements in order, with the keys that they are ordered by.
 macro_rules! key_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// A source of the long tail over keys that were sorted.
 macro_rules! sorted_source {
     ($name:literal) => {

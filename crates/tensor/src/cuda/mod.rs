@@ -35,10 +35,10 @@ mod rearrange;
 mod recurrent;
 mod recurrent_products;
 mod reduce;
-mod search;
-mod scatter;
 mod runs;
 mod scan;
+mod scatter;
+mod search;
 mod select;
 mod softmax;
 mod sort;
@@ -63,6 +63,7 @@ pub(crate) use distance::{cdist, cdist_backward};
 pub(crate) use embedding::{
     embedding, embedding_backward, embedding_backward_workspace_bytes, embedding_bag,
     embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
+};
 pub(crate) use fill::{arange, eye, fill};
 pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use grid::{grid_sample, grid_scatter, grid_scatter_workspace_bytes, grid_slope};
@@ -93,12 +94,12 @@ pub(crate) use recurrent::{
     recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
 };
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
-pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
-pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
 pub(crate) use runs::{
     mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
 };
 pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
+pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
+pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_workspace_bytes};

@@ -173,7 +173,7 @@ impl Combine {
 
 /// [x, index, source] -> x with `source` combined in at `index` along `dim`. The output is x itself
 /// (in place) or becomes a copy of it. What falls on one element happens in the order of the index.
-/// An index out of range is an error, after which the output is as far as the others got.
+/// An index out of range is an error, and a tensor that was to be changed in place is as it was.
 pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
     let [out, input, index, source] = operands::<4>(launch)?;
     check::<i64>(launch, &index)?;
@@ -194,7 +194,9 @@ pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<(
     }
     from.layout = Layout::strided(index.shape(), source.layout().strides(), 0)?;
     let same = out.first_byte() == input.first_byte() && out.layout() == input.layout();
-    if !same {
+    if same {
+        check_indices(launch, &index, dim, size)?;
+    } else {
         copy_between(launch.operation, out, input)?;
     }
     // SAFETY: as in `gather` for the output's addresses; the source's part is inside it as just
@@ -311,5 +313,32 @@ impl Scatter<'_> {
                 }
             }
         }
+    }
+}
+
+/// Every index must be in `0..size`.
+fn check_indices(
+    launch: &CpuLaunch<'_>,
+    index: &Operand<'_>,
+    dim: usize,
+    size: usize,
+) -> Result<()> {
+    let bad = BadIndex::default();
+    // Only read, so by way of its addresses: an output might be written elsewhere first.
+    iterate::run_addresses([*index], |tile| {
+        for row in 0..tile.rows {
+            let start = tile.row(row)[0];
+            for i in 0..tile.len {
+                // SAFETY: the tile covers elements of the index (the engine's promise).
+                let at = unsafe { *start.byte_add(i * tile.inner[0]).cast::<i64>() };
+                if at as u64 >= size as u64 {
+                    bad.note(at);
+                }
+            }
+        }
+    });
+    match bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
     }
 }
