@@ -347,38 +347,38 @@ __device__ void backward_by_column(Rows rows, Terms terms, const T *grad, const 
   }
 }
 
-#define CROSS_ENTROPY(type)                                                                                                          \
-  extern "C" __global__ void cross_entropy_rows_##type(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight, \
-                                                       type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,     \
-                                                       Total *totals, Fault fault) {                                                 \
-    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                              \
-  }                                                                                                                                  \
-  extern "C" __global__ void cross_entropy_columns_##type(Rows rows, Terms terms, const type *x, const i64 *targets,                 \
-                                                          const type *weight, type *loss, Compute<type>::number *tops,               \
-                                                          Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
-    by_column<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                           \
-  }                                                                                                                                  \
-  extern "C" __global__ void nll_loss_##type(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,          \
-                                             type *loss, Total *totals, Fault fault) {                                               \
-    likelihood<type>(rows, terms, x, targets, weight, loss, totals, fault);                                                          \
-  }                                                                                                                                  \
-  extern "C" __global__ void loss_finish_##type(i64 blocks, Terms terms, const Total *totals, type *loss,                            \
-                                                Compute<type>::number *weight) {                                                     \
-    finish<type>(blocks, terms, totals, loss, weight);                                                                               \
-  }                                                                                                                                  \
-  extern "C" __global__ void nll_loss_backward_##type(Rows rows, Terms terms, const type *grad, const i64 *targets,                  \
-                                                      const type *weight, const Compute<type>::number *divisor, type *out) {         \
-    likelihood_backward<type>(rows, terms, grad, targets, weight, divisor, out);                                                     \
-  }                                                                                                                                  \
-  extern "C" __global__ void cross_entropy_backward_rows_##type(                                                                     \
-      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                               \
-      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) {   \
-    backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                      \
-  }                                                                                                                                  \
-  extern "C" __global__ void cross_entropy_backward_columns_##type(                                                                  \
-      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                               \
-      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) {   \
-    backward_by_column<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                   \
+#define CROSS_ENTROPY(type)                                                                                                        \
+  KERNEL(cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                 \
+                                                       type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,   \
+                                                       Total *totals, Fault fault) {                                               \
+    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                            \
+  }                                                                                                                                \
+  KERNEL(cross_entropy_columns_##type)(Rows rows, Terms terms, const type *x, const i64 *targets,                                  \
+                                                          const type *weight, type *loss, Compute<type>::number *tops,             \
+                                                          Compute<type>::number *log_sums, Total *totals, Fault fault) {           \
+    by_column<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                         \
+  }                                                                                                                                \
+  KERNEL(nll_loss_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                           \
+                                             type *loss, Total *totals, Fault fault) {                                             \
+    likelihood<type>(rows, terms, x, targets, weight, loss, totals, fault);                                                        \
+  }                                                                                                                                \
+  KERNEL(loss_finish_##type)(i64 blocks, Terms terms, const Total *totals, type *loss,                                             \
+                                                Compute<type>::number *weight) {                                                   \
+    finish<type>(blocks, terms, totals, loss, weight);                                                                             \
+  }                                                                                                                                \
+  KERNEL(nll_loss_backward_##type)(Rows rows, Terms terms, const type *grad, const i64 *targets,                                   \
+                                                      const type *weight, const Compute<type>::number *divisor, type *out) {       \
+    likelihood_backward<type>(rows, terms, grad, targets, weight, divisor, out);                                                   \
+  }                                                                                                                                \
+  KERNEL(cross_entropy_backward_rows_##type)(                                                                                      \
+      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
+      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
+    backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                    \
+  }                                                                                                                                \
+  KERNEL(cross_entropy_backward_columns_##type)(                                                                                   \
+      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
+      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
+    backward_by_column<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                 \
   }
 CROSS_ENTROPY(f32)
 CROSS_ENTROPY(f64)

@@ -278,16 +278,16 @@ __device__ void finish(i64 outputs, i64 parts, const Strided &outer, const Ask &
   }
 }
 
-#define FOLD(name, P)                                                                                                             \
-  extern "C" __global__ void name(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 mode, \
-                                  f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *partial) {               \
-    Ask ask = {mode, count, a, b, code != F64};                                                                                  \
-    fold<P>(outputs, parts, outer, inner, step, team, ask, code, out_code, x, out, partial);                                     \
-  }                                                                                                                               \
-  extern "C" __global__ void name##_finish(i64 outputs, i64 parts, i64 count, Strided outer, i32 mode, f64 a, f64 b, i32 code,   \
-                                           i32 out_code, void *out, const void *partial) {                                       \
-    Ask ask = {mode, count, a, b, code != F64};                                                                                  \
-    finish<P>(outputs, parts, outer, ask, out_code, out, partial);                                                               \
+#define FOLD(name, P)                                                                                              \
+  KERNEL(name)(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 mode,      \
+                                  f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *partial) { \
+    Ask ask = {mode, count, a, b, code != F64};                                                                    \
+    fold<P>(outputs, parts, outer, inner, step, team, ask, code, out_code, x, out, partial);                       \
+  }                                                                                                                \
+  KERNEL(name##_finish)(i64 outputs, i64 parts, i64 count, Strided outer, i32 mode, f64 a, f64 b, i32 code,        \
+                                           i32 out_code, void *out, const void *partial) {                         \
+    Ask ask = {mode, count, a, b, code != F64};                                                                    \
+    finish<P>(outputs, parts, outer, ask, out_code, out, partial);                                                 \
   }
 FOLD(terms_real, Terms)
 FOLD(nonzero_real, Nonzero<f64>)

@@ -158,22 +158,22 @@ __device__ void parameters(const Sizes &sizes, const f64 *sums, const typename C
   if (bias) bias[channel] = Store<T>::from(shift);
 }
 
-#define GROUP_NORM(type)                                                                                                            \
-  extern "C" __global__ void group_norm_##type(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,           \
-                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {               \
-    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                                 \
-      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                                            \
-    else                                                                                                                            \
-      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                                           \
-  }                                                                                                                                 \
-  extern "C" __global__ void group_norm_backward_##type(Sizes sizes, const type *grad, const type *x,                               \
-                                                        const Compute<type>::number *mean, const Compute<type>::number *rstd,       \
-                                                        const type *weight, f64 *sums, type *out) {                                 \
-    backward<type>(sizes, grad, x, mean, rstd, weight, sums, out);                                                                  \
-  }                                                                                                                                 \
-  extern "C" __global__ void group_norm_parameters_##type(Sizes sizes, const f64 *sums, const Compute<type>::number *rstd,          \
-                                                          type *weight, type *bias) {                                               \
-    parameters<type>(sizes, sums, rstd, weight, bias);                                                                              \
+#define GROUP_NORM(type)                                                                                                      \
+  KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                        \
+                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {         \
+    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                           \
+      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                                      \
+    else                                                                                                                      \
+      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                                     \
+  }                                                                                                                           \
+  KERNEL(group_norm_backward_##type)(Sizes sizes, const type *grad, const type *x,                                            \
+                                                        const Compute<type>::number *mean, const Compute<type>::number *rstd, \
+                                                        const type *weight, f64 *sums, type *out) {                           \
+    backward<type>(sizes, grad, x, mean, rstd, weight, sums, out);                                                            \
+  }                                                                                                                           \
+  KERNEL(group_norm_parameters_##type)(Sizes sizes, const f64 *sums, const Compute<type>::number *rstd,                       \
+                                                          type *weight, type *bias) {                                         \
+    parameters<type>(sizes, sums, rstd, weight, bias);                                                                        \
   }
 GROUP_NORM(f32)
 GROUP_NORM(f64)

@@ -123,11 +123,11 @@ __device__ void over_layout(i64 count, const Numbers &numbers, const Strided &al
   }
 }
 
-#define ADAMW(type)                                                                                                     \
-  extern "C" __global__ void adamw_table_##type(const __grid_constant__ Table table) { over_table<type>(table); }       \
-  extern "C" __global__ void adamw_layout_##type(i64 count, Numbers numbers, Strided all, Strided last, type *p,        \
-                                                 type *g, type *m, type *v, type *largest, const f32 *step) {           \
-    over_layout<type>(count, numbers, all, last, p, g, m, v, largest, step);                                            \
+#define ADAMW(type)                                                                                           \
+  KERNEL(adamw_table_##type)(const __grid_constant__ Table table) { over_table<type>(table); }                \
+  KERNEL(adamw_layout_##type)(i64 count, Numbers numbers, Strided all, Strided last, type *p,                 \
+                                                 type *g, type *m, type *v, type *largest, const f32 *step) { \
+    over_layout<type>(count, numbers, all, last, p, g, m, v, largest, step);                                  \
   }
 ADAMW(f32)
 ADAMW(f64)
