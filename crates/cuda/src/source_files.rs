@@ -193,3 +193,18 @@ pub static ALL: &[&KernelSource] = &[
     &TOPK,
     &UNARY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    /// Or it would be compiled with every other kernel of its file.
+    #[test]
+    fn every_kernel_can_be_compiled_alone() {
+        for source in ALL {
+            let prelude = include_str!("../kernels/prelude.cuh");
+            let own = source.text.strip_prefix(prelude).unwrap_or(source.text);
+            assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
+        }
+    }
+}
