@@ -1,7 +1,7 @@
 // Writing where indices say. Several values for one place are brought together in their order, and
-// without atomics, so that every run gives the same bits: by one thread for each line along the
-// indexed dimension where lines are short, and otherwise after the values were sorted by their
-// places (order.cu).
+// without atomics on floats, so that every run gives the same bits: by one thread for each line along
+// the indexed dimension where lines are short, by a block for each line that fits its shared memory,
+// and otherwise after the values were sorted by their places (order.cu).
 
 // 0 takes the newest, 1 adds, 2 multiplies, 3 and 4 keep the least and the greatest; a NaN stays.
 template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, C given) {
@@ -30,6 +30,92 @@ template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, 
 LINES(f32)
 LINES(f64)
 LINES(i64)
+
+// The most indices and places of a line that a block holds.
+#define TABLE 4096
+// Values of one place that are sorted by their positions; of more, the whole line is looked through.
+#define FEW 64
+
+// A block of 256 threads takes a line. Positions are put down by place, in no order, and then brought
+// into theirs place by place. Operands of `s`: the output, the index, the source and x, each without
+// the indexed dimension. If it is `fresh` all of the output is written.
+template <typename C>
+__device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size, i64 index_step, i64 source_step, i64 stride,
+                              i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh, const i64 *index, const void *source, const void *x,
+                              void *out, const Fault &fault) {
+  // Of each place first the count, then where its positions start, then where they end.
+  __shared__ u32 ends[TABLE];
+  __shared__ u16 places[TABLE];
+  __shared__ u16 positions[TABLE];
+  __shared__ u32 warps[8];
+  int t = threadIdx.x, lane = t & 31;
+  for (i64 line = blockIdx.x; line < lines; line += gridDim.x) {
+    i64 at[4];
+    locate<4>(s, line, at);
+    for (int k = t; k < size; k += 256) ends[k] = 0;
+    __syncthreads();
+    for (int i = t; i < length; i += 256) {
+      i64 place = index[at[1] + i * index_step];
+      bool good = within(fault, place, size, dim);
+      places[i] = good ? (u16)place : (u16)0xffff;
+      if (good) atomicAdd(&ends[place], 1u);
+    }
+    __syncthreads();
+    // Each thread sums up neighbouring places.
+    int each = (size + 255) / 256, first = min(t * each, size), last = min(first + each, size);
+    u32 own = 0;
+    for (int k = first; k < last; ++k) own += ends[k];
+    u32 sum = own;
+    for (int distance = 1; distance < 32; distance <<= 1) {
+      u32 before = __shfl_up_sync(~0u, sum, distance);
+      if (lane >= distance) sum += before;
+    }
+    if (lane == 31) warps[t >> 5] = sum;
+    __syncthreads();
+    u32 start = sum - own;
+    for (int w = 0; w < t >> 5; ++w) start += warps[w];
+    for (int k = first; k < last; ++k) {
+      u32 count = ends[k];
+      ends[k] = start;
+      start += count;
+    }
+    __syncthreads();
+    for (int i = t; i < length; i += 256)
+      if (places[i] != 0xffff) positions[atomicAdd(&ends[places[i]], 1u)] = (u16)i;
+    __syncthreads();
+    for (int k = t; k < size; k += 256) {
+      int from = k > 0 ? (int)ends[k - 1] : 0, to = (int)ends[k], count = to - from;
+      i64 place = at[0] + k * stride;
+      if (count == 0 && !fresh) continue;
+      auto value = [&](int i) { return element<C>(source, at[2] + i * source_step, code); };
+      C result = combine || count == 0 ? element<C>(x, at[3] + k * x_stride, code) : (C)0;
+      if (count > FEW) {
+        for (int i = 0; i < length; ++i)
+          if (places[i] == k) result = combined<C>(combine, result, value(i));
+      } else {
+        for (int i = from + 1; i < to; ++i) {
+          u16 moved = positions[i];
+          int j = i;
+          for (; j > from && positions[j - 1] > moved; --j) positions[j] = positions[j - 1];
+          positions[j] = moved;
+        }
+        for (int i = from; i < to; ++i) result = combined<C>(combine, result, value(positions[i]));
+      }
+      keep<C>(out, place, code, result);
+    }
+    __syncthreads();
+  }
+}
+#define SCATTER_TABLE(C)                                                                                                             \
+  KERNEL(scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                             \
+                                               i64 stride, i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh,                  \
+                                               const i64 *index, const void *source, const void *x, void *out, Fault fault) {        \
+    scatter_table<C>(lines, s, length, size, index_step, source_step, stride, x_stride, dim, combine, code, fresh, index, source, x, \
+                     out, fault);                                                                                                    \
+  }
+SCATTER_TABLE(f32)
+SCATTER_TABLE(f64)
+SCATTER_TABLE(i64)
 
 // The place that each index says, as a key to sort by. Operands of `s`: the index, and the output
 // without the indexed dimension. Indices out of range, and `skipped` ones if `skips`, get the key

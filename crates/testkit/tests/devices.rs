@@ -4,7 +4,7 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, faults, gpu, memory, taking_back, targets, training,
+    agreement, faults, gpu, indexing, memory, taking_back, targets, training,
 };
 
 fn gpu_device() -> Option<Device> {
@@ -150,4 +150,19 @@ fn memory_is_taken_back_without_waiting_and_launches_are_timed() -> Result<()> {
 #[test]
 fn indices_out_of_range_are_told_of_when_the_host_waits() -> Result<()> {
     on_every_accelerator(faults::indices_out_of_range_are_told_of_when_the_host_waits)
+}
+
+#[test]
+fn scatters_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::scatters_agree_with_the_cpu)
+}
+
+#[test]
+fn slices_and_lists_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::slices_and_lists_agree_with_the_cpu)
+}
+
+#[test]
+fn embeddings_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::embeddings_agree_with_the_cpu)
 }

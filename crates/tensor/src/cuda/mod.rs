@@ -188,6 +188,16 @@ impl CudaLaunch<'_> {
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
+    /// A grid for `n` elements that are taken four at a time where they are dense, once by each
+    /// thread.
+    fn quads_grid(&self, n: usize, dense: bool) -> Grid {
+        if !dense {
+            return self.grid(n, 4);
+        }
+        let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, i32::MAX as usize);
+        Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
     /// The same launch with output `index` as its first.
     pub(crate) fn writing_output(&self, index: usize) -> CudaLaunch<'_> {
         CudaLaunch { outputs: self.outputs.get(index..).unwrap_or_default(), ..*self }

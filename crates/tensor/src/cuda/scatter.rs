@@ -3,7 +3,7 @@
 //! order (see the kernels' source).
 
 use plimsoll_core::{DType, Dims, Layout, Result};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::cpu::index::Combine;
 use plimsoll_kernels::{Meta, Operand};
 
@@ -17,25 +17,33 @@ use super::{CudaLaunch, address, copy, whole};
 /// Indices along a dimension that one thread goes through by itself.
 const SHORT_LINE: usize = 32;
 
+/// Indices and places of a line that a block holds; mirrors the kernels.
+const TABLE: usize = 4096;
+
 /// How a scatter is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// A thread for each line along the dimension.
     Lines,
+    /// A block for each line.
+    Table,
     /// One index a slice: indices are sorted.
     Slices,
     /// One index an element: elements are sorted.
     Elements,
 }
 
-fn way(index: &Meta, dim: usize) -> Way {
+fn way(index: &Meta, target: &Layout, dim: usize) -> Way {
     let (shape, strides) = (index.shape(), index.layout.strides());
-    if shape.get(dim).copied().unwrap_or(1) <= SHORT_LINE {
-        return Way::Lines;
-    }
+    let size = |sizes: &[usize]| sizes.get(dim).copied().unwrap_or(1);
+    let (length, places) = (size(shape), size(target.shape()));
     let mut others = (0..shape.len()).filter(|&d| d != dim && shape[d] > 1).peekable();
-    match others.peek().is_some() && others.all(|d| strides[d] == 0) {
-        true => Way::Slices,
-        false => Way::Elements,
+    let is_slices = others.peek().is_some() && others.all(|d| strides[d] == 0);
+    match () {
+        () if length <= SHORT_LINE => Way::Lines,
+        () if is_slices => Way::Slices,
+        () if length <= TABLE && places <= TABLE => Way::Table,
+        () => Way::Elements,
     }
 }
 
@@ -46,9 +54,9 @@ fn span(layout: &Layout) -> usize {
 }
 
 /// The sort of a scatter; keys are slices along `dim`, or elements of the target.
-fn order(way: &Way, index: &Meta, target: &Layout, dim: usize) -> Option<Order> {
+fn order(way: Way, index: &Meta, target: &Layout, dim: usize) -> Option<Order> {
     match way {
-        Way::Lines => None,
+        Way::Lines | Way::Table => None,
         Way::Slices => Some(Order { count: index.shape()[dim], highest: target.shape()[dim] }),
         Way::Elements => Some(Order { count: index.layout.numel(), highest: span(target) }),
     }
@@ -60,13 +68,17 @@ pub(crate) fn scatter_workspace_bytes(inputs: &[&Meta], outputs: &[Meta], dim: u
     if index.layout.numel() == 0 {
         return 0;
     }
-    order(&way(index, dim), index, &target.layout, dim).map_or(0, Order::workspace_bytes)
+    let way = way(index, &target.layout, dim);
+    order(way, index, &target.layout, dim).map_or(0, Order::workspace_bytes)
+}
+
+fn is_same(x: &Operand<'_>, out: &Operand<'_>) -> bool {
+    out.first_byte() == x.first_byte() && out.layout() == x.layout()
 }
 
 /// Makes the output a copy of `x`, unless it is x.
 fn begin(launch: &CudaLaunch<'_>, x: &Operand<'_>, out: &Operand<'_>) -> Result<()> {
-    let same = out.first_byte() == x.first_byte() && out.layout() == x.layout();
-    if same { Ok(()) } else { copy(launch, x, out) }
+    if is_same(x, out) { Ok(()) } else { copy(launch, x, out) }
 }
 
 /// Inputs [x, index, source]: the output becomes x with the source, as far as the index goes,
@@ -76,12 +88,15 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
     let out = &launch.outputs[0];
     launch.check_dtypes(DType::I64, &[index])?;
     launch.check_dtypes(out.dtype(), &[x, source])?;
-    begin(launch, x, out)?;
     if index.layout().numel() == 0 {
-        return Ok(());
+        return begin(launch, x, out);
     }
-    let way = way(index.meta(), dim);
-    let Some(order) = order(&way, index.meta(), out.layout(), dim) else {
+    let way = way(index.meta(), out.layout(), dim);
+    if way == Way::Table {
+        return table(launch, dim, combine);
+    }
+    begin(launch, x, out)?;
+    let Some(order) = order(way, index.meta(), out.layout(), dim) else {
         return lines(launch, dim, combine);
     };
     let space = order.space(&mut Space::new(&launch.workspace));
@@ -89,7 +104,7 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
     let (sizes, strides) = (index.shape(), source.layout().strides());
     let (out_strides, index_strides) = (out.layout().strides(), index.layout().strides());
     let rank = sizes.len();
-    let is_slices = matches!(way, Way::Slices);
+    let is_slices = way == Way::Slices;
     let sorted = (0..rank).filter(|&d| !is_slices || d == dim);
     let across = |d: usize| if d == dim { 0 } else { out_strides[d] };
     let keyed =
@@ -143,6 +158,46 @@ fn lines(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
     ];
     let kernel = format!("scatter_lines_{}", computed_in(out.dtype()));
     launch.run(&source_files::SCATTER, &kernel, launch.grid(count, 1), &arguments)
+}
+
+/// A block for each line. Where the index reaches every line the output need not be a copy of x
+/// before.
+fn table(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
+    let (mut x, index, source) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2]);
+    let (out, sizes) = (&launch.outputs[0], index.shape());
+    let across = (0..sizes.len()).filter(|&d| d != dim);
+    let fresh = across.clone().all(|d| sizes[d] == out.shape()[d]) && !is_same(x, out);
+    if !fresh {
+        begin(launch, x, out)?;
+        x = out;
+    }
+    let all = [out, index, source, x].map(|operand| operand.layout().strides());
+    let count: usize = across.clone().map(|d| sizes[d]).product();
+    let strided = Strided::in_order(across.map(|d| (sizes[d], all.map(|s| s[d]))));
+    let along = all.map(|strides| strides[dim]);
+    let arguments = [
+        whole(count),
+        strided.argument(launch.operation)?,
+        Argument::I32(sizes[dim] as i32),
+        Argument::I32(out.shape()[dim] as i32),
+        whole(along[1]),
+        whole(along[2]),
+        whole(along[0]),
+        whole(along[3]),
+        whole(dim),
+        Argument::I32(combine as i32),
+        Argument::I32(code(out.dtype()) as i32),
+        Argument::I32(i32::from(fresh)),
+        address(index),
+        address(source),
+        address(x),
+        address(out),
+        launch.fault(),
+    ];
+    let kernel = format!("scatter_table_{}", computed_in(out.dtype()));
+    let blocks = count.min(1 << 20) as u32;
+    let grid = Grid { blocks: (blocks, 1, 1), threads: 256, shared_bytes: 0 };
+    launch.run(&source_files::SCATTER, &kernel, grid, &arguments)
 }
 
 /// What indices point into.
