@@ -70,8 +70,6 @@ pub static OPTIM: KernelSource = source!("optim");
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
-/// Reductions.
-pub static REDUCE: KernelSource = source!("reduce");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
@@ -84,12 +82,12 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
-/// Folds of the long tail.
-pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Reductions.
+pub static REDUCE: KernelSource = tail_source!("reduce");
 /// Scans along a dimension.
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
@@ -116,7 +114,6 @@ pub static ALL: &[&KernelSource] = &[
     &CONV,
     &COPY,
     &FILL,
-    &FOLDS,
     &FUNCTIONS,
     &INDEX,
     &LAYER_NORM,

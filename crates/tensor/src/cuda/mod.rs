@@ -8,7 +8,6 @@ mod compare;
 mod conv;
 mod copy;
 mod fill;
-mod folds;
 mod in_workspace;
 mod index;
 mod join;
@@ -40,7 +39,6 @@ pub(crate) use compare::compare;
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
 pub(crate) use fill::{arange, eye, fill};
-pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use index::{gather, index, index_workspace_bytes};
 pub(crate) use join::cat;
@@ -57,7 +55,7 @@ pub(crate) use pool::{
 };
 pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
-pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use reduce::{Fold, reduce, reduce_workspace_bytes};
 pub(crate) use runs::{
     mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
 };
