@@ -38,13 +38,13 @@ template <typename T> __device__ void index_read(i64 n, const Strided &s, const 
   }
 }
 
-#define INDEX(bytes, T)                                                                                                          \
-  extern "C" __global__ void gather_##bytes(i64 n, Strided s, const T *x, const i64 *index, T *out, i64 size, i64 stride, i64 dim, \
-                                            Fault fault) {                                                                       \
-    gather<T>(n, s, x, index, out, size, stride, dim, fault);                                                                    \
-  }                                                                                                                              \
-  extern "C" __global__ void index_##bytes(i64 n, Strided s, const T *x, const i64 *list, i64 shift, T *out) {                   \
-    index_read<T>(n, s, x, list, shift, out);                                                                                    \
+#define INDEX(bytes, T)                                                                                         \
+  KERNEL(gather_##bytes)(i64 n, Strided s, const T *x, const i64 *index, T *out, i64 size, i64 stride, i64 dim, \
+                                            Fault fault) {                                                      \
+    gather<T>(n, s, x, index, out, size, stride, dim, fault);                                                   \
+  }                                                                                                             \
+  KERNEL(index_##bytes)(i64 n, Strided s, const T *x, const i64 *list, i64 shift, T *out) {                     \
+    index_read<T>(n, s, x, list, shift, out);                                                                   \
   }
 INDEX(1, u8)
 INDEX(2, u16)
@@ -54,7 +54,7 @@ INDEX(16, Wide)
 
 // Adds the offsets of one index tensor to the list: operands of `s` are the list and the index.
 // Negative indices count from the end. One out of range makes the offset negative for good.
-extern "C" __global__ void index_offsets(i64 n, Strided s, i64 *list, const i64 *index, i64 size, i64 stride, i64 dim, i32 first,
+KERNEL(index_offsets)(i64 n, Strided s, i64 *list, const i64 *index, i64 size, i64 stride, i64 dim, i32 first,
                                          Fault fault) {
   for (i64 i = first_index(); i < n; i += all_threads()) {
     i64 at[2];

@@ -384,11 +384,11 @@ __device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided
   }
 }
 
-#define FOLD(name, P)                                                                                                             \
-  extern "C" __global__ void name(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 joins, \
-                                  i32 mode, f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {       \
-    Ask ask = {mode, count, a, b, code != F64};                                                                                  \
-    fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                               \
+#define FOLD(name, P)                                                                                                  \
+  KERNEL(name)(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 joins, i32 mode, \
+               f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {                          \
+    Ask ask = {mode, count, a, b, code != F64};                                                                        \
+    fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                     \
   }
 FOLD(terms_real, Terms)
 FOLD(nonzero_real, Nonzero<f64>)

@@ -44,6 +44,22 @@ macro_rules! key_source {
     };
 }
 
+/// A source of the long tail over keys that were sorted.
+macro_rules! sorted_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!("../kernels/sorted.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -52,10 +68,22 @@ pub static BINARY: KernelSource = source!("binary");
 pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
+/// The likelihood of target classes.
+pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Group normalisation.
+pub static GROUP_NORM: KernelSource = source!("group_norm");
+/// Cross entropy of a linear map's results.
+pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
+/// Distances of rows.
+pub static DISTANCE: KernelSource = source!("distance");
+/// Connectionist temporal classification.
+pub static CTC: KernelSource = source!("ctc");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
+/// The cells of recurrent layers.
+pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -66,6 +94,8 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Positions in the order of keys.
+pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
@@ -92,8 +122,20 @@ pub static REDUCE: KernelSource = tail_source!("reduce");
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
+/// Bags of rows of a table.
+pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
+/// Writing where indices say.
+pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
+/// Attention.
+pub static ATTENTION: KernelSource = tail_source!("attention");
+/// Products of integer matrices.
+pub static MATMUL: KernelSource = tail_source!("matmul");
+/// Resampling of spatial dimensions.
+pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
+/// Sampling at the places of a grid.
+pub static GRID: KernelSource = tail_source!("grid");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
 /// Runs of equal elements, and the order of rows.
@@ -107,25 +149,38 @@ pub static TOPK: KernelSource = key_source!("topk");
 pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
+    &ATTENTION,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
     &COMPARE,
     &CONV,
     &COPY,
+    &CROSS_ENTROPY,
+    &CTC,
+    &DISTANCE,
+    &EMBEDDING_BAG,
     &FILL,
     &FUNCTIONS,
+    &GRID,
+    &GROUP_NORM,
     &INDEX,
+    &INTERPOLATE,
     &LAYER_NORM,
+    &LINEAR_CROSS_ENTROPY,
     &LOSS,
+    &MATMUL,
     &NONZERO,
     &OPTIM,
+    &ORDER,
     &POOL,
     &RANDOM,
     &REARRANGE,
+    &RECURRENT,
     &REDUCE,
     &RUNS,
     &SCAN,
+    &SCATTER,
     &SEARCH,
     &SELECT,
     &SOFTMAX,
@@ -135,3 +190,18 @@ pub static ALL: &[&KernelSource] = &[
     &TOPK,
     &UNARY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    /// Or it would be compiled with every other kernel of its file.
+    #[test]
+    fn every_kernel_can_be_compiled_alone() {
+        for source in ALL {
+            let prelude = include_str!("../kernels/prelude.cuh");
+            let own = source.text.strip_prefix(prelude).unwrap_or(source.text);
+            assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! it runs on, and panics or gives an error where the device is wrong.
 
 pub mod agreement;
+pub mod faults;
 pub mod gpu;
 pub mod memory;
 pub mod taking_back;
@@ -24,7 +25,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 19] = [
+pub static EVERYWHERE: [Program; 20] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -73,6 +74,10 @@ pub static EVERYWHERE: [Program; 19] = [
     program(
         "memory_is_taken_back_without_waiting_and_launches_are_timed",
         taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed,
+    ),
+    program(
+        "indices_out_of_range_are_told_of_when_the_host_waits",
+        faults::indices_out_of_range_are_told_of_when_the_host_waits,
     ),
 ];
 
