@@ -100,8 +100,6 @@ pub static ORDER: KernelSource = source!("order");
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
-/// Reductions.
-pub static REDUCE: KernelSource = source!("reduce");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
@@ -114,12 +112,12 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
-/// Folds of the long tail.
-pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Reductions.
+pub static REDUCE: KernelSource = tail_source!("reduce");
 /// Scans along a dimension.
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
@@ -163,7 +161,6 @@ pub static ALL: &[&KernelSource] = &[
     &DISTANCE,
     &EMBEDDING_BAG,
     &FILL,
-    &FOLDS,
     &FUNCTIONS,
     &GRID,
     &GROUP_NORM,
