@@ -44,6 +44,34 @@ macro_rules! key_source {
     };
 }
 
+/// Attention on a dtype by tensor cores, for rows of up to so many elements.
+macro_rules! attention_source {
+    ($name:literal, $instance:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/attention.cuh"),
+                include_str!("../kernels/attention_halves.cu"),
+                $instance
+            ),
+        }
+    };
+}
+
+/// Attention of float16 in rows of up to 64 elements.
+pub static ATTENTION_F16_64: KernelSource =
+    attention_source!("attention_f16_64", "ATTENTION(f16, 64)");
+/// Attention of float16 in rows of up to 128 elements.
+pub static ATTENTION_F16_128: KernelSource =
+    attention_source!("attention_f16_128", "ATTENTION(f16, 128)");
+/// Attention of bfloat16 in rows of up to 64 elements.
+pub static ATTENTION_BF16_64: KernelSource =
+    attention_source!("attention_bf16_64", "ATTENTION(bf16, 64)");
+/// Attention of bfloat16 in rows of up to 128 elements.
+pub static ATTENTION_BF16_128: KernelSource =
+    attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
@@ -109,7 +137,15 @@ pub static SEARCH: KernelSource = tail_source!("search");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = tail_source!("attention");
+pub static ATTENTION: KernelSource = KernelSource {
+    name: "attention",
+    text: concat!(
+        include_str!("../kernels/prelude.cuh"),
+        include_str!("../kernels/tail.cuh"),
+        include_str!("../kernels/attention.cuh"),
+        include_str!("../kernels/attention.cu")
+    ),
+};
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
@@ -130,6 +166,10 @@ pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
     &ATTENTION,
+    &ATTENTION_BF16_128,
+    &ATTENTION_BF16_64,
+    &ATTENTION_F16_128,
+    &ATTENTION_F16_64,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
