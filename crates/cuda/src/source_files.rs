@@ -72,12 +72,28 @@ pub static ATTENTION_BF16_64: KernelSource =
 /// Attention of bfloat16 in rows of up to 128 elements.
 pub static ATTENTION_BF16_128: KernelSource =
     attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
+/// A source of convolutions, with what those share.
+macro_rules! conv_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/conv.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Convolutions.
-pub static CONV: KernelSource = source!("conv");
+pub static CONV: KernelSource = conv_source!("conv");
+/// Convolutions with few channels a group.
+pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
@@ -175,6 +191,7 @@ pub static ALL: &[&KernelSource] = &[
     &BITWISE,
     &COMPARE,
     &CONV,
+    &CONV_DEPTHWISE,
     &COPY,
     &CROSS_ENTROPY,
     &CTC,

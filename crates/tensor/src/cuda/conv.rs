@@ -1,6 +1,7 @@
-//! Convolutions by kernels of our own, on operands in any layout.
+//! Convolutions by kernels of our own, on operands in any layout: in tiles, or directly where groups
+//! have few channels.
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, Properties, source_files};
 use plimsoll_kernels::cpu::conv::ConvArgs;
 use plimsoll_kernels::cpu::volume::Volume;
@@ -13,6 +14,8 @@ use super::{CudaLaunch, NOTHING, address, type_name, whole};
 const SIDE: usize = 64;
 /// Pixels that a part of a weight's sums has, at least.
 const PART: usize = 1024;
+/// Columns of a weight that a block sums directly.
+const TAPS: usize = 9;
 
 /// What the kernels' `Geometry` is made of: [operand, weight, result].
 struct Shapes {
@@ -41,6 +44,25 @@ impl Shapes {
 
     fn results_each(&self) -> usize {
         self.result.channels / self.args.groups
+    }
+
+    /// Whether groups have so few channels that tiles would be empty for the most part.
+    fn is_direct(&self, dtype: DType) -> bool {
+        let ConvArgs { stride, padding, dilation, .. } = self.args;
+        let sizes = [self.operand.space(), self.result.space()];
+        let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
+        matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+            && self.operands_each() <= 4
+            && self.results_each() <= 4
+            // The kernels reckon places in 32 bits.
+            && numbers.all(|&number| number < 1 << 28)
+    }
+
+    /// Parts of the images that a weight's direct sums are cut into.
+    fn direct_parts(&self, multiprocessors: usize) -> usize {
+        let chunks = (self.operands_each() * self.weight.space()).div_ceil(TAPS);
+        let blocks = self.result.channels * chunks;
+        (8 * multiprocessors).div_ceil(blocks.max(1)).clamp(1, self.result.batch.clamp(1, 65_535))
     }
 
     /// The structure that kernels take by value.
@@ -86,25 +108,46 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         return Ok(());
     }
     let shapes = Shapes::new(operand.meta(), weight.meta(), out.meta(), args, back);
-    let pixels = shapes.result.batch * shapes.result.space();
-    let blocks = (
-        pixels.div_ceil(SIDE) as u32,
-        shapes.results_each().div_ceil(SIDE) as u32,
-        args.groups as u32,
-    );
     let bias = launch.inputs.get(2);
     let stride = bias.and_then(|bias| bias.layout().strides().first().copied()).unwrap_or(0);
-    let arguments = [
-        shapes.argument(),
+    let read = [
         address(operand),
         address(weight),
         bias.map_or(NOTHING, address),
         whole(stride),
         address(out),
     ];
-    let kernel = format!("{kernel}_{}", type_name(out.dtype()));
+    let dtype = type_name(out.dtype());
+    if shapes.is_direct(out.dtype()) {
+        let (grid, side_by_side) = direct_grid(&shapes.result);
+        let mut arguments = vec![shapes.argument(), whole(usize::from(side_by_side))];
+        arguments.extend(read);
+        let kernel = format!("{kernel}_direct_{dtype}");
+        return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
+    }
+    let pixels = shapes.result.batch * shapes.result.space();
+    let blocks = (
+        pixels.div_ceil(SIDE) as u32,
+        shapes.results_each().div_ceil(SIDE) as u32,
+        args.groups as u32,
+    );
+    let mut arguments = vec![shapes.argument()];
+    arguments.extend(read);
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+    launch.run(&source_files::CONV, &format!("{kernel}_{dtype}"), grid, &arguments)
+}
+
+/// Blocks for each channel of each image, or for each row of pixels if the channels lie side by
+/// side, and which of the two.
+fn direct_grid(result: &Volume) -> (Grid, bool) {
+    let Volume { batch, channels, sizes, .. } = *result;
+    let side_by_side = result.channel_stride == 1 && channels > 1 && result.strides[2] != 1;
+    let (jobs, inner) = match side_by_side {
+        true => (batch * sizes[0] * sizes[1], sizes[2] * channels),
+        false => (batch * channels, result.space()),
+    };
+    let blocks = (jobs.min(1 << 20) as u32, inner.div_ceil(2048).clamp(1, 65_535) as u32, 1);
+    (Grid { blocks, threads: 256, shared_bytes: 0 }, side_by_side)
 }
 
 /// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
@@ -124,6 +167,9 @@ pub(crate) fn conv_weight_workspace_bytes(
     args: ConvArgs,
 ) -> usize {
     let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
+    if shapes.is_direct(output.dtype) {
+        return shapes.direct_parts(gpu.multiprocessors as usize) * output.layout.numel() * 8;
+    }
     match parts(gpu.multiprocessors as usize, &shapes) {
         1 => 0,
         // No sum is wider than a double.
@@ -142,7 +188,11 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
         return fill_operand(launch, out, Scalar::Int(0));
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
-    let parts = parts(launch.context.properties().multiprocessors as usize, &shapes);
+    let multiprocessors = launch.context.properties().multiprocessors as usize;
+    if shapes.is_direct(out.dtype()) {
+        return direct_weight(launch, &shapes, shapes.direct_parts(multiprocessors));
+    }
+    let parts = parts(multiprocessors, &shapes);
     let pixels = shapes.result.batch * shapes.result.space();
     let columns = shapes.operands_each() * shapes.weight.space();
     let blocks = (
@@ -163,10 +213,33 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
     launch.run(&source_files::CONV, &format!("conv_weight_{dtype}"), grid, &arguments)?;
-    if parts == 1 {
-        return Ok(());
-    }
+    if parts == 1 { Ok(()) } else { add_parts(launch, &shapes, parts) }
+}
+
+/// Adds up the parts of a weight's sums.
+fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
+    let out = &launch.outputs[0];
+    let partial = whole(launch.workspace.pointer().addr());
     let arguments = [shapes.argument(), whole(parts), partial, address(out)];
     let grid = launch.grid(out.layout().numel(), 1);
-    launch.run(&source_files::CONV, &format!("conv_weight_parts_{dtype}"), grid, &arguments)
+    let kernel = format!("conv_weight_parts_{}", type_name(out.dtype()));
+    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+}
+
+/// The weight's gradient where groups have few channels.
+fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
+    let (x, grad) = (&launch.inputs[0], &launch.inputs[1]);
+    let chunks = (shapes.operands_each() * shapes.weight.space()).div_ceil(TAPS);
+    let blocks = (shapes.result.channels as u32, parts as u32, chunks as u32);
+    let arguments = [
+        shapes.argument(),
+        address(x),
+        address(grad),
+        whole(parts),
+        whole(launch.workspace.pointer().addr()),
+    ];
+    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    let kernel = format!("conv_weight_direct_{}", type_name(x.dtype()));
+    launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
+    add_parts(launch, shapes, parts)
 }
