@@ -8,9 +8,11 @@ use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::fill::fill_operand;
-use super::{CudaLaunch, NOTHING, address, type_name, whole};
+use super::tail::computed_in;
+use super::{CudaLaunch, NOTHING, address, whole};
 
-/// Rows and columns of a block's tile.
+/// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
+const WIDE: usize = 128;
 const SIDE: usize = 64;
 /// Pixels that a part of a weight's sums has, at least.
 const PART: usize = 1024;
@@ -25,6 +27,7 @@ struct Shapes {
     args: ConvArgs,
     /// Whether the weight's first dimension are the operand's channels.
     transposed: bool,
+    dtype: DType,
 }
 
 impl Shapes {
@@ -35,6 +38,7 @@ impl Shapes {
             result: Volume::of(result),
             args,
             transposed: back,
+            dtype: operand.dtype,
         }
     }
 
@@ -47,11 +51,11 @@ impl Shapes {
     }
 
     /// Whether groups have so few channels that tiles would be empty for the most part.
-    fn is_direct(&self, dtype: DType) -> bool {
+    fn is_direct(&self) -> bool {
         let ConvArgs { stride, padding, dilation, .. } = self.args;
         let sizes = [self.operand.space(), self.result.space()];
         let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
-        matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+        matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16)
             && self.operands_each() <= 4
             && self.results_each() <= 4
             // The kernels reckon places in 32 bits.
@@ -67,7 +71,7 @@ impl Shapes {
 
     /// The structure that kernels take by value.
     fn argument(&self) -> Argument {
-        let Shapes { operand, weight, result, args, transposed } = self;
+        let Shapes { operand, weight, result, args, transposed, dtype } = self;
         let strides = |v: &Volume| {
             let [depth, height, width] = v.strides;
             [v.batch_stride, v.channel_stride, depth, height, width]
@@ -86,6 +90,11 @@ impl Shapes {
         words.extend(strides(result));
         words.extend([of_result, of_operand, group]);
         words.extend(weight.strides);
+        words.push(match dtype {
+            DType::F16 => 1,
+            DType::BF16 => 2,
+            _ => 0,
+        });
         Argument::Words(words.into_iter().map(|word| word as u64).collect())
     }
 }
@@ -117,17 +126,17 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         whole(stride),
         address(out),
     ];
-    let dtype = type_name(out.dtype());
-    if shapes.is_direct(out.dtype()) {
+    let dtype = computed_in(out.dtype());
+    if shapes.is_direct() {
         let (grid, side_by_side) = direct_grid(&shapes.result);
         let mut arguments = vec![shapes.argument(), whole(usize::from(side_by_side))];
         arguments.extend(read);
-        let kernel = format!("{kernel}_direct_{dtype}");
+        let kernel = format!("{kernel}_direct");
         return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
     }
     let pixels = shapes.result.batch * shapes.result.space();
     let blocks = (
-        pixels.div_ceil(SIDE) as u32,
+        pixels.div_ceil(WIDE) as u32,
         shapes.results_each().div_ceil(SIDE) as u32,
         args.groups as u32,
     );
@@ -153,7 +162,7 @@ fn direct_grid(result: &Volume) -> (Grid, bool) {
 /// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
 fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
     let columns = shapes.operands_each() * shapes.weight.space();
-    let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(SIDE) * shapes.args.groups;
+    let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(WIDE) * shapes.args.groups;
     let pixels = shapes.result.batch * shapes.result.space();
     let wanted = (4 * multiprocessors).div_ceil(tiles.max(1));
     wanted.min(pixels.div_ceil(PART)).clamp(1, (65_535 / shapes.args.groups.max(1)).max(1))
@@ -167,7 +176,7 @@ pub(crate) fn conv_weight_workspace_bytes(
     args: ConvArgs,
 ) -> usize {
     let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
-    if shapes.is_direct(output.dtype) {
+    if shapes.is_direct() {
         return shapes.direct_parts(gpu.multiprocessors as usize) * output.layout.numel() * 8;
     }
     match parts(gpu.multiprocessors as usize, &shapes) {
@@ -189,19 +198,19 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
     let multiprocessors = launch.context.properties().multiprocessors as usize;
-    if shapes.is_direct(out.dtype()) {
+    if shapes.is_direct() {
         return direct_weight(launch, &shapes, shapes.direct_parts(multiprocessors));
     }
     let parts = parts(multiprocessors, &shapes);
     let pixels = shapes.result.batch * shapes.result.space();
     let columns = shapes.operands_each() * shapes.weight.space();
     let blocks = (
+        columns.div_ceil(WIDE) as u32,
         shapes.results_each().div_ceil(SIDE) as u32,
-        columns.div_ceil(SIDE) as u32,
         (args.groups * parts) as u32,
     );
     let partial = Argument::U64(launch.workspace.pointer().addr() as u64);
-    let dtype = type_name(out.dtype());
+    let dtype = computed_in(out.dtype());
     let arguments = [
         shapes.argument(),
         address(x),
@@ -222,7 +231,7 @@ fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<(
     let partial = whole(launch.workspace.pointer().addr());
     let arguments = [shapes.argument(), whole(parts), partial, address(out)];
     let grid = launch.grid(out.layout().numel(), 1);
-    let kernel = format!("conv_weight_parts_{}", type_name(out.dtype()));
+    let kernel = format!("conv_weight_parts_{}", computed_in(out.dtype()));
     launch.run(&source_files::CONV, &kernel, grid, &arguments)
 }
 
@@ -239,7 +248,6 @@ fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Resu
         whole(launch.workspace.pointer().addr()),
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    let kernel = format!("conv_weight_direct_{}", type_name(x.dtype()));
-    launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
+    launch.run(&source_files::CONV_DEPTHWISE, "conv_weight_direct", grid, &arguments)?;
     add_parts(launch, shapes, parts)
 }
