@@ -112,6 +112,8 @@ pub static CTC: KernelSource = source!("ctc");
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
+/// Pooling of contiguous planes by the largest.
+pub static POOL_PLANES: KernelSource = source!("pool_planes");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -210,6 +212,7 @@ pub static ALL: &[&KernelSource] = &[
     &NONZERO,
     &OPTIM,
     &POOL,
+    &POOL_PLANES,
     &RANDOM,
     &REARRANGE,
     &RECURRENT,
