@@ -44,16 +44,42 @@ macro_rules! key_source {
     };
 }
 
-/// A source of the long tail over keys that were sorted.
-macro_rules! sorted_source {
-    ($name:literal) => {
+/// Attention on a dtype by tensor cores, for rows of up to so many elements.
+macro_rules! attention_source {
+    ($name:literal, $instance:literal) => {
         KernelSource {
             name: $name,
             text: concat!(
                 include_str!("../kernels/prelude.cuh"),
                 include_str!("../kernels/tail.cuh"),
-                include_str!("../kernels/key.cuh"),
-                include_str!("../kernels/sorted.cuh"),
+                include_str!("../kernels/attention.cuh"),
+                include_str!("../kernels/attention_halves.cu"),
+                $instance
+            ),
+        }
+    };
+}
+
+/// Attention of float16 in rows of up to 64 elements.
+pub static ATTENTION_F16_64: KernelSource =
+    attention_source!("attention_f16_64", "ATTENTION(f16, 64)");
+/// Attention of float16 in rows of up to 128 elements.
+pub static ATTENTION_F16_128: KernelSource =
+    attention_source!("attention_f16_128", "ATTENTION(f16, 128)");
+/// Attention of bfloat16 in rows of up to 64 elements.
+pub static ATTENTION_BF16_64: KernelSource =
+    attention_source!("attention_bf16_64", "ATTENTION(bf16, 64)");
+/// Attention of bfloat16 in rows of up to 128 elements.
+pub static ATTENTION_BF16_128: KernelSource =
+    attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
+/// A source of convolutions, with what those share.
+macro_rules! conv_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/conv.cuh"),
                 include_str!(concat!("../kernels/", $name, ".cu"))
             ),
         }
@@ -65,7 +91,9 @@ pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Convolutions.
-pub static CONV: KernelSource = source!("conv");
+pub static CONV: KernelSource = conv_source!("conv");
+/// Convolutions with few channels a group.
+pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
@@ -84,6 +112,8 @@ pub static CTC: KernelSource = source!("ctc");
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
+/// Pooling of contiguous planes by the largest.
+pub static POOL_PLANES: KernelSource = source!("pool_planes");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -94,12 +124,12 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
-/// Positions in the order of keys.
-pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
+/// Reductions.
+pub static REDUCE: KernelSource = source!("reduce");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
@@ -112,24 +142,28 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
+/// Folds of the long tail.
+pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
-/// Reductions.
-pub static REDUCE: KernelSource = tail_source!("reduce");
 /// Scans along a dimension.
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
-/// Bags of rows of a table.
-pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
-/// Writing where indices say.
-pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = tail_source!("attention");
+pub static ATTENTION: KernelSource = KernelSource {
+    name: "attention",
+    text: concat!(
+        include_str!("../kernels/prelude.cuh"),
+        include_str!("../kernels/tail.cuh"),
+        include_str!("../kernels/attention.cuh"),
+        include_str!("../kernels/attention.cu")
+    ),
+};
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
@@ -150,17 +184,22 @@ pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
     &ATTENTION,
+    &ATTENTION_BF16_128,
+    &ATTENTION_BF16_64,
+    &ATTENTION_F16_128,
+    &ATTENTION_F16_64,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
     &COMPARE,
     &CONV,
+    &CONV_DEPTHWISE,
     &COPY,
     &CROSS_ENTROPY,
     &CTC,
     &DISTANCE,
-    &EMBEDDING_BAG,
     &FILL,
+    &FOLDS,
     &FUNCTIONS,
     &GRID,
     &GROUP_NORM,
@@ -172,15 +211,14 @@ pub static ALL: &[&KernelSource] = &[
     &MATMUL,
     &NONZERO,
     &OPTIM,
-    &ORDER,
     &POOL,
+    &POOL_PLANES,
     &RANDOM,
     &REARRANGE,
     &RECURRENT,
     &REDUCE,
     &RUNS,
     &SCAN,
-    &SCATTER,
     &SEARCH,
     &SELECT,
     &SOFTMAX,
@@ -190,18 +228,3 @@ pub static ALL: &[&KernelSource] = &[
     &TOPK,
     &UNARY,
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::ALL;
-
-    /// Or it would be compiled with every other kernel of its file.
-    #[test]
-    fn every_kernel_can_be_compiled_alone() {
-        for source in ALL {
-            let prelude = include_str!("../kernels/prelude.cuh");
-            let own = source.text.strip_prefix(prelude).unwrap_or(source.text);
-            assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
-        }
-    }
-}
