@@ -6,7 +6,7 @@
 // A cold start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name` as
 // `~, 1`. The others become templates that nobody instantiates.
 #define KERNEL_1(name) extern "C" __global__ void name
-#define KERNEL_OF_1(threads, name) KERNEL(__launch_bounds__)(threads) name
+#define KERNEL_OF_1(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
 #ifdef ONLY
 #define KERNEL_0(name) template <int> __device__ void name
 #define KERNEL_OF_0(threads, name) KERNEL_0(name)
