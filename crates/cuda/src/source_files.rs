@@ -72,6 +72,20 @@ pub static ATTENTION_BF16_64: KernelSource =
 /// Attention of bfloat16 in rows of up to 128 elements.
 pub static ATTENTION_BF16_128: KernelSource =
     attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
+/// A source that is compiled once for f32 and the half types.
+macro_rules! halves_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/halves.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// A source of convolutions, with what those share.
 macro_rules! conv_source {
     ($name:literal) => {
@@ -79,6 +93,7 @@ macro_rules! conv_source {
             name: $name,
             text: concat!(
                 include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/halves.cuh"),
                 include_str!("../kernels/conv.cuh"),
                 include_str!(concat!("../kernels/", $name, ".cu"))
             ),
@@ -97,11 +112,11 @@ pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
-pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
+pub static CROSS_ENTROPY: KernelSource = halves_source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
-pub static GROUP_NORM: KernelSource = source!("group_norm");
+pub static GROUP_NORM: KernelSource = halves_source!("group_norm");
 /// Cross entropy of a linear map's results.
 pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 /// Distances of rows.
@@ -113,7 +128,7 @@ pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
 /// Pooling of contiguous planes by the largest.
-pub static POOL_PLANES: KernelSource = source!("pool_planes");
+pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.

@@ -8,7 +8,7 @@ use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::fill::fill_operand;
-use super::tail::computed_in;
+use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, address, whole};
 
 /// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
@@ -90,11 +90,7 @@ impl Shapes {
         words.extend(strides(result));
         words.extend([of_result, of_operand, group]);
         words.extend(weight.strides);
-        words.push(match dtype {
-            DType::F16 => 1,
-            DType::BF16 => 2,
-            _ => 0,
-        });
+        words.push(half_width(*dtype));
         Argument::Words(words.into_iter().map(|word| word as u64).collect())
     }
 }
