@@ -254,10 +254,14 @@ template <typename C> __device__ void add_parts(const Geometry &g, i64 parts, co
   KERNEL_OF(256, conv_weight_##C)(Geometry g, const void *x, const void *grad, i64 parts,                     \
                                                                     i64 part_pixels, C *partial, void *out) { \
     weights<C>(g, x, grad, parts, part_pixels, partial, out);                                                 \
-  }                                                                                                           \
-  KERNEL(conv_weight_parts_##C)(Geometry g, i64 parts, const C *partial, void *out) {                         \
-    add_parts<C>(g, parts, partial, out);                                                                     \
   }
 CONV(f32)
 CONV(f64)
-CONV(i64)
+
+#define PARTS(C)                                                                      \
+  KERNEL(conv_weight_parts_##C)(Geometry g, i64 parts, const C *partial, void *out) { \
+    add_parts<C>(g, parts, partial, out);                                             \
+  }
+PARTS(f32)
+PARTS(f64)
+PARTS(i64)

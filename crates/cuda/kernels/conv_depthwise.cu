@@ -1,5 +1,6 @@
-// Convolutions in which a result has few operands, or an operand few results: a thread a result,
-// with no tiles, which would be empty for the most part. The weight's gradient adds up in parts,
+// Convolutions in which groups have few channels: a thread a result, with no tiles, which would be
+// empty for the most part. Integers go this way too, however many channels they have: who convolves
+// them is not in a hurry, and tiles take long to compile. The weight's gradient adds up in parts,
 // which the second kernel of conv.cu adds up in order.
 
 // The operand's place that result `r` looks at through tap `k`, or -1.
@@ -19,7 +20,7 @@ template <bool backward> __device__ __forceinline__ i32 look(i32 r, i32 k, i32 s
 
 // Jobs are the channels of each image, or, where channels lie side by side, the rows of each image:
 // neighbouring threads write neighbours.
-template <bool backward>
+template <typename C, bool backward>
 __device__ void direct(const Geometry &g, i64 side_by_side, const void *operand, const void *weight, const void *bias, i64 bias_stride,
                        void *result) {
   i32 depth = (i32)g.result_sizes[0], height = (i32)g.result_sizes[1], width = (i32)g.result_sizes[2];
@@ -48,7 +49,7 @@ __device__ void direct(const Geometry &g, i64 side_by_side, const void *operand,
       i64 group = channel / g.results;
       i64 from = batch * g.operand[0] + group * g.operands * g.operand[1];
       i64 weights = group * g.weight[2] + (channel - group * g.results) * g.weight[0];
-      f32 sum = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
+      C sum = bias ? fetched<C>(bias, channel * bias_stride, g.width) : (C)0;
       for (i64 o = 0; o < g.operands; ++o)
         for (i32 a = 0; a < (i32)g.kernel[0]; ++a) {
           i32 at_z = look<backward>(z, a, (i32)g.stride[0], (i32)g.padding[0], (i32)g.dilation[0], (i32)g.operand_sizes[0]);
@@ -61,12 +62,12 @@ __device__ void direct(const Geometry &g, i64 side_by_side, const void *operand,
             for (i32 c = 0; c < (i32)g.kernel[2]; ++c) {
               i32 at_x = look<backward>(x, c, (i32)g.stride[2], (i32)g.padding[2], (i32)g.dilation[2], (i32)g.operand_sizes[2]);
               if (at_x >= 0)
-                sum += fetched<f32>(operand, row + at_x * g.operand[4], g.width) * fetched<f32>(weight, taps + c * g.weight[5], g.width);
+                sum += fetched<C>(operand, row + at_x * g.operand[4], g.width) * fetched<C>(weight, taps + c * g.weight[5], g.width);
             }
           }
         }
       i64 at = batch * g.result[0] + channel * g.result[1];
-      put<f32>(result, at + z * g.result[2] + y * g.result[3] + x * g.result[4], g.width, sum);
+      put<C>(result, at + z * g.result[2] + y * g.result[3] + x * g.result[4], g.width, sum);
     }
   }
 }
@@ -74,13 +75,13 @@ __device__ void direct(const Geometry &g, i64 side_by_side, const void *operand,
 // Taps that a thread adds up at a time.
 const int TAPS = 9;
 
-__device__ f32 block_sum(f32 value) {
-  __shared__ f32 warps[32];
+template <typename C> __device__ C block_sum(C value) {
+  __shared__ C warps[32];
   for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   if (lane == 0) warps[warp] = value;
   __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : 0.0f;
+  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
   for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
   __syncthreads();
   return value;
@@ -88,7 +89,7 @@ __device__ f32 block_sum(f32 value) {
 
 // Blocks: channels of the gradient, parts of the images, TAPS columns (a channel of x and a tap) of
 // a row of the weight. Sums go to `partial`, [part][channel][column].
-KERNEL(conv_weight_direct)(Geometry g, const void *x, const void *grad, i64 parts, f32 *partial) {
+template <typename C> __device__ void weights(const Geometry &g, const void *x, const void *grad, i64 parts, C *partial) {
   i32 height = (i32)g.result_sizes[1], width = (i32)g.result_sizes[2];
   i64 space = g.result_sizes[0] * height * width, taps = g.kernel[0] * g.kernel[1] * g.kernel[2], columns = g.operands * taps;
   i64 channel = blockIdx.x, part = blockIdx.y, first = (i64)blockIdx.z * TAPS, group = channel / g.results;
@@ -104,33 +105,39 @@ KERNEL(conv_weight_direct)(Geometry g, const void *x, const void *grad, i64 part
     for (int d = 0; d < 3; ++d) offsets[k][d] = (i32)(tap[d] * g.dilation[d] - g.padding[d]);
     starts[k] = (group * g.operands + column / taps) * g.operand[1];
   }
-  f32 sums[TAPS] = {};
+  C sums[TAPS] = {};
   for (i64 batch = begin; batch < end; ++batch) {
     i64 grads = batch * g.result[0] + channel * g.result[1], from = batch * g.operand[0];
     for (i64 i = threadIdx.x; i < space; i += blockDim.x) {
       i32 line = (i32)i / width, at_x = (i32)i - line * width, at_z = line / height, at_y = line - at_z * height;
-      f32 slope = fetched<f32>(grad, grads + at_z * g.result[2] + at_y * g.result[3] + at_x * g.result[4], g.width);
+      C slope = fetched<C>(grad, grads + at_z * g.result[2] + at_y * g.result[3] + at_x * g.result[4], g.width);
       i32 z = at_z * (i32)g.stride[0], y = at_y * (i32)g.stride[1], w = at_x * (i32)g.stride[2];
 #pragma unroll
       for (int k = 0; k < TAPS; ++k) {
         i32 a = z + offsets[k][0], b = y + offsets[k][1], c = w + offsets[k][2];
         if ((u32)a < (u32)g.operand_sizes[0] && (u32)b < (u32)g.operand_sizes[1] && (u32)c < (u32)g.operand_sizes[2])
-          sums[k] += slope * fetched<f32>(x, from + starts[k] + a * g.operand[2] + b * g.operand[3] + c * g.operand[4], g.width);
+          sums[k] += slope * fetched<C>(x, from + starts[k] + a * g.operand[2] + b * g.operand[3] + c * g.operand[4], g.width);
       }
     }
   }
 #pragma unroll
   for (int k = 0; k < TAPS; ++k) {
-    f32 sum = block_sum(sums[k]);
+    C sum = block_sum(sums[k]);
     if (threadIdx.x == 0 && first + k < columns) partial[(part * g.groups * g.results + channel) * columns + first + k] = sum;
   }
 }
 
-KERNEL(conv_direct)(Geometry g, i64 side_by_side, const void *x, const void *weight, const void *bias, i64 bias_stride,
-                                       void *y) {
-  direct<false>(g, side_by_side, x, weight, bias, bias_stride, y);
-}
-KERNEL(conv_input_direct)(Geometry g, i64 side_by_side, const void *grad, const void *weight, const void *bias,
-                                             i64 bias_stride, void *x) {
-  direct<true>(g, side_by_side, grad, weight, bias, bias_stride, x);
-}
+#define DIRECT(C)                                                                                            \
+  KERNEL(conv_direct_##C)(Geometry g, i64 side_by_side, const void *x, const void *weight, const void *bias, \
+                                             i64 bias_stride, void *y) {                                     \
+    direct<C, false>(g, side_by_side, x, weight, bias, bias_stride, y);                                      \
+  }                                                                                                          \
+  KERNEL(conv_input_direct_##C)(Geometry g, i64 side_by_side, const void *grad, const void *weight,          \
+                                                   const void *bias, i64 bias_stride, void *x) {             \
+    direct<C, true>(g, side_by_side, grad, weight, bias, bias_stride, x);                                    \
+  }                                                                                                          \
+  KERNEL(conv_weight_direct_##C)(Geometry g, const void *x, const void *grad, i64 parts, C *partial) {       \
+    weights<C>(g, x, grad, parts, partial);                                                                  \
+  }
+DIRECT(f32)
+DIRECT(i64)

@@ -8,20 +8,6 @@ struct Planes {
   i64 x[3], y[3], kernel[3], stride[3], padding[3], dilation[3];
 };
 
-// Elements of f32, or of a half type.
-enum Width { WHOLE, HALF, BRAIN };
-
-__device__ __forceinline__ f32 fetched(const void *from, i64 at, i64 width) {
-  if (width == WHOLE) return ((const f32 *)from)[at];
-  u16 bits = ((const u16 *)from)[at];
-  return width == HALF ? load(f16{bits}) : load(bf16{bits});
-}
-__device__ __forceinline__ void put(void *to, i64 at, i64 width, f32 value) {
-  if (width == WHOLE) ((f32 *)to)[at] = value;
-  else if (width == HALF) ((f16 *)to)[at] = Store<f16>::from(value);
-  else ((bf16 *)to)[at] = Store<bf16>::from(value);
-}
-
 // Division by one number, of numbers below 2^22, whose floats are exact.
 struct Divisor {
   i32 by;
@@ -62,14 +48,14 @@ KERNEL(max_pool_planes)(Planes p, const void *x, void *y, i64 *places) {
         for (i32 b = 0; b < h.count; ++b) {
           i32 row = ((z.first + a * by_depth_step.by) * rows + h.first + b * by_row_step.by) * columns + w.first;
           for (i32 c = 0; c < w.count; ++c) {
-            f32 value = fetched(x, from + row + c * by_column_step.by, p.width);
+            f32 value = fetched<f32>(x, from + row + c * by_column_step.by, p.width);
             if (value > best || value != value) {
               best = value;
               place = row + c * by_column_step.by;
             }
           }
         }
-      put(y, plane * space + i, p.width, best);
+      put<f32>(y, plane * space + i, p.width, best);
       if (places) places[plane * space + i] = place;
     }
   }
@@ -101,9 +87,9 @@ KERNEL(max_pool_planes_backward)(Planes p, const void *grad, const i64 *places, 
         for (i32 b = from[1]; b < until[1]; ++b)
           for (i32 c = from[2]; c < until[2]; ++c) {
             i64 at = base + (a * rows + b) * columns + c;
-            if (places[at] == i) sum += fetched(grad, at, p.width);
+            if (places[at] == i) sum += fetched<f32>(grad, at, p.width);
           }
-      put(x, plane * space + i, p.width, sum);
+      put<f32>(x, plane * space + i, p.width, sum);
     }
   }
 }

@@ -128,11 +128,11 @@ pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
-pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
+pub static CROSS_ENTROPY: KernelSource = halves_source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
-pub static GROUP_NORM: KernelSource = source!("group_norm");
+pub static GROUP_NORM: KernelSource = halves_source!("group_norm");
 /// Cross entropy of a linear map's results.
 pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 /// Distances of rows.
@@ -140,7 +140,7 @@ pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
 pub static CTC: KernelSource = source!("ctc");
 /// Pooling of contiguous planes by the largest.
-pub static POOL_PLANES: KernelSource = source!("pool_planes");
+pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
@@ -190,7 +190,15 @@ pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = tail_source!("attention");
+pub static ATTENTION: KernelSource = KernelSource {
+    name: "attention",
+    text: concat!(
+        include_str!("../kernels/prelude.cuh"),
+        include_str!("../kernels/tail.cuh"),
+        include_str!("../kernels/attention.cuh"),
+        include_str!("../kernels/attention.cu")
+    ),
+};
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.

@@ -8,7 +8,7 @@ use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::fill::fill_operand;
-use super::tail::computed_in;
+use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, address, whole};
 
 /// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
@@ -50,16 +50,20 @@ impl Shapes {
         self.result.channels / self.args.groups
     }
 
-    /// Whether groups have so few channels that tiles would be empty for the most part.
+    /// Whether groups have so few channels that tiles would be empty for the most part, or these
+    /// are integers, which have no tiles.
     fn is_direct(&self) -> bool {
         let ConvArgs { stride, padding, dilation, .. } = self.args;
         let sizes = [self.operand.space(), self.result.space()];
         let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
-        matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16)
-            && self.operands_each() <= 4
-            && self.results_each() <= 4
-            // The kernels reckon places in 32 bits.
-            && numbers.all(|&number| number < 1 << 28)
+        // The kernels reckon places in 32 bits.
+        let fits = numbers.all(|&number| number < 1 << 28);
+        let few = self.operands_each() <= 4 && self.results_each() <= 4;
+        match self.dtype {
+            DType::I64 => true,
+            DType::F32 | DType::F16 | DType::BF16 => few && fits,
+            _ => false,
+        }
     }
 
     /// Parts of the images that a weight's direct sums are cut into.
@@ -90,11 +94,7 @@ impl Shapes {
         words.extend(strides(result));
         words.extend([of_result, of_operand, group]);
         words.extend(weight.strides);
-        words.push(match dtype {
-            DType::F16 => 1,
-            DType::BF16 => 2,
-            _ => 0,
-        });
+        words.push(half_width(*dtype));
         Argument::Words(words.into_iter().map(|word| word as u64).collect())
     }
 }
@@ -131,7 +131,7 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         let (grid, side_by_side) = direct_grid(&shapes.result);
         let mut arguments = vec![shapes.argument(), whole(usize::from(side_by_side))];
         arguments.extend(read);
-        let kernel = format!("{kernel}_direct");
+        let kernel = format!("{kernel}_direct_{dtype}");
         return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
     }
     let pixels = shapes.result.batch * shapes.result.space();
@@ -248,6 +248,7 @@ fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Resu
         whole(launch.workspace.pointer().addr()),
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV_DEPTHWISE, "conv_weight_direct", grid, &arguments)?;
+    let kernel = format!("conv_weight_direct_{}", computed_in(x.dtype()));
+    launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
     add_parts(launch, shapes, parts)
 }

@@ -9,6 +9,7 @@ use plimsoll_kernels::cpu::unfold::UnfoldArgs;
 use plimsoll_kernels::cpu::volume::Volume;
 
 use super::fill::fill_operand;
+use super::tail::half_width;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
 
 /// Mirrors `Volume` in the kernels.
@@ -63,12 +64,10 @@ fn run(
 /// places.
 fn planes(operands: &[&Operand<'_>], windows: [Window; 3]) -> Option<Vec<usize>> {
     let [x, y] = [operands[0], operands[1]].map(|operand| Volume::of(operand.meta()));
-    let width = match operands[0].dtype() {
-        DType::F32 => 0,
-        DType::F16 => 1,
-        DType::BF16 => 2,
-        _ => return None,
-    };
+    let dtype = operands[0].dtype();
+    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+        return None;
+    }
     let mut even = [[0; 3]; 4];
     for (d, own) in windows.into_iter().enumerate() {
         let Window::Even { kernel, stride, padding, dilation } = own else { return None };
@@ -84,7 +83,7 @@ fn planes(operands: &[&Operand<'_>], windows: [Window; 3]) -> Option<Vec<usize>>
     if !contiguous || !numbers.all(|number| number < most) {
         return None;
     }
-    let mut words = vec![x.batch * x.channels, width];
+    let mut words = vec![x.batch * x.channels, half_width(dtype)];
     words.extend(x.sizes.iter().chain(&y.sizes).chain(even.iter().flatten()));
     Some(words)
 }
