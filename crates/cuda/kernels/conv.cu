@@ -213,22 +213,22 @@ __device__ void add_parts(const Geometry &g, i64 parts, const typename Compute<T
   }
 }
 
-#define CONV(type)                                                                                                    \
-  extern "C" __global__ void conv_##type(Geometry g, const type *x, const type *weight, const type *bias,             \
-                                         i64 bias_stride, type *y) {                                                  \
-    correlate<type, false>(g, x, weight, bias, bias_stride, y);                                                       \
-  }                                                                                                                   \
-  extern "C" __global__ void conv_input_##type(Geometry g, const type *grad, const type *weight, const type *bias,    \
-                                               i64 bias_stride, type *x) {                                            \
-    correlate<type, true>(g, grad, weight, bias, bias_stride, x);                                                     \
-  }                                                                                                                   \
-  extern "C" __global__ void conv_weight_##type(Geometry g, const type *x, const type *grad, i64 parts,               \
-                                                i64 part_pixels, Compute<type>::number *partial, type *out) {         \
-    weights<type>(g, x, grad, parts, part_pixels, partial, out);                                                      \
-  }                                                                                                                   \
-  extern "C" __global__ void conv_weight_parts_##type(Geometry g, i64 parts, const Compute<type>::number *partial,    \
-                                                      type *out) {                                                    \
-    add_parts<type>(g, parts, partial, out);                                                                          \
+#define CONV(type)                                                                                            \
+  KERNEL(conv_##type)(Geometry g, const type *x, const type *weight, const type *bias,                        \
+                                         i64 bias_stride, type *y) {                                          \
+    correlate<type, false>(g, x, weight, bias, bias_stride, y);                                               \
+  }                                                                                                           \
+  KERNEL(conv_input_##type)(Geometry g, const type *grad, const type *weight, const type *bias,               \
+                                               i64 bias_stride, type *x) {                                    \
+    correlate<type, true>(g, grad, weight, bias, bias_stride, x);                                             \
+  }                                                                                                           \
+  KERNEL(conv_weight_##type)(Geometry g, const type *x, const type *grad, i64 parts,                          \
+                                                i64 part_pixels, Compute<type>::number *partial, type *out) { \
+    weights<type>(g, x, grad, parts, part_pixels, partial, out);                                              \
+  }                                                                                                           \
+  KERNEL(conv_weight_parts_##type)(Geometry g, i64 parts, const Compute<type>::number *partial,               \
+                                                      type *out) {                                            \
+    add_parts<type>(g, parts, partial, out);                                                                  \
   }
 CONV(f32)
 CONV(f64)

@@ -41,7 +41,7 @@ __device__ i64 counted(const Bags &bags, i64 from, i64 to) {
 }
 
 // Tells of indices outside the table, and of offsets that fall or lie outside the indices.
-extern "C" __global__ void bag_check(Bags bags, Fault fault) {
+KERNEL(bag_check)(Bags bags, Fault fault) {
   for (i64 i = first_index(); i < bags.samples; i += all_threads()) within(fault, bags.indices[i * bags.index_step], bags.rows, 0);
   for (i64 i = first_index(); i < bags.offsets_count; i += all_threads()) {
     i64 start = bags.offsets[i * bags.offset_step];
@@ -51,39 +51,39 @@ extern "C" __global__ void bag_check(Bags bags, Fault fault) {
 }
 
 // `from` gets the row that each largest element is from, if its address is not 0.
-#define FORWARD(C)                                                                                                                   \
-  extern "C" __global__ void bag_##C(Bags bags, i64 width, i32 mode, i32 code, Table table, const void *weights, i64 weight_step,    \
-                                     Table out, Table from) {                                                                        \
-    i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                                         \
-    for (i64 job = first_index() >> 5; job < bags.count * chunks; job += all_threads() >> 5) {                                       \
-      i64 bag = job / chunks, column = (job - bag * chunks) * 32 + lane;                                                             \
-      i64 start = offset_at(bags, bag), end = offset_at(bags, bag + 1);                                                              \
-      i64 count = mode == 1 ? counted(bags, start, end) : 1, whose = -1;                                                             \
-      if (column >= width) continue;                                                                                                 \
-      C sum = 0;                                                                                                                     \
-      for (i64 sample = start; sample < end; ++sample) {                                                                             \
-        i64 row = row_at(bags, sample);                                                                                              \
-        if (row < 0) continue;                                                                                                       \
-        C value = element<C>(table.first, row * table.row + column * table.column, code);                                            \
-        if (mode == 2) {                                                                                                             \
-          if (whose < 0 || value > sum) {                                                                                            \
-            sum = value;                                                                                                             \
-            whose = row;                                                                                                             \
-          }                                                                                                                          \
-          continue;                                                                                                                  \
-        }                                                                                                                            \
-        f64 weight = weights ? element<f64>(weights, sample * weight_step, code) : 1.0;                                              \
-        sum += value * (C)(weight / (f64)count);                                                                                     \
-      }                                                                                                                              \
-      keep<C>(out.first, bag * out.row + column * out.column, code, sum);                                                            \
-      if (from.first) ((i64 *)from.first)[bag * from.row + column * from.column] = whose;                                            \
-    }                                                                                                                                \
+#define FORWARD(C)                                                                                             \
+  KERNEL(bag_##C)(Bags bags, i64 width, i32 mode, i32 code, Table table, const void *weights, i64 weight_step, \
+                                     Table out, Table from) {                                                  \
+    i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                   \
+    for (i64 job = first_index() >> 5; job < bags.count * chunks; job += all_threads() >> 5) {                 \
+      i64 bag = job / chunks, column = (job - bag * chunks) * 32 + lane;                                       \
+      i64 start = offset_at(bags, bag), end = offset_at(bags, bag + 1);                                        \
+      i64 count = mode == 1 ? counted(bags, start, end) : 1, whose = -1;                                       \
+      if (column >= width) continue;                                                                           \
+      C sum = 0;                                                                                               \
+      for (i64 sample = start; sample < end; ++sample) {                                                       \
+        i64 row = row_at(bags, sample);                                                                        \
+        if (row < 0) continue;                                                                                 \
+        C value = element<C>(table.first, row * table.row + column * table.column, code);                      \
+        if (mode == 2) {                                                                                       \
+          if (whose < 0 || value > sum) {                                                                      \
+            sum = value;                                                                                       \
+            whose = row;                                                                                       \
+          }                                                                                                    \
+          continue;                                                                                            \
+        }                                                                                                      \
+        f64 weight = weights ? element<f64>(weights, sample * weight_step, code) : 1.0;                        \
+        sum += value * (C)(weight / (f64)count);                                                               \
+      }                                                                                                        \
+      keep<C>(out.first, bag * out.row + column * out.column, code, sum);                                      \
+      if (from.first) ((i64 *)from.first)[bag * from.row + column * from.column] = whose;                      \
+    }                                                                                                          \
   }
 FORWARD(f32)
 FORWARD(f64)
 
 // How many samples of each bag count.
-extern "C" __global__ void bag_counts(Bags bags, i64 *counts) {
+KERNEL(bag_counts)(Bags bags, i64 *counts) {
   for (i64 bag = first_index() >> 5; bag < bags.count; bag += all_threads() >> 5) {
     i64 count = counted(bags, offset_at(bags, bag), offset_at(bags, bag + 1));
     if ((threadIdx.x & 31) == 0) counts[bag] = count;
@@ -102,7 +102,7 @@ __device__ i64 bag_of(const Bags &bags, i64 sample) {
 }
 
 // Each sample's bag, and what its row is multiplied by there.
-extern "C" __global__ void bag_shares(Bags bags, i32 mode, i32 code, const void *weights, i64 weight_step, const i64 *counts, i64 *owners,
+KERNEL(bag_shares)(Bags bags, i32 mode, i32 code, const void *weights, i64 weight_step, const i64 *counts, i64 *owners,
                                       f64 *shares) {
   for (i64 sample = first_index(); sample < bags.samples; sample += all_threads()) {
     i64 bag = bag_of(bags, sample);
@@ -113,32 +113,32 @@ extern "C" __global__ void bag_shares(Bags bags, i32 mode, i32 code, const void 
 }
 
 // The gradient of the table, whose rows are 0 so far; samples are sorted by their rows.
-#define BACKWARD(C)                                                                                                                  \
-  extern "C" __global__ void bag_backward_##C(Keys keys, const u32 *positions, const i64 *owners, const f64 *shares,                 \
-                                              i32 by_frequency, i64 width, i32 code, Table grad, Table out) {                        \
-    i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                                         \
-    for (i64 job = first_index() >> 5; job < keys.count * chunks; job += all_threads() >> 5) {                                       \
-      i64 i = job / chunks, column = (job - i * chunks) * 32 + lane;                                                                 \
-      u64 row = key_at(keys, i);                                                                                                     \
-      if (row == keys.bad || !starts(keys, i, row)) continue;                                                                        \
-      i64 end = end_of(keys, i, row);                                                                                                \
-      if (column >= width) continue;                                                                                                 \
-      f64 often = by_frequency ? (f64)(end - i) : 1.0;                                                                               \
-      C sum = 0;                                                                                                                     \
-      for (i64 j = i; j < end; ++j) {                                                                                                \
-        u32 sample = positions[j];                                                                                                   \
-        i64 bag = owners[sample];                                                                                                    \
-        if (bag < 0) continue;                                                                                                       \
-        sum += element<C>(grad.first, bag * grad.row + column * grad.column, code) * (C)(shares[sample] / often);                    \
-      }                                                                                                                              \
-      keep<C>(out.first, (i64)row * out.row + column * out.column, code, sum);                                                       \
-    }                                                                                                                                \
+#define BACKWARD(C)                                                                                               \
+  KERNEL(bag_backward_##C)(Keys keys, const u32 *positions, const i64 *owners, const f64 *shares,                 \
+                                              i32 by_frequency, i64 width, i32 code, Table grad, Table out) {     \
+    i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                      \
+    for (i64 job = first_index() >> 5; job < keys.count * chunks; job += all_threads() >> 5) {                    \
+      i64 i = job / chunks, column = (job - i * chunks) * 32 + lane;                                              \
+      u64 row = key_at(keys, i);                                                                                  \
+      if (row == keys.bad || !starts(keys, i, row)) continue;                                                     \
+      i64 end = end_of(keys, i, row);                                                                             \
+      if (column >= width) continue;                                                                              \
+      f64 often = by_frequency ? (f64)(end - i) : 1.0;                                                            \
+      C sum = 0;                                                                                                  \
+      for (i64 j = i; j < end; ++j) {                                                                             \
+        u32 sample = positions[j];                                                                                \
+        i64 bag = owners[sample];                                                                                 \
+        if (bag < 0) continue;                                                                                    \
+        sum += element<C>(grad.first, bag * grad.row + column * grad.column, code) * (C)(shares[sample] / often); \
+      }                                                                                                           \
+      keep<C>(out.first, (i64)row * out.row + column * out.column, code, sum);                                    \
+    }                                                                                                             \
   }
 BACKWARD(f32)
 BACKWARD(f64)
 
 // The gradient of the samples' weights: a warp a sample.
-extern "C" __global__ void bag_weights_backward(Bags bags, i64 width, i32 code, Table grad, Table table, void *out, i64 out_step) {
+KERNEL(bag_weights_backward)(Bags bags, i64 width, i32 code, Table grad, Table table, void *out, i64 out_step) {
   i64 lane = threadIdx.x & 31;
   for (i64 sample = first_index() >> 5; sample < bags.samples; sample += all_threads() >> 5) {
     i64 row = row_at(bags, sample), bag = bag_of(bags, sample);

@@ -61,28 +61,28 @@ __device__ void read_runs(i64 runs, i64 columns, i32 lanes, const Strided &s, co
       if (column + k * lanes < columns) target[column + k * lanes] = v[k];
   }
 }
-#define RUNS(bytes, T)                                                                                                              \
-  extern "C" __global__ void gather_runs_##bytes(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *index, T *out,  \
-                                                 i64 size, i64 stride, i64 dim, Fault fault) {                                      \
-    read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) {                                                                     \
-      i64 place = index[at];                                                                                                        \
-      return within(fault, place, size, dim) ? place * stride : -1;                                                                 \
-    });                                                                                                                             \
-  }                                                                                                                                 \
-  extern "C" __global__ void index_runs_##bytes(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *list, i64 shift, \
-                                                T *out) {                                                                           \
-    read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) { return list[at] < 0 ? -1 : list[at] >> shift; });                   \
+#define RUNS(bytes, T)                                                                                            \
+  KERNEL(gather_runs_##bytes)(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *index, T *out,  \
+                                                 i64 size, i64 stride, i64 dim, Fault fault) {                    \
+    read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) {                                                   \
+      i64 place = index[at];                                                                                      \
+      return within(fault, place, size, dim) ? place * stride : -1;                                               \
+    });                                                                                                           \
+  }                                                                                                               \
+  KERNEL(index_runs_##bytes)(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *list, i64 shift, \
+                                                T *out) {                                                         \
+    read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) { return list[at] < 0 ? -1 : list[at] >> shift; }); \
   }
 RUNS(4, u32)
 RUNS(16, Wide)
 
-#define INDEX(bytes, T)                                                                                                          \
-  extern "C" __global__ void gather_##bytes(i64 n, Strided s, const T *x, const i64 *index, T *out, i64 size, i64 stride, i64 dim, \
-                                            Fault fault) {                                                                       \
-    gather<T>(n, s, x, index, out, size, stride, dim, fault);                                                                    \
-  }                                                                                                                              \
-  extern "C" __global__ void index_##bytes(i64 n, Strided s, const T *x, const i64 *list, i64 shift, T *out) {                   \
-    index_read<T>(n, s, x, list, shift, out);                                                                                    \
+#define INDEX(bytes, T)                                                                                         \
+  KERNEL(gather_##bytes)(i64 n, Strided s, const T *x, const i64 *index, T *out, i64 size, i64 stride, i64 dim, \
+                                            Fault fault) {                                                      \
+    gather<T>(n, s, x, index, out, size, stride, dim, fault);                                                   \
+  }                                                                                                             \
+  KERNEL(index_##bytes)(i64 n, Strided s, const T *x, const i64 *list, i64 shift, T *out) {                     \
+    index_read<T>(n, s, x, list, shift, out);                                                                   \
   }
 INDEX(1, u8)
 INDEX(2, u16)
@@ -92,7 +92,7 @@ INDEX(16, Wide)
 
 // Adds the offsets of one index tensor to the list: operands of `s` are the list and the index.
 // Negative indices count from the end. One out of range makes the offset negative for good.
-extern "C" __global__ void index_offsets(i64 n, Strided s, i64 *list, const i64 *index, i64 size, i64 stride, i64 dim, i32 first,
+KERNEL(index_offsets)(i64 n, Strided s, i64 *list, const i64 *index, i64 size, i64 stride, i64 dim, i32 first,
                                          Fault fault) {
   for (i64 i = first_index(); i < n; i += all_threads()) {
     i64 at[2];

@@ -34,7 +34,7 @@ __device__ u32 summed_up(u32 value, u32 *warps) {
 
 // A block of 512 threads for each digit: its counts, one a part, become sums of those before; the
 // sum of all goes to `totals`. There are at most 512 parts.
-extern "C" __global__ void order_starts(i64 parts, u32 *counts, u32 *totals) {
+KERNEL(order_starts)(i64 parts, u32 *counts, u32 *totals) {
   __shared__ u32 warps[16];
   u32 *own = counts + blockIdx.x * parts;
   u32 count = threadIdx.x < parts ? own[threadIdx.x] : 0;
@@ -99,13 +99,13 @@ __device__ void order_move(i64 n, i64 length, i32 shift, const K *keys, const u3
   }
 }
 
-#define ORDER(K)                                                                                                                \
-  extern "C" __global__ void order_count_##K(i64 n, i64 length, i32 shift, const K *keys, u32 *counts) {                        \
-    order_count<K>(n, length, shift, keys, counts);                                                                             \
-  }                                                                                                                             \
-  extern "C" __global__ void order_move_##K(i64 n, i64 length, i32 shift, const K *keys, const u32 *positions, K *keys_out,      \
-                                            u32 *positions_out, const u32 *counts, const u32 *totals) {                         \
-    order_move<K>(n, length, shift, keys, positions, keys_out, positions_out, counts, totals);                                  \
+#define ORDER(K)                                                                                         \
+  KERNEL(order_count_##K)(i64 n, i64 length, i32 shift, const K *keys, u32 *counts) {                    \
+    order_count<K>(n, length, shift, keys, counts);                                                      \
+  }                                                                                                      \
+  KERNEL(order_move_##K)(i64 n, i64 length, i32 shift, const K *keys, const u32 *positions, K *keys_out, \
+                                            u32 *positions_out, const u32 *counts, const u32 *totals) {  \
+    order_move<K>(n, length, shift, keys, positions, keys_out, positions_out, counts, totals);           \
   }
 ORDER(u32)
 ORDER(u64)

@@ -104,14 +104,14 @@ __device__ void finish(i64 outputs, const Strided &outer, i64 parts, f64 scale, 
   }
 }
 
-#define REDUCE(name, type, result, compute, R)                                                                        \
-  extern "C" __global__ void name##_##type(i64 outputs, i64 count, Strided outer, Strided inner, i32 dense, i64 parts, \
-                                           f64 scale, const type *x, result *out, compute *partial) {                 \
-    reduce<type, result, compute, R<compute>>(outputs, count, outer, inner, dense, parts, scale, x, out, partial);    \
-  }                                                                                                                   \
-  extern "C" __global__ void name##_##type##_finish(i64 outputs, Strided outer, i64 parts, f64 scale, result *out,    \
-                                                    const compute *partial) {                                         \
-    finish<result, compute, R<compute>>(outputs, outer, parts, scale, out, partial);                                  \
+#define REDUCE(name, type, result, compute, R)                                                                     \
+  KERNEL(name##_##type)(i64 outputs, i64 count, Strided outer, Strided inner, i32 dense, i64 parts,                \
+                                           f64 scale, const type *x, result *out, compute *partial) {              \
+    reduce<type, result, compute, R<compute>>(outputs, count, outer, inner, dense, parts, scale, x, out, partial); \
+  }                                                                                                                \
+  KERNEL(name##_##type##_finish)(i64 outputs, Strided outer, i64 parts, f64 scale, result *out,                    \
+                                                    const compute *partial) {                                      \
+    finish<result, compute, R<compute>>(outputs, outer, parts, scale, out, partial);                               \
   }
 
 REDUCE(sum, f32, f32, f32, Sum)

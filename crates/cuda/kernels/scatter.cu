@@ -11,21 +11,21 @@ template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, 
 
 // Operands of `s`: the output, the index and the source, each without the indexed dimension, along
 // which `length` indices and values lie.
-#define LINES(C)                                                                                                                     \
-  extern "C" __global__ void scatter_lines_##C(i64 lines, Strided s, i64 length, i64 index_step, i64 source_step, i64 size,           \
-                                               i64 stride, i64 dim, i32 combine, i32 code, const i64 *index, const void *source,      \
-                                               void *out, Fault fault) {                                                             \
-    for (i64 line = first_index(); line < lines; line += all_threads()) {                                                            \
-      i64 at[3];                                                                                                                     \
-      locate<3>(s, line, at);                                                                                                        \
-      for (i64 i = 0; i < length; ++i) {                                                                                             \
-        i64 place = index[at[1] + i * index_step];                                                                                   \
-        if (!within(fault, place, size, dim)) continue;                                                                              \
-        i64 to = at[0] + place * stride;                                                                                             \
-        C given = element<C>(source, at[2] + i * source_step, code);                                                                 \
-        keep<C>(out, to, code, combine ? combined<C>(combine, element<C>(out, to, code), given) : given);                            \
-      }                                                                                                                              \
-    }                                                                                                                                \
+#define LINES(C)                                                                                                                 \
+  KERNEL(scatter_lines_##C)(i64 lines, Strided s, i64 length, i64 index_step, i64 source_step, i64 size,                         \
+                                               i64 stride, i64 dim, i32 combine, i32 code, const i64 *index, const void *source, \
+                                               void *out, Fault fault) {                                                         \
+    for (i64 line = first_index(); line < lines; line += all_threads()) {                                                        \
+      i64 at[3];                                                                                                                 \
+      locate<3>(s, line, at);                                                                                                    \
+      for (i64 i = 0; i < length; ++i) {                                                                                         \
+        i64 place = index[at[1] + i * index_step];                                                                               \
+        if (!within(fault, place, size, dim)) continue;                                                                          \
+        i64 to = at[0] + place * stride;                                                                                         \
+        C given = element<C>(source, at[2] + i * source_step, code);                                                             \
+        keep<C>(out, to, code, combine ? combined<C>(combine, element<C>(out, to, code), given) : given);                        \
+      }                                                                                                                          \
+    }                                                                                                                            \
   }
 LINES(f32)
 LINES(f64)
@@ -107,7 +107,7 @@ __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size,
   }
 }
 #define SCATTER_TABLE(C)                                                                                                             \
-  extern "C" __global__ void scatter_table_##C(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,          \
+  KERNEL(scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                             \
                                                i64 stride, i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh,                  \
                                                const i64 *index, const void *source, const void *x, void *out, Fault fault) {        \
     scatter_table<C>(lines, s, length, size, index_step, source_step, stride, x_stride, dim, combine, code, fresh, index, source, x, \
@@ -120,20 +120,20 @@ SCATTER_TABLE(i64)
 // The place that each index says, as a key to sort by. Operands of `s`: the index, and the output
 // without the indexed dimension. Indices out of range, and `skipped` ones if `skips`, get the key
 // `bad`, the largest.
-#define TARGETS(K)                                                                                                                   \
-  extern "C" __global__ void scatter_targets_##K(i64 n, Strided s, const i64 *index, K *keys, i64 size, i64 stride, i64 dim,         \
-                                                 i32 skips, i64 skipped, u64 bad, Fault fault) {                                     \
-    for (i64 i = first_index(); i < n; i += all_threads()) {                                                                         \
-      i64 at[2];                                                                                                                     \
-      locate<2>(s, i, at);                                                                                                           \
-      i64 place = index[at[0]];                                                                                                      \
-      bool good = !(skips && place == skipped) && within(fault, place, size, dim);                                                   \
-      keys[i] = good ? (K)(at[1] + place * stride) : (K)bad;                                                                         \
-    }                                                                                                                                \
-  }                                                                                                                                  \
-  /* The same of a list of offsets, of which those below 0 are bad. */                                                               \
-  extern "C" __global__ void offset_targets_##K(i64 n, const i64 *list, K *keys, u64 bad) {                                          \
-    for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = list[i] < 0 ? (K)bad : (K)list[i];                              \
+#define TARGETS(K)                                                                                        \
+  KERNEL(scatter_targets_##K)(i64 n, Strided s, const i64 *index, K *keys, i64 size, i64 stride, i64 dim, \
+                                                 i32 skips, i64 skipped, u64 bad, Fault fault) {          \
+    for (i64 i = first_index(); i < n; i += all_threads()) {                                              \
+      i64 at[2];                                                                                          \
+      locate<2>(s, i, at);                                                                                \
+      i64 place = index[at[0]];                                                                           \
+      bool good = !(skips && place == skipped) && within(fault, place, size, dim);                        \
+      keys[i] = good ? (K)(at[1] + place * stride) : (K)bad;                                              \
+    }                                                                                                     \
+  }                                                                                                       \
+  /* The same of a list of offsets, of which those below 0 are bad. */                                    \
+  KERNEL(offset_targets_##K)(i64 n, const i64 *list, K *keys, u64 bad) {                                  \
+    for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = list[i] < 0 ? (K)bad : (K)list[i];   \
   }
 TARGETS(u32)
 TARGETS(u64)
@@ -246,14 +246,14 @@ __device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit,
   }
 }
 
-#define COMBINE(C)                                                                                                                   \
-  extern "C" __global__ void combine_elements_##C(Keys keys, const u32 *positions, Strided places, i32 combine, i32 code,            \
-                                                  const void *source, void *out) {                                                   \
-    combine_elements<C>(keys, positions, places, combine, code, source, out);                                                        \
-  }                                                                                                                                  \
-  extern "C" __global__ void combine_slices_##C(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,               \
-                                                Strided places, i32 combine, i32 mean, i32 code, const void *source, void *out) {    \
-    combine_slices<C>(keys, positions, unit, columns, slice, places, combine, mean, code, source, out);                              \
+#define COMBINE(C)                                                                                                                \
+  KERNEL(combine_elements_##C)(Keys keys, const u32 *positions, Strided places, i32 combine, i32 code,                            \
+                                                  const void *source, void *out) {                                                \
+    combine_elements<C>(keys, positions, places, combine, code, source, out);                                                     \
+  }                                                                                                                               \
+  KERNEL(combine_slices_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,                               \
+                                                Strided places, i32 combine, i32 mean, i32 code, const void *source, void *out) { \
+    combine_slices<C>(keys, positions, unit, columns, slice, places, combine, mean, code, source, out);                           \
   }
 COMBINE(f32)
 COMBINE(f64)

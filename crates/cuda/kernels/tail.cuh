@@ -121,14 +121,24 @@ __device__ void tail(i64 n, const Strided &s, i32 dense, u64 codes, void *out, c
 }
 
 // A kernel of operands x, y and z and host numbers p, q and r, computed in C.
-#define TAIL_IN(name, C, ...)                                                                                                        \
-  extern "C" __global__ void name##_##C(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b,            \
-                                        const void *c, f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p_, f64 q_, f64 r_) {     \
-    typedef C T;                                                                                                                     \
-    Numbers<C> given = {chosen<C>(ra, wa), chosen<C>(rb, wb), chosen<C>(rc, wc)};                                                    \
-    C p = (C)p_, q = (C)q_, r = (C)r_;                                                                                               \
-    (void)p, (void)q, (void)r;                                                                                                       \
-    tail<TAIL_QUADS, C>(n, s, dense, codes, out, a, b, c, given, [=](C x, C y, C z) -> C { (void)y, (void)z; __VA_ARGS__ });                     \
+#define TAIL_IN(name, C, ...)                                                                                                    \
+  KERNEL(name##_##C)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b,                            \
+                                        const void *c, f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p_, f64 q_, f64 r_) { \
+    typedef C T;                                                                                                                 \
+    Numbers<C> given = {chosen<C>(ra, wa), chosen<C>(rb, wb), chosen<C>(rc, wc)};                                                \
+    C p = (C)p_, q = (C)q_, r = (C)r_;                                                                                           \
+    (void)p, (void)q, (void)r;                                                                                                   \
+    tail<TAIL_QUADS, C>(n, s, dense, codes, out, a, b, c, given, [=](C x, C y, C z) -> C { (void)y, (void)z; __VA_ARGS__ });     \
   }
 #define TAIL_REAL(name, ...) TAIL_IN(name, f32, __VA_ARGS__) TAIL_IN(name, f64, __VA_ARGS__)
 #define TAIL_WHOLE(name, ...) TAIL_IN(name, i64, __VA_ARGS__)
+
+// An element in f64 or i64, the wider of the types that its class is computed in. Floats are read
+// in line: kernels that fold them are as fast as memory.
+template <typename C> __device__ __forceinline__ C widest(const void *p, i64 at, i32 code) { return element<C>(p, at, code); }
+template <> __device__ __forceinline__ f64 widest<f64>(const void *p, i64 at, i32 code) {
+  if (code == F32) return ((const f32 *)p)[at];
+  if (code == BF16) return load(((const bf16 *)p)[at]);
+  if (code == F16) return load(((const f16 *)p)[at]);
+  return element<f64>(p, at, code);
+}

@@ -29,6 +29,21 @@ macro_rules! tail_source {
     };
 }
 
+/// A source that puts elements in order, with the keys that they are ordered by.
+macro_rules! key_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// A source of the long tail over keys that were sorted.
 macro_rules! sorted_source {
     ($name:literal) => {
@@ -37,6 +52,7 @@ macro_rules! sorted_source {
             text: concat!(
                 include_str!("../kernels/prelude.cuh"),
                 include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
                 include_str!("../kernels/sorted.cuh"),
                 include_str!(concat!("../kernels/", $name, ".cu"))
             ),
@@ -52,10 +68,22 @@ pub static BINARY: KernelSource = source!("binary");
 pub static CONV: KernelSource = source!("conv");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
+/// The likelihood of target classes.
+pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
+/// Group normalisation.
+pub static GROUP_NORM: KernelSource = source!("group_norm");
+/// Cross entropy of a linear map's results.
+pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
+/// Distances of rows.
+pub static DISTANCE: KernelSource = source!("distance");
+/// Connectionist temporal classification.
+pub static CTC: KernelSource = source!("ctc");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
+/// The cells of recurrent layers.
+pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -74,6 +102,8 @@ pub static REARRANGE: KernelSource = source!("rearrange");
 pub static POOL: KernelSource = source!("pool");
 /// Reductions.
 pub static REDUCE: KernelSource = source!("reduce");
+/// Softmax and its derivatives.
+pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
 /// Activations and their derivatives.
@@ -84,42 +114,97 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
-/// Bags of rows of a table.
-pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
+/// Folds of the long tail.
+pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
+/// Random numbers.
+pub static RANDOM: KernelSource = tail_source!("random");
+/// Scans along a dimension.
+pub static SCAN: KernelSource = tail_source!("scan");
+/// Searches in sorted sequences, and histograms.
+pub static SEARCH: KernelSource = tail_source!("search");
+/// Bags of rows of a table.
+pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
 /// Writing where indices say.
 pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
+/// Attention.
+pub static ATTENTION: KernelSource = tail_source!("attention");
+/// Products of integer matrices.
+pub static MATMUL: KernelSource = tail_source!("matmul");
+/// Resampling of spatial dimensions.
+pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
+/// Sampling at the places of a grid.
+pub static GRID: KernelSource = tail_source!("grid");
 /// Functions of three operands.
 pub static TERNARY: KernelSource = tail_source!("ternary");
+/// Runs of equal elements, and the order of rows.
+pub static RUNS: KernelSource = key_source!("runs");
+/// Sorting.
+pub static SORT: KernelSource = key_source!("sort");
+/// The greatest few.
+pub static TOPK: KernelSource = key_source!("topk");
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
+    &ATTENTION,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
     &COMPARE,
     &CONV,
     &COPY,
+    &CROSS_ENTROPY,
+    &CTC,
+    &DISTANCE,
     &EMBEDDING_BAG,
     &FILL,
+    &FOLDS,
     &FUNCTIONS,
+    &GRID,
+    &GROUP_NORM,
     &INDEX,
+    &INTERPOLATE,
     &LAYER_NORM,
+    &LINEAR_CROSS_ENTROPY,
     &LOSS,
+    &MATMUL,
     &NONZERO,
     &OPTIM,
     &ORDER,
     &POOL,
+    &RANDOM,
     &REARRANGE,
+    &RECURRENT,
     &REDUCE,
+    &RUNS,
+    &SCAN,
     &SCATTER,
+    &SEARCH,
     &SELECT,
+    &SOFTMAX,
+    &SORT,
     &SPECIAL,
     &TERNARY,
+    &TOPK,
     &UNARY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    /// Or it would be compiled with every other kernel of its file.
+    #[test]
+    fn every_kernel_can_be_compiled_alone() {
+        for source in ALL {
+            let prelude = include_str!("../kernels/prelude.cuh");
+            let own = source.text.strip_prefix(prelude).unwrap_or(source.text);
+            assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
+        }
+    }
+}

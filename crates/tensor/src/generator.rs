@@ -11,6 +11,7 @@ use plimsoll_kernels::CpuLaunch;
 use plimsoll_kernels::cpu::random::Stream;
 
 use crate::Tensor;
+use crate::cuda::Draw;
 use crate::device;
 use crate::lock::Mutex;
 
@@ -43,6 +44,12 @@ impl Draws {
             inputs => (inputs, self.seed, self.offset),
         };
         (Stream { seed, offset }, CpuLaunch { inputs, ..*launch })
+    }
+
+    /// The same for a launch on CUDA, whose kernels read the input themselves.
+    pub(crate) fn on_cuda(self) -> Draw {
+        let stream = Stream { seed: self.seed, offset: self.offset };
+        Draw { stream, from_memory: self.from_memory }
     }
 }
 

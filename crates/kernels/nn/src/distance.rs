@@ -109,7 +109,9 @@ fn backward<T: Number + Copy>(
             let own = at(x, place);
             let sum: f64 = (0..r)
                 .map(|j| {
-                    let apart = own - at(y, (row / p * r + j) * m + column);
+                    // Rounded as the distance was, so that the largest difference equals it.
+                    let apart = T::from_number(own - at(y, (row / p * r + j) * m + column));
+                    let apart = f64::from_number(apart);
                     at(grad, row * r + j) * slope(apart, at(distances, row * r + j), order)
                 })
                 .sum();

@@ -1,13 +1,16 @@
 //! Matrix products by cuBLASLt, with a workspace from the arena. The library takes matrices whose
 //! rows or columns are runs of elements, with even steps from one of a batch to the next. What lies
-//! otherwise is copied to the workspace first, a target that does is written through it.
+//! otherwise is copied to the workspace first, a target that does is written through it. Products
+//! of integers are a kernel of our own, which takes any steps.
 
 use plimsoll_core::{DType, Dims, Layout, Result, Scalar};
-use plimsoll_cuda::{BlasType, Matmul, MatmulMemory, Properties};
+use plimsoll_cuda::{Argument, BlasType, Grid, Matmul, MatmulMemory, Properties, source_files};
 use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::{Space, copy_bytes};
-use super::{CudaLaunch, copy, fill};
+use super::strided::Strided;
+use super::tail::code;
+use super::{CudaLaunch, address, copy, fill};
 
 /// The sizes of `batch` products of m x k by k x n. A vector is a row on the left and a column on
 /// the right, and the result lacks that dimension.
@@ -189,7 +192,7 @@ fn taken(sizes: &Sizes, a: &Meta, b: &Meta, out: &Meta) -> Result<[Taken; 3]> {
 /// The library's workspace, and copies of operands that it cannot take as they lie.
 pub(crate) fn workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) -> usize {
     let sizes = Sizes::of(&a.layout, &b.layout, &out.layout);
-    if sizes.is_empty() {
+    if sizes.is_empty() || !out.dtype.is_float() {
         return 0;
     }
     let copies = taken(&sizes, a, b, out);
@@ -276,7 +279,7 @@ pub(crate) fn scaled(
         DType::F64 => BlasType::F64,
         DType::F16 => BlasType::F16,
         DType::BF16 => BlasType::BF16,
-        other => return Err(launch.unsupported(format!("a matrix product of {other}"))),
+        _ => return integers(launch, [a, b], scale),
     };
     launch.check_dtypes(out.dtype(), &[a, b])?;
     let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
@@ -337,4 +340,40 @@ pub(crate) fn scaled(
             copy(launch, &written, out)
         }
     }
+}
+
+/// [`scaled`] of integers, of which the factors are whole.
+fn integers(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>) -> Result<()> {
+    const SIDE: usize = 64;
+    let out = &launch.outputs[0];
+    launch.check_dtypes(out.dtype(), &[a, b])?;
+    let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
+    if sizes.is_empty() {
+        return only_input(launch, scale);
+    }
+    if let Some(input) = scale.input.filter(|input| !is_same(input, out)) {
+        copy(launch, input, out)?;
+    }
+    let left = Matrix::left(&sizes, a.layout());
+    let right = Matrix::right(&sizes, b.layout());
+    let result = Matrix::result(&sizes, out.layout());
+    let steps = |dim: usize| [&left, &right, &result].map(|matrix| matrix.batch_steps[dim]);
+    let dims = (0..sizes.batch.len()).map(|dim| (sizes.batch[dim], steps(dim)));
+    let batch: usize = sizes.batch.iter().product();
+    let mut words: Vec<u64> = [batch, sizes.m, sizes.n, sizes.k].map(|size| size as u64).to_vec();
+    for matrix in [&left, &right, &result] {
+        words.extend([matrix.row_step as u64, matrix.column_step as u64]);
+    }
+    let beta = if scale.input.is_some() { scale.beta } else { 0.0 };
+    words.extend([code(out.dtype()), scale.alpha as i64 as u64, beta as i64 as u64]);
+    let arguments = [
+        Argument::Words(words),
+        Strided::in_order(dims).argument(launch.operation)?,
+        address(a),
+        address(b),
+        address(out),
+    ];
+    let tiles = batch * sizes.m.div_ceil(SIDE) * sizes.n.div_ceil(SIDE);
+    let grid = Grid { blocks: (tiles.min(1 << 20) as u32, 1, 1), threads: 256, shared_bytes: 0 };
+    launch.run(&source_files::MATMUL, "integer_product", grid, &arguments)
 }

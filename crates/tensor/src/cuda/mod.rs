@@ -2,46 +2,82 @@
 //! `cuda` crate. Everything goes through [`CudaLaunch::run`], which queues one kernel on the
 //! launch's stream.
 
+mod attention;
 mod batch_norm;
 mod binary;
 mod compare;
 mod conv;
 mod copy;
+mod cross_entropy;
+mod ctc;
+mod distance;
 mod embedding;
 mod fill;
+mod folds;
+mod grid;
+mod group_norm;
 mod in_workspace;
 mod index;
+mod interpolate;
 mod join;
 mod layer_norm;
+mod linear_cross_entropy;
+mod lines;
 mod loss;
 mod matmul;
 mod nonzero;
 mod optim;
 mod order;
 mod pool;
+mod products;
+mod random;
 mod rearrange;
+mod recurrent;
+mod recurrent_products;
 mod reduce;
+mod runs;
+mod scan;
 mod scatter;
+mod search;
 mod select;
+mod softmax;
+mod sort;
 mod strided;
 mod tail;
+mod topk;
 mod unary;
 mod unview;
 
+pub(crate) use attention::{attention, attention_backward, attention_backward_workspace_bytes};
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use compare::compare;
 pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
 pub(crate) use copy::copy;
+pub(crate) use cross_entropy::{
+    cross_entropy, cross_entropy_backward, cross_entropy_workspace_bytes, nll_loss,
+    nll_loss_backward,
+};
+pub(crate) use ctc::{ctc_loss, ctc_loss_backward};
+pub(crate) use distance::{cdist, cdist_backward};
 pub(crate) use embedding::{
     embedding, embedding_backward, embedding_backward_workspace_bytes, embedding_bag,
     embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
 };
 pub(crate) use fill::{arange, eye, fill};
+pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
+pub(crate) use grid::{grid_sample, grid_scatter, grid_scatter_workspace_bytes, grid_slope};
+pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
 pub(crate) use index::{gather, index, index_workspace_bytes};
+pub(crate) use interpolate::{
+    interpolate, interpolate_backward, interpolate_backward_workspace_bytes,
+};
 pub(crate) use join::cat;
 pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
+pub(crate) use linear_cross_entropy::{
+    linear_cross_entropy, linear_cross_entropy_backward, linear_cross_entropy_workspace_bytes,
+};
 pub(crate) use loss::{loss, loss_backward};
 pub(crate) use matmul::{
     Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
@@ -52,11 +88,23 @@ pub(crate) use optim::adamw;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
 };
+pub(crate) use random::{Draw, by_formula, dropout, normal, randint, uniform};
 pub(crate) use rearrange::{rearrange, triangle, unrearrange};
+pub(crate) use recurrent::{
+    recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
+};
 pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use runs::{
+    mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
+};
+pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
 pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
+pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use select::where_;
+pub(crate) use softmax::{softmax, softmax_backward};
+pub(crate) use sort::{sort, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
+pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::unview;
 
@@ -201,6 +249,15 @@ fn type_name(dtype: DType) -> &'static str {
 /// The address of an operand's first element.
 fn address(operand: &Operand<'_>) -> Argument {
     Argument::U64(operand.first_byte().addr() as u64)
+}
+
+/// The address of an operand that must be contiguous: operations whose kernels go row by row get
+/// no others.
+fn contiguous(launch: &CudaLaunch<'_>, operand: &Operand<'_>) -> Result<Argument> {
+    if operand.layout().is_contiguous() {
+        return Ok(address(operand));
+    }
+    Err(launch.unsupported(format!("an operand of strides {:?}", operand.layout().strides())))
 }
 
 /// The address 0, for an operand that is not there.

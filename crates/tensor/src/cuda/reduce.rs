@@ -1,10 +1,12 @@
-//! Reductions over some dimensions: a block folds one output, or a part of a long one, whose parts
-//! a second kernel folds.
+//! Sums, means and extremes over some dimensions: a block folds one output, or a part of a long
+//! one, whose parts a second kernel folds. Other folds are in `folds.rs`.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::SmallVec;
 
+use super::folds::{TailFold, folds_columns, tail_fold_workspace_bytes};
 use super::strided::Strided;
 use super::{CudaLaunch, address, type_name, whole};
 
@@ -35,8 +37,23 @@ fn counts(input: &Meta, output: &Meta) -> (usize, usize) {
     (outputs, count)
 }
 
+/// The fold of the long tail that takes the place of `fold`: sums down columns, and sums in other
+/// dtypes than their own.
+fn instead(fold: Fold, input: &Meta, output: &Meta, reduced: &[usize]) -> Option<TailFold> {
+    let tail = match fold {
+        Fold::Sum => TailFold::Sum,
+        Fold::Mean if input.dtype.is_float() => TailFold::Mean,
+        _ => return None,
+    };
+    let other = output.dtype != result_dtype(fold, input.dtype);
+    (other || folds_columns(input, reduced)).then_some(tail)
+}
+
 /// Bytes of partial results.
-pub(crate) fn workspace_bytes(input: &Meta, output: &Meta) -> usize {
+pub(crate) fn workspace_bytes(fold: Fold, input: &Meta, output: &Meta, reduced: &[usize]) -> usize {
+    if instead(fold, input, output, reduced).is_some() {
+        return tail_fold_workspace_bytes(input, reduced);
+    }
     let (outputs, count) = counts(input, output);
     match parts(outputs, count) {
         1 => 0,
@@ -47,19 +64,21 @@ pub(crate) fn workspace_bytes(input: &Meta, output: &Meta) -> usize {
 
 /// Where each output's first input element lies and where the output does, then where the elements
 /// that are folded into it lie.
-fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, Strided) {
+pub(super) fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, Strided) {
     let (sizes, steps) = (x.shape(), x.layout().strides());
     let kept: Dims = (0..sizes.len()).filter(|dim| !reduced.contains(dim)).collect();
-    let mut folded = Dims::from(reduced);
-    folded.sort_unstable();
+    let folded = (0..sizes.len()).filter(|dim| reduced.contains(dim));
     // Dimensions that were reduced and kept have size 1 in the output.
     let keeps_dims = out.shape().len() == sizes.len();
     let out_step =
         |place: usize, dim: usize| out.layout().strides()[if keeps_dims { dim } else { place }];
     let outer = kept.iter().enumerate();
-    let outer = outer.map(|(place, &dim)| (sizes[dim], [steps[dim], out_step(place, dim)]));
-    let inner = folded.iter().map(|&dim| (sizes[dim], [steps[dim]]));
-    (Strided::in_order(outer), Strided::in_order(inner))
+    let mut outer: SmallVec<[(usize, [usize; 2]); 6]> =
+        outer.map(|(place, &dim)| (sizes[dim], [steps[dim], out_step(place, dim)])).collect();
+    // Neighbouring outputs read neighbouring elements.
+    outer.sort_by_key(|&(_, [step, _])| std::cmp::Reverse(step));
+    let inner = folded.map(|dim| (sizes[dim], [steps[dim]]));
+    (Strided::in_order(outer.into_iter()), Strided::in_order(inner))
 }
 
 /// The dtype that a fold of `x` is written in.
@@ -70,6 +89,9 @@ fn result_dtype(fold: Fold, x: DType) -> DType {
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
+    if let Some(tail) = instead(fold, x.meta(), out.meta(), reduced) {
+        return super::tail_fold(launch, tail, reduced);
+    }
     let (outputs, count) = counts(x.meta(), out.meta());
     if outputs == 0 {
         return Ok(());

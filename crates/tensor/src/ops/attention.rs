@@ -4,14 +4,17 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::nn::check_float;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+    Autocast, Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation,
+    Saves,
 };
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::attention::{self as cpu, AttentionArgs};
@@ -164,6 +167,10 @@ impl Operation for Attention {
         cpu::attention(launch, self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::attention(launch, self.0)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
         if is_grad_enabled() {
@@ -217,6 +224,19 @@ impl Operation for AttentionBackward {
         cpu::attention_backward(launch, self.0)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::attention_backward_workspace_bytes(inputs[1])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::attention_backward(launch, self.0)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -230,6 +250,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         dtypes: DTypes::FLOATS,
+        cuda: OnCuda::Kernels(&source_files::ATTENTION),
         autocast: Autocast::LOWER,
         ..OpInfo::BARE
     }

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::loss::info;
 use super::nn::check_float;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Backward, Grads, Inferred, Input, Metas, Needs, OnCuda, OpInfo, Operation, Promotion, Saves,
 };
@@ -113,6 +115,19 @@ impl Operation for NllLoss {
         nll::nll_loss(launch, self.0)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::cross_entropy_workspace_bytes(inputs[0].shape())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::nll_loss(launch, self.0)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let own = backward.for_input(0, || {
             let op = NllBackward { args: self.0, shape: backward.inputs[0].shape().into() };
@@ -166,6 +181,10 @@ impl Operation for NllBackward {
         nll::nll_loss_backward(launch, self.args)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::nll_loss_backward(launch, self.args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
         let mut inputs: SmallVec<[&Tensor; 3]> = smallvec::smallvec![&grad, backward.input(1)?];
@@ -214,6 +233,19 @@ impl Operation for CrossEntropy {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::cross_entropy(launch, self.0)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::cross_entropy_workspace_bytes(inputs[0].shape())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::cross_entropy(launch, self.0)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -286,6 +318,10 @@ impl Operation for CrossEntropyBackward {
         cpu::cross_entropy_backward(launch, self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::cross_entropy_backward(launch, self.0)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -293,7 +329,7 @@ impl Operation for CrossEntropyBackward {
 
 const fn of_classes(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
-        cuda: OnCuda::Nothing,
+        cuda: OnCuda::Kernels(&source_files::CROSS_ENTROPY),
         inputs: &[Input::Given, Input::Index, Input::Given],
         promotion: Promotion::None,
         ..info(name, signatures)

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
 use super::loss::info;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Promotion, Saves,
 };
@@ -57,6 +59,10 @@ impl Operation for CtcLoss {
         cpu::ctc_loss(launch, self.args())
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::ctc_loss(launch, self.args())
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
         let inputs = [
@@ -97,6 +103,19 @@ impl Operation for CtcLossBackward {
         cpu::ctc_loss_backward(launch, self.0.args())
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cpu::ctc_backward_workspace_bytes(self.0.args(), inputs[1].shape()[2])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::ctc_loss_backward(launch, self.0.args())
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(self.clone())
     }
@@ -104,7 +123,7 @@ impl Operation for CtcLossBackward {
 
 pub(super) static CTC_LOSS: OpInfo = OpInfo {
     dtypes: DTypes::of(&[DType::F32, DType::F64]),
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::CTC),
     inputs: &[Input::Given, Input::Index],
     promotion: Promotion::None,
     ..info(
@@ -118,7 +137,7 @@ pub(super) static CTC_LOSS: OpInfo = OpInfo {
 /// differentiates it hears that it has no derivative.
 static CTC_LOSS_BACKWARD: OpInfo = OpInfo {
     dtypes: DTypes::of(&[DType::F32, DType::F64]),
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::CTC),
     inputs: &[Input::Given],
     promotion: Promotion::None,
     ..info("ctc_loss_backward", &[])

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::source_files;
 
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
@@ -36,6 +38,10 @@ impl Operation for Cdist {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::cdist(launch, self.order)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::cdist(launch, self.order)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -115,6 +121,10 @@ impl Operation for CdistBackward {
         cpu::cdist_backward(launch, self.order)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::cdist_backward(launch, self.order)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -127,6 +137,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         dtypes: DTypes::of(&[DType::F32, DType::F64]),
+        cuda: OnCuda::Kernels(&source_files::DISTANCE),
         autocast: Autocast::FLOAT32_ON_CUDA,
         ..OpInfo::BARE
     }

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::nn::check_float;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
@@ -100,6 +102,10 @@ impl Operation for GridSample {
         cpu::grid_sample(launch, self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::grid_sample(launch, self.0)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, grid) = (&backward.grad()?.contiguous()?, backward.input(1)?);
         let direction = if self.0.directed { Some(backward.input(2)?) } else { None };
@@ -157,6 +163,19 @@ impl Operation for GridScatter {
         cpu::grid_scatter(launch, self.args)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::grid_scatter_workspace_bytes(self.args, &self.image, inputs[1])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::grid_scatter(launch, self.args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (image, grid) = (&backward.grad()?.contiguous()?, backward.input(1)?);
         let direction = if self.args.directed { Some(backward.input(2)?) } else { None };
@@ -200,6 +219,10 @@ impl Operation for GridSlope {
         cpu::grid_slope(launch, self.0)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::grid_slope(launch, self.0)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let args = directed(self.0)?;
         let along = &backward.grad()?.contiguous()?;
@@ -226,6 +249,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         dtypes: DTypes::FLOATS,
+        cuda: OnCuda::Kernels(&source_files::GRID),
         autocast: Autocast::WIDEST_ON_CUDA,
         ..OpInfo::BARE
     }

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::nn::{check_float, info};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, Grads, Home, Inferred, Metas, Needs, OpInfo, Operation, Saves,
+    Autocast, Backward, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::group_norm::{self as cpu, GroupNormArgs, GroupNormGrads};
@@ -104,6 +106,10 @@ impl Operation for GroupNorm {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::group_norm(launch, self.args)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::group_norm(launch, self.args)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -228,6 +234,24 @@ impl Operation for GroupNormBackward {
         cpu::group_norm_backward(launch, self.groups, self.weight, self.wanted)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cpu::group_norm_backward_workspace_bytes(inputs[1].shape())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let GroupNormGrads { input, weight, bias } = self.wanted;
+        let mut outputs = launch.outputs.iter();
+        let outputs =
+            [input, weight, bias].map(|wanted| if wanted { outputs.next() } else { None });
+        let weight = launch.inputs.get(4).filter(|_| self.weight);
+        cuda::group_norm_backward(launch, self.groups, weight, outputs)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -235,6 +259,7 @@ impl Operation for GroupNormBackward {
 
 pub(super) static GROUP_NORM: OpInfo = OpInfo {
     home: Home::Functional,
+    cuda: OnCuda::Kernels(&source_files::GROUP_NORM),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "group_norm",
@@ -244,5 +269,8 @@ pub(super) static GROUP_NORM: OpInfo = OpInfo {
     )
 };
 /// Internal: reached only through the derivative.
-static GROUP_NORM_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("group_norm_backward", &[]) };
+static GROUP_NORM_BACKWARD: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: OnCuda::Kernels(&source_files::GROUP_NORM),
+    ..info("group_norm_backward", &[])
+};

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OpInfo, Operation,
+    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::interpolate::{self as cpu, InterpolateArgs, InterpolateMode};
@@ -65,6 +67,10 @@ impl Operation for Interpolate {
         cpu::interpolate(launch, self.args)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::interpolate(launch, self.args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let shape = backward.inputs[0].shape();
         let op = InterpolateBackward { of: self.clone(), sizes: shape[2..].into() };
@@ -102,6 +108,19 @@ impl Operation for InterpolateBackward {
         cpu::interpolate_backward(launch, self.of.args)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        _inputs: &[&Meta],
+        outputs: &[Meta],
+    ) -> usize {
+        cuda::interpolate_backward_workspace_bytes(&outputs[0])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::interpolate_backward(launch, self.of.args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
         Ok(smallvec::smallvec![Some(apply_one(&self.of, &[&grad], Site::in_force())?)])
@@ -123,6 +142,7 @@ static INTERPOLATE: OpInfo = OpInfo {
     ],
     differentiable: true,
     dtypes: DTYPES,
+    cuda: OnCuda::Kernels(&source_files::INTERPOLATE),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..OpInfo::BARE
 };
@@ -132,6 +152,7 @@ static INTERPOLATE_BACKWARD: OpInfo = OpInfo {
     family: "interpolate",
     differentiable: true,
     dtypes: DTypes::FLOATS,
+    cuda: OnCuda::Kernels(&source_files::INTERPOLATE),
     ..OpInfo::BARE
 };
 

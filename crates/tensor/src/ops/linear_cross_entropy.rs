@@ -5,13 +5,15 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Backward, DTypes, Grads, Home, Inferred, Input, Metas, Needs, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Input, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::linear_cross_entropy::{
@@ -209,6 +211,15 @@ impl Operation for LinearCrossEntropy {
         cpu::linear_cross_entropy(launch, args)
     }
 
+    fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        cuda::linear_cross_entropy_workspace_bytes(gpu, inputs, self.made())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let args = LinearCrossEntropyArgs { to: self.made(), ..self.0 };
+        cuda::linear_cross_entropy(launch, args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let made =
             if is_grad_enabled() { self.composite(backward)? } else { self.plain(backward)? };
@@ -248,6 +259,14 @@ impl Operation for LinearCrossEntropyBackward {
         cpu::linear_cross_entropy_backward(launch, self.0)
     }
 
+    fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        cuda::linear_cross_entropy_workspace_bytes(gpu, inputs, self.0.to)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::linear_cross_entropy_backward(launch, self.0)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -262,6 +281,7 @@ static LINEAR_CROSS_ENTROPY: OpInfo = OpInfo {
     ],
     differentiable: true,
     dtypes: DTypes::FLOATS,
+    cuda: OnCuda::Kernels(&source_files::LINEAR_CROSS_ENTROPY),
     inputs: &[Input::Given, Input::Given, Input::Index, Input::Given],
     ..OpInfo::BARE
 };
@@ -270,6 +290,7 @@ static LINEAR_CROSS_ENTROPY_BACKWARD: OpInfo = OpInfo {
     name: "linear_cross_entropy_backward",
     family: "linear_cross_entropy",
     dtypes: DTypes::FLOATS,
+    cuda: OnCuda::Kernels(&source_files::LINEAR_CROSS_ENTROPY),
     ..OpInfo::BARE
 };
 

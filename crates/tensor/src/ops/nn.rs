@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
+use plimsoll_cuda::source_files;
 
 use super::elementwise;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::{self, CudaLaunch};
 use crate::generator::Draws;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OpInfo, Operation, Out, Saves,
+    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::{random, softmax as cpu};
@@ -40,6 +42,10 @@ impl Operation for Softmax {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         if self.log { cpu::log_softmax(launch, self.dim) } else { cpu::softmax(launch, self.dim) }
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::softmax(launch, self.dim, self.log)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -83,6 +89,10 @@ impl Operation for SoftmaxBackward {
         }
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::softmax_backward(launch, self.0.dim, self.0.log)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -116,6 +126,10 @@ impl Operation for Dropout {
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         let (stream, launch) = self.draws.resolve(launch);
         random::dropout(&launch, self.p, stream)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::dropout(launch, self.p, self.draws.on_cuda())
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -168,20 +182,30 @@ pub(super) const fn info(name: &'static str, signatures: &'static [&'static str]
 
 static SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
+    cuda: OnCuda::Kernels(&source_files::SOFTMAX),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("softmax", &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static LOG_SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
+    cuda: OnCuda::Kernels(&source_files::SOFTMAX),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("log_softmax", &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 /// Internal: reached only through the derivatives.
-static SOFTMAX_BACKWARD: OpInfo = OpInfo { differentiable: false, ..info("softmax_backward", &[]) };
-static LOG_SOFTMAX_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("log_softmax_backward", &[]) };
+static SOFTMAX_BACKWARD: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: OnCuda::Kernels(&source_files::SOFTMAX),
+    ..info("softmax_backward", &[])
+};
+static LOG_SOFTMAX_BACKWARD: OpInfo = OpInfo {
+    differentiable: false,
+    cuda: OnCuda::Kernels(&source_files::SOFTMAX),
+    ..info("log_softmax_backward", &[])
+};
 static DROPOUT: OpInfo = OpInfo {
     in_place: true,
+    cuda: OnCuda::Kernels(&source_files::RANDOM),
     ..info("dropout", &["dropout(Tensor self, float p=0.5, bool training=True) -> Tensor"])
 };
 

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch, TailFold};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -48,6 +50,19 @@ impl Operation for VectorNorm {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::vector_norm(launch, &self.dims, self.order)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::tail_fold_workspace_bytes(inputs[0], &self.dims)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::tail_fold(launch, TailFold::Norm(self.order), &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -112,6 +127,19 @@ impl Operation for LogSumExp {
         cpu_logsumexp::logsumexp(launch, self.dim)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::tail_fold_workspace_bytes(inputs[0], &[self.dim])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::tail_fold(launch, TailFold::LogSumExp, &[self.dim])
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let parts = backward.input(0)?.sub(backward.output(0)?)?.exp()?;
         Ok(smallvec::smallvec![Some(backward.grad()?.mul(&parts)?)])
@@ -135,11 +163,13 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static LOGSUMEXP: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("logsumexp", &["logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor"])
 };
 static VECTOR_NORM: OpInfo = OpInfo {
     home: Home::Linalg,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "linalg_vector_norm",

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use plimsoll_core::Result;
+use plimsoll_cuda::source_files;
 
+use crate::cuda::{self, CudaLaunch};
 use crate::generator::Draws;
 use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::random as cpu;
@@ -50,6 +52,16 @@ impl Distribution {
             Distribution::By(formula) => cpu::by_formula(launch, formula, stream),
         }
     }
+
+    fn fill_on_cuda(self, launch: &CudaLaunch<'_>, draws: Draws) -> Result<()> {
+        let draw = draws.on_cuda();
+        match self {
+            Distribution::Uniform { low, high } => cuda::uniform(launch, low, high, draw),
+            Distribution::Normal { mean, deviation } => cuda::normal(launch, mean, deviation, draw),
+            Distribution::Integer { low, high } => cuda::randint(launch, low, high, draw),
+            Distribution::By(formula) => cuda::by_formula(launch, formula, draw),
+        }
+    }
 }
 
 /// A new tensor of random numbers. Its one input, if any, is what its draws start from.
@@ -76,6 +88,10 @@ impl Operation for Random {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         self.distribution.fill(launch, self.draws)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        self.distribution.fill_on_cuda(launch, self.draws)
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -109,6 +125,10 @@ impl Operation for Randomize {
         self.distribution.fill(launch, self.draws)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        self.distribution.fill_on_cuda(launch, self.draws)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
         grads[0] = Some(backward.grad()?.zeros_like()?);
@@ -128,6 +148,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         differentiable: false,
         in_place: false,
         out: Out::None,
+        cuda: OnCuda::Kernels(&source_files::RANDOM),
         dtypes: DTypes::FLOATS,
         ..OpInfo::BARE
     }

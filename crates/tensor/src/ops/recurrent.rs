@@ -5,11 +5,15 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
-use crate::operation::{Backward, DTypes, Grads, Inferred, Metas, Needs, OpInfo, Operation, Saves};
+use crate::operation::{
+    Backward, DTypes, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
+};
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::recurrent::{self as cpu, Cell, RecurrentArgs, Step};
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -173,6 +177,17 @@ impl Operation for Recurrent {
         cpu::recurrent(launch, self.args(x, state))
     }
 
+    fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        let args = self.args(inputs[0].shape(), inputs[1].shape());
+        let saving = outputs.len() > self.results();
+        cuda::recurrent_workspace_bytes(gpu, inputs[0].dtype, args, saving)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let (x, state) = (launch.inputs[0].shape(), launch.inputs[1].shape());
+        cuda::recurrent(launch, self.args(x, state))
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let mut given: SmallVec<[Tensor; 3]> = SmallVec::new();
         let mut is_given = [false; 3];
@@ -258,6 +273,16 @@ impl Operation for RecurrentBackward {
         cpu::recurrent_backward(launch, self.of.args(x, state), self.given)
     }
 
+    fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        let args = self.of.args(inputs[0].shape(), inputs[1].shape());
+        cuda::recurrent_backward_workspace_bytes(gpu, inputs[0].dtype, args)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let (x, state) = (launch.inputs[0].shape(), launch.inputs[1].shape());
+        cuda::recurrent_backward(launch, self.of.args(x, state), self.given)
+    }
+
     fn vjp(&self, _backward: &Backward<'_>) -> Result<Grads> {
         Err(Error::autograd(
             self.of.info().name,
@@ -278,6 +303,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         dtypes: DTypes::of(&[DType::F32, DType::F64]),
+        cuda: OnCuda::Kernels(&source_files::RECURRENT),
         ..OpInfo::BARE
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::cuda::{self, CudaLaunch, Fold};
+use crate::cuda::{self, CudaLaunch, Fold, TailFold};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -112,23 +112,18 @@ impl Operation for Reduce {
     }
 
     fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        outputs.first().map_or(0, |output| cuda::reduce_workspace_bytes(inputs[0], output))
+        let (x, Some(output)) = (inputs[0], outputs.first()) else { return 0 };
+        match self.on_cuda() {
+            OnGpu::Fold(fold) => cuda::reduce_workspace_bytes(fold, x, output, &self.dims),
+            OnGpu::Tail(_) => cuda::tail_fold_workspace_bytes(x, &self.dims),
+        }
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let fold = match self.reduction {
-            Reduction::Sum => Fold::Sum,
-            Reduction::Mean => Fold::Mean,
-            Reduction::Amax => Fold::Amax,
-            Reduction::Amin => Fold::Amin,
-            _ => {
-                return Err(Error::unsupported(
-                    launch.operation,
-                    "this reduction has no CUDA kernel yet; move its input to the CPU with `to` first",
-                ));
-            }
-        };
-        cuda::reduce(launch, fold, &self.dims)
+        match self.on_cuda() {
+            OnGpu::Fold(fold) => cuda::reduce(launch, fold, &self.dims),
+            OnGpu::Tail(fold) => cuda::tail_fold(launch, fold, &self.dims),
+        }
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -163,7 +158,31 @@ impl Operation for Reduce {
     }
 }
 
+/// Which CUDA kernels compute a reduction.
+enum OnGpu {
+    /// Those of `cuda/reduce.rs`.
+    Fold(Fold),
+    /// Those of `cuda/folds.rs`.
+    Tail(TailFold),
+}
+
 impl Reduce {
+    fn on_cuda(&self) -> OnGpu {
+        match self.reduction {
+            Reduction::Sum => OnGpu::Fold(Fold::Sum),
+            Reduction::Mean => OnGpu::Fold(Fold::Mean),
+            Reduction::Amax => OnGpu::Fold(Fold::Amax),
+            Reduction::Amin => OnGpu::Fold(Fold::Amin),
+            Reduction::NanSum => OnGpu::Tail(TailFold::NanSum),
+            Reduction::Prod => OnGpu::Tail(TailFold::Product),
+            Reduction::CountNonzero => OnGpu::Tail(TailFold::CountNonzero),
+            Reduction::Argmax => OnGpu::Tail(TailFold::Argmax),
+            Reduction::Argmin => OnGpu::Tail(TailFold::Argmin),
+            Reduction::Any => OnGpu::Tail(TailFold::Any),
+            Reduction::All => OnGpu::Tail(TailFold::All),
+        }
+    }
+
     /// PyTorch's name.
     pub(crate) fn name(&self) -> &'static str {
         self.info().name
@@ -246,7 +265,7 @@ static MEAN: OpInfo = OpInfo {
     )
 };
 static NANSUM: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     ..info(
         "nansum",
         &[
@@ -265,7 +284,7 @@ static NANMEAN: OpInfo = OpInfo {
     )
 };
 static PROD: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "prod",
@@ -273,7 +292,7 @@ static PROD: OpInfo = OpInfo {
     )
 };
 static COUNT_NONZERO: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::None,
     ..info("count_nonzero", &["count_nonzero(Tensor self, int[]? dim=None) -> Tensor"])
@@ -292,27 +311,27 @@ static AMIN: OpInfo = OpInfo {
     ..info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
 };
 static ARGMAX: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
     ..info("argmax", &["argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ARGMIN: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
     ..info("argmin", &["argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ANY: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::Exact,
     ..info("any", &["any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ALL: OpInfo = OpInfo {
-    cuda: OnCuda::Nothing,
+    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::Exact,
     ..info("all", &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])

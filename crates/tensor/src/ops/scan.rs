@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -45,6 +47,19 @@ impl Operation for Cumulative {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::scan(launch, self.scan, self.dim, self.reverse)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::scan_workspace_bytes(inputs[0], self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::scan(launch, self.scan, self.dim, self.reverse)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -139,6 +154,19 @@ impl Operation for Recurrence {
         cpu::recurrence(launch, self.dim, self.reverse)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::scan_workspace_bytes(inputs[0], self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::recurrence(launch, self.dim, self.reverse)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let back = Recurrence { reverse: !self.reverse, ..*self };
         let own = apply_one(&back, &[backward.grad()?, backward.input(1)?], Site::in_force())?;
@@ -187,6 +215,19 @@ impl Operation for CumulativeExtreme {
         cpu::cumulative_extreme(launch, self.dim, self.max)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::scan_workspace_bytes(inputs[0], self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::scan_extreme(launch, self.dim, self.max)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let zeros = Tensor::zeros_on(grad.entry(), &backward.inputs[0])?;
@@ -206,6 +247,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         out: Out::Copied,
+        cuda: OnCuda::Kernels(&source_files::SCAN),
         dtypes: DTypes::ALL,
         ..OpInfo::BARE
     }

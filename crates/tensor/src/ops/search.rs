@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
-use crate::operation::{DTypes, Inferred, Needs, OpInfo, Operation, Out};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{DTypes, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use plimsoll_kernels::cpu::search as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -27,6 +29,10 @@ impl Operation for SearchSorted {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::searchsorted(launch, self.right)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::searchsorted(launch, self.right)
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -60,6 +66,19 @@ impl Operation for Histogram {
         cpu::histogram(launch, self.bins, self.weighted)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::histogram_workspace_bytes(inputs[0], self.count, self.weighted)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::histogram(launch, self.bins, self.weighted)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -71,6 +90,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         family: "search",
         signatures,
         out: Out::Copied,
+        cuda: OnCuda::Kernels(&source_files::SEARCH),
         dtypes: DTypes::NUMBERS,
         ..OpInfo::BARE
     }

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
 use super::elementwise::output_layout;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -44,6 +46,19 @@ impl Operation for Sort {
         cpu::sort(launch, self.dim, self.descending)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::sort_workspace_bytes(inputs[0], self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::sort(launch, self.dim, self.descending)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let zeros = Tensor::zeros_on(grad.entry(), &backward.inputs[0])?;
@@ -65,6 +80,7 @@ static SORT: OpInfo = OpInfo {
     differentiable: true,
     in_place: false,
     out: Out::Exact,
+    cuda: OnCuda::Kernels(&source_files::SORT),
     dtypes: DTypes::ALL,
     ..OpInfo::BARE
 };
@@ -105,6 +121,19 @@ impl Operation for TopK {
         cpu::topk(launch, self.dim, self.k, self.largest)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::topk_workspace_bytes(inputs[0], self.dim, self.k)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::topk(launch, self.dim, self.k, self.largest)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let zeros = Tensor::zeros_on(grad.entry(), &backward.inputs[0])?;
@@ -140,6 +169,10 @@ impl Operation for Mode {
         cpu::mode(launch, self.dim)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::mode(launch, self.dim)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -158,6 +191,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static TOPK: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::TOPK),
     dtypes: DTypes::NUMBERS,
     ..info(
         "topk",
@@ -166,10 +200,13 @@ static TOPK: OpInfo = OpInfo {
         ],
     )
 };
-static MODE: OpInfo = info(
-    "mode",
-    &["mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"],
-);
+static MODE: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::RUNS),
+    ..info(
+        "mode",
+        &["mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)"],
+    )
+};
 static MSORT: OpInfo =
     OpInfo { cuda: OnCuda::Composed, ..info("msort", &["msort(Tensor self) -> Tensor"]) };
 static ARGSORT: OpInfo = OpInfo {

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Dims, Result};
+use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use super::norm::kept;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch, TailFold};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -41,6 +43,20 @@ impl Operation for Variance {
         cpu::variance(launch, &self.dims, self.correction, self.root)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::tail_fold_workspace_bytes(inputs[0], &self.dims)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let fold = TailFold::Variance { correction: self.correction, root: self.root };
+        cuda::tail_fold(launch, fold, &self.dims)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (mut grad, x) = (backward.grad()?.clone(), backward.input(0)?);
         if self.root {
@@ -67,6 +83,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         out: Out::Copied,
+        cuda: OnCuda::Kernels(&source_files::FOLDS),
         dtypes: DTypes::FLOATS,
         ..OpInfo::BARE
     }

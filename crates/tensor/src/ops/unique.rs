@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Properties, source_files};
 
-use crate::operation::{DTypes, Inferred, Metas, Needs, OpInfo, Operation};
+use crate::cuda::{self, CudaLaunch};
+use crate::operation::{DTypes, Inferred, Metas, Needs, OnCuda, OpInfo, Operation};
 use plimsoll_kernels::cpu::sort as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
@@ -47,6 +49,25 @@ impl Operation for Runs {
         cpu::runs(launch)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::runs_workspace_bytes(inputs[0])
+    }
+
+    fn cuda_measure(&self, launch: &CudaLaunch<'_>) -> Result<Metas> {
+        let matrix = launch.inputs[0];
+        let (rows, width) = (matrix.shape()[0], matrix.shape()[1]);
+        self.outputs(rows, width, cuda::runs_count(launch)?, matrix.dtype())
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::runs(launch)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
@@ -69,13 +90,33 @@ impl Operation for RowOrder {
         cpu::row_order(launch)
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::row_order_workspace_bytes(inputs[0])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::row_order(launch)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
 }
 
 const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
-    OpInfo { name, family: "unique", signatures, dtypes: DTypes::ALL, ..OpInfo::BARE }
+    OpInfo {
+        name,
+        family: "unique",
+        signatures,
+        cuda: OnCuda::Kernels(&source_files::RUNS),
+        dtypes: DTypes::ALL,
+        ..OpInfo::BARE
+    }
 }
 
 static UNIQUE: OpInfo = info(

@@ -1,19 +1,25 @@
 //! The k greatest or least elements of each line, in order: a heap of k pairs that most elements do
-//! not enter. Among equal elements the first ones win.
+//! not enter, and that most blocks of neighbours are told apart from at once. Among equal elements
+//! the first ones win.
+
+use std::marker::PhantomData;
 
 use half::{bf16, f16};
 use plimsoll_core::{DType, Error, Layout, Result};
 
-use super::key::{Pair, SortKey, Wide};
+use super::key::{Narrow, Pair, SortKey, Wide};
 use plimsoll_engine::along_dim::Lines;
 use plimsoll_engine::map::check;
 use plimsoll_engine::shared::Shared;
+use plimsoll_engine::simd::{self, Level, LevelKernel};
 use plimsoll_engine::{CpuLaunch, Meta, Operand, Truth, parallel};
 
 /// Elements that pay for waking one more thread.
 const GRAIN: usize = 1 << 14;
 /// The shortest part of a line that gets a thread of its own.
 const PART: usize = 1 << 16;
+/// Neighbours that are held against the heap's worst together.
+const BLOCK: usize = 32;
 
 /// How many heaps there are: threads on lines of their own, or together on one.
 fn parts(input: &Meta, dim: usize) -> (usize, bool) {
@@ -58,16 +64,16 @@ pub fn topk(launch: &CpuLaunch<'_>, dim: usize, k: usize, largest: bool) -> Resu
     let heaps = Shared(launch.workspace.pointer().cast::<Wide>());
     let job = Job { lines: &lines, heaps, k, largest, parts, together };
     match input.dtype() {
-        DType::Bool => job.run::<Truth>(),
-        DType::U8 => job.run::<u8>(),
-        DType::I8 => job.run::<i8>(),
-        DType::I16 => job.run::<i16>(),
-        DType::I32 => job.run::<i32>(),
-        DType::I64 => job.run::<i64>(),
-        DType::F16 => job.run::<f16>(),
-        DType::BF16 => job.run::<bf16>(),
-        DType::F32 => job.run::<f32>(),
-        DType::F64 => job.run::<f64>(),
+        DType::Bool => job.of::<Truth>(),
+        DType::U8 => job.of::<u8>(),
+        DType::I8 => job.of::<i8>(),
+        DType::I16 => job.of::<i16>(),
+        DType::I32 => job.of::<i32>(),
+        DType::I64 => job.of::<i64>(),
+        DType::F16 => job.of::<f16>(),
+        DType::BF16 => job.of::<bf16>(),
+        DType::F32 => job.of::<f32>(),
+        DType::F64 => job.of::<f64>(),
     }
     Ok(())
 }
@@ -94,13 +100,21 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run<T: SortKey>(&self) {
+    fn of<T: SortKey>(&self) {
+        if T::BITS <= 32 && u32::try_from(self.lines.len).is_ok() {
+            self.run::<T, Narrow>();
+        } else {
+            self.run::<T, Wide>();
+        }
+    }
+
+    fn run<T: SortKey, P: Pair>(&self) {
         let (len, count) = (self.lines.len, self.lines.count);
         if !self.together {
             parallel::fork(self.parts, |part| {
                 for line in parallel::part_range(count, self.parts, part) {
-                    let found = self.select::<T>(line, 0..len, part);
-                    self.write::<T>(line, found);
+                    let found = self.select::<T, P>(line, 0..len, part);
+                    self.write::<T, P>(line, found);
                 }
             });
             return;
@@ -108,17 +122,17 @@ impl Job<'_> {
         for line in 0..count {
             parallel::fork(self.parts, |part| {
                 let range = parallel::part_range(len, self.parts, part);
-                self.select::<T>(line, range, part);
+                self.select::<T, P>(line, range, part);
             });
             // What the parts found goes into the first part's heap.
-            let mut all = Heap { pairs: self.heap(0), len: self.found(len, 0) };
+            let mut all = Heap { pairs: self.heap::<P>(0), len: self.found(len, 0) };
             for part in 1..self.parts {
                 let found = self.found(len, part);
-                for &pair in &self.heap(part)[..found] {
+                for &pair in &self.heap::<P>(part)[..found] {
                     all.offer(pair);
                 }
             }
-            self.write::<T>(line, all);
+            self.write::<T, P>(line, all);
         }
     }
 
@@ -128,39 +142,27 @@ impl Job<'_> {
     }
 
     #[allow(clippy::mut_from_ref, reason = "each part has a heap of its own")]
-    fn heap(&self, part: usize) -> &mut [Wide] {
-        // SAFETY: the workspace has `parts` heaps of k pairs; a part is one thread's at a time, and
-        // every pair is written before it is read.
-        unsafe { std::slice::from_raw_parts_mut(self.heaps.add(part * self.k), self.k) }
+    fn heap<P: Pair>(&self, part: usize) -> &mut [P] {
+        const { assert!(size_of::<P>() <= size_of::<Wide>()) };
+        // SAFETY: the workspace has room for `parts` heaps of k wide pairs; a part is one thread's
+        // at a time, and every pair is written before it is read.
+        unsafe { std::slice::from_raw_parts_mut(self.heaps.add(part * self.k).cast(), self.k) }
     }
 
-    fn select<T: SortKey>(
+    fn select<T: SortKey, P: Pair>(
         &self,
         line: usize,
         range: std::ops::Range<usize>,
         part: usize,
-    ) -> Heap<'_> {
-        let from = self.lines.line(line)[0];
+    ) -> Heap<'_, P> {
+        let heap = Heap { pairs: self.heap(part), len: 0 };
         let stride = self.lines.strides[0];
-        let mask = if T::BITS == 64 { u64::MAX } else { (1 << T::BITS) - 1 };
-        let flip = if self.largest { mask } else { 0 };
-        let mut heap = Heap { pairs: self.heap(part), len: 0 };
-        let mut worst = u64::MAX;
-        for i in range {
-            // SAFETY: an element of the line.
-            let key = unsafe { *from.wrapping_add(i * stride).cast::<T>() }.key() ^ flip;
-            // Positions rise, so an equal key never enters a full heap.
-            if key < worst || heap.len < self.k {
-                heap.offer(Wide::new(key, i));
-                if heap.len == self.k {
-                    worst = heap.pairs[0].key();
-                }
-            }
-        }
-        heap
+        let (from, largest) = (self.lines.line(line)[0], self.largest);
+        let look = Look::<T, P> { from, stride, range, largest, heap, dtype: PhantomData };
+        simd::dispatch_level(look)
     }
 
-    fn write<T: SortKey>(&self, line: usize, heap: Heap<'_>) {
+    fn write<T: SortKey, P: Pair>(&self, line: usize, heap: Heap<'_, P>) {
         let pairs = &mut heap.pairs[..heap.len];
         pairs.sort_unstable();
         let [from, values, positions] = self.lines.line(line);
@@ -177,14 +179,71 @@ impl Job<'_> {
     }
 }
 
+/// A walk along a range of a line, its elements `stride` bytes apart.
+struct Look<'a, T, P> {
+    from: *const u8,
+    stride: usize,
+    range: std::ops::Range<usize>,
+    largest: bool,
+    heap: Heap<'a, P>,
+    dtype: PhantomData<T>,
+}
+
+impl<'a, T: SortKey, P: Pair> LevelKernel for Look<'a, T, P> {
+    type Output = Heap<'a, P>;
+    #[inline(always)]
+    fn run<L: Level>(self) -> Heap<'a, P> {
+        let Look { from, stride, range, largest, mut heap, .. } = self;
+        let flip = if largest { T::MASK } else { T::Bits::default() };
+        // SAFETY: the range is of the line's elements.
+        let key = |i: usize| unsafe { *from.add(i * stride).cast::<T>() }.bits() ^ flip;
+        // The heap is full after as many elements.
+        let filled = range.end.min(range.start + heap.pairs.len());
+        for i in range.start..filled {
+            heap.offer(P::new(T::widen(key(i)), i));
+        }
+        let mut worst = heap.worst();
+        let mut i = filled;
+        while i < range.end {
+            let end = range.end.min(i + BLOCK);
+            // Positions rise, so an equal key never enters a full heap.
+            let enters = |key: T::Bits| T::widen(key) < worst;
+            let any = if end - i == BLOCK && stride == size_of::<T>() {
+                let block = from.wrapping_add(i * stride).cast::<T>();
+                // SAFETY: as above.
+                let key = |lane: usize| unsafe { *block.add(lane) }.bits() ^ flip;
+                let least = (1..BLOCK).fold(key(0), |least, lane| least.min(key(lane)));
+                enters(least)
+            } else {
+                true
+            };
+            if any {
+                for i in i..end {
+                    if T::widen(key(i)) < worst {
+                        heap.offer(P::new(T::widen(key(i)), i));
+                        worst = heap.worst();
+                    }
+                }
+            }
+            i = end;
+        }
+        heap
+    }
+}
+
 /// The least pairs so far, the greatest of them at the root.
-struct Heap<'a> {
-    pairs: &'a mut [Wide],
+struct Heap<'a, P> {
+    pairs: &'a mut [P],
     len: usize,
 }
 
-impl Heap<'_> {
-    fn offer(&mut self, pair: Wide) {
+impl<P: Pair> Heap<'_, P> {
+    /// The key that another must be below to enter a full heap.
+    fn worst(&self) -> u64 {
+        self.pairs[0].key()
+    }
+
+    fn offer(&mut self, pair: P) {
         if self.len < self.pairs.len() {
             let mut at = self.len;
             self.len += 1;

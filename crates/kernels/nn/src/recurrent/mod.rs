@@ -46,13 +46,13 @@ impl Cell {
     }
 
     /// Numbers for each hidden element of a row of gates; plain cells compute theirs in the result.
-    fn width(self) -> usize {
+    pub fn width(self) -> usize {
         self.kept().max(1)
     }
 
     /// Where the input's products go: first column, first row of the weights, and how many, in
     /// units of the hidden size.
-    fn blocks(self) -> &'static [[usize; 3]] {
+    pub fn blocks(self) -> &'static [[usize; 3]] {
         match self {
             Cell::Lstm => &[[0, 0, 4]],
             Cell::Gru => &[[0, 2, 1], [1, 0, 2]],
@@ -61,7 +61,7 @@ impl Cell {
     }
 
     /// The first column of the hidden state's product.
-    fn hidden_column(self) -> usize {
+    pub fn hidden_column(self) -> usize {
         usize::from(self == Cell::Gru)
     }
 }
@@ -119,17 +119,17 @@ pub struct RecurrentArgs<'a> {
 
 impl RecurrentArgs<'_> {
     /// Elements of a row of gates.
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.cell.width() * self.hidden
     }
 
     /// Rows of a weight.
-    fn weights(&self) -> usize {
+    pub fn weights(&self) -> usize {
         self.cell.gates() * self.hidden
     }
 
     /// Counts of steps, without repeats that follow each other.
-    fn counts(&self) -> impl Iterator<Item = usize> {
+    pub fn counts(&self) -> impl Iterator<Item = usize> {
         let changed =
             |index: &usize| *index == 0 || self.steps[*index].count != self.steps[*index - 1].count;
         (0..self.steps.len()).filter(changed).map(|index| self.steps[index].count)
@@ -137,7 +137,7 @@ impl RecurrentArgs<'_> {
 
     /// The rows of gates with the state before them: from the result, or from the initial state.
     /// Pieces that follow each other are one.
-    fn spans(&self) -> Vec<Span> {
+    pub fn spans(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         let last = self.steps.len().saturating_sub(1);
         let ascending = self.steps.first().is_none_or(|step| step.start == 0);
@@ -162,12 +162,16 @@ impl RecurrentArgs<'_> {
 }
 
 /// Rows of gates, and the rows of states that they were computed from.
-struct Span {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
     /// Whether the states are the initial ones, and not results.
-    initial: bool,
-    row: usize,
-    state: usize,
-    count: usize,
+    pub initial: bool,
+    /// The first row of gates.
+    pub row: usize,
+    /// The first row of states.
+    pub state: usize,
+    /// How many.
+    pub count: usize,
 }
 
 impl Span {

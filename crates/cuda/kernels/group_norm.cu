@@ -1,0 +1,181 @@
+// Group normalisation of contiguous [samples, channels, places]: a block a group of a sample. Mean
+// and 1/deviation are kept for backward, which leaves two sums a channel of each sample on its way.
+
+// Mirrors `Sizes` in Rust.
+struct Sizes {
+  i64 samples, channels, places, groups;
+  __device__ i64 units() const { return samples * groups; }
+  __device__ i64 group_channels() const { return channels / groups; }
+  __device__ i64 length() const { return group_channels() * places; }
+  __device__ i64 first_channel(i64 unit) const { return unit % groups * group_channels(); }
+};
+
+template <typename C> __device__ C warp_sum(C value) {
+  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
+  return value;
+}
+
+template <typename C> __device__ C block_sum(C value) {
+  __shared__ C warps[32];
+  value = warp_sum(value);
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  if (lane == 0) warps[warp] = value;
+  __syncthreads();
+  value = warp_sum(lane < (blockDim.x >> 5) ? warps[lane] : (C)0);
+  __syncthreads();
+  return value;
+}
+
+// Calls `use(i, pack of elements from i on)` for a thread's share of `length` elements: as many at
+// once as 16 bytes hold, or one.
+template <typename T, bool packed, typename Use> __device__ __forceinline__ void each(i64 length, Use use) {
+  const i64 wide = packed ? 16 / sizeof(T) : 1;
+  for (i64 i = (i64)threadIdx.x * wide; i < length; i += (i64)blockDim.x * wide) use(i);
+}
+
+template <typename T, bool packed>
+__device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight, const T *bias, T *out,
+                        typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
+  typedef typename Compute<T>::number C;
+  const int wide = packed ? 16 / sizeof(T) : 1;
+  struct alignas(packed ? 16 : sizeof(T)) Some { T v[wide]; };
+  i64 length = sizes.length();
+  for (i64 unit = blockIdx.x; unit < sizes.units(); unit += gridDim.x) {
+    const T *in = x + unit * length;
+    C total = 0;
+    each<T, packed>(length, [&](i64 i) {
+      Some own = *(const Some *)(in + i);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) total += (C)load(own.v[k]);
+    });
+    C mu = (C)(block_sum((f64)total) / (f64)length), square = 0;
+    each<T, packed>(length, [&](i64 i) {
+      Some own = *(const Some *)(in + i);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        C d = (C)load(own.v[k]) - mu;
+        square += d * d;
+      }
+    });
+    f64 scale = 1 / sqrt(block_sum((f64)square) / (f64)length + eps);
+    i64 first = sizes.first_channel(unit);
+    each<T, packed>(length, [&](i64 i) {
+      Some own = *(const Some *)(in + i), result;
+      i64 channel = first + i / sizes.places;
+      C by = weight ? (C)(scale * (f64)load(weight[channel])) : (C)scale;
+      C shift = bias ? (C)load(bias[channel]) : (C)0;
+#pragma unroll
+      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(((C)load(own.v[k]) - mu) * by + shift);
+      *(Some *)(out + unit * length + i) = result;
+    });
+    if (threadIdx.x == 0 && mean) {
+      mean[unit] = mu;
+      rstd[unit] = (C)scale;
+    }
+  }
+}
+
+// The sums over a channel's places of grad * (x - mean) and of grad, by `count` threads of which
+// this one is the `at`-th.
+template <typename T, typename C>
+__device__ void channel_sums(const T *grad, const T *x, i64 places, C mu, i64 at, i64 count, C &product, C &sum) {
+  product = 0;
+  sum = 0;
+  for (i64 i = at; i < places; i += count) {
+    C g = (C)load(grad[i]);
+    product += g * ((C)load(x[i]) - mu);
+    sum += g;
+  }
+}
+
+// Leaves [sum of grad * (x - mean), sum of grad] of each channel of each sample, and the gradient
+// of x unless `out` is 0.
+template <typename T>
+__device__ void backward(const Sizes &sizes, const T *grad, const T *x, const typename Compute<T>::number *mean,
+                         const typename Compute<T>::number *rstd, const T *weight, f64 *sums, T *out) {
+  typedef typename Compute<T>::number C;
+  i64 length = sizes.length(), channels = sizes.group_channels(), places = sizes.places;
+  i64 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  for (i64 unit = blockIdx.x; unit < sizes.units(); unit += gridDim.x) {
+    const T *own_grad = grad + unit * length, *own = x + unit * length;
+    i64 first = sizes.first_channel(unit), place = unit * channels;
+    C mu = mean[unit], scale = rstd[unit], product, sum;
+    f64 products = 0, grads = 0;
+    if (channels >= warps) {
+      for (i64 channel = warp; channel < channels; channel += warps) {
+        channel_sums(own_grad + channel * places, own + channel * places, places, mu, lane, 32, product, sum);
+        f64 wide_product = warp_sum((f64)product), wide_sum = warp_sum((f64)sum);
+        f64 by = weight ? (f64)load(weight[first + channel]) : 1.0;
+        if (lane == 0) {
+          sums[2 * (place + channel)] = wide_product;
+          sums[2 * (place + channel) + 1] = wide_sum;
+          products += wide_product * by;
+          grads += wide_sum * by;
+        }
+      }
+    } else {
+      for (i64 channel = 0; channel < channels; ++channel) {
+        channel_sums(own_grad + channel * places, own + channel * places, places, mu, (i64)threadIdx.x, (i64)blockDim.x, product, sum);
+        f64 wide_product = block_sum((f64)product), wide_sum = block_sum((f64)sum);
+        f64 by = weight ? (f64)load(weight[first + channel]) : 1.0;
+        if (threadIdx.x == 0) {
+          sums[2 * (place + channel)] = wide_product;
+          sums[2 * (place + channel) + 1] = wide_sum;
+          products += wide_product * by;
+          grads += wide_sum * by;
+        }
+      }
+    }
+    if (!out) continue;
+    products = block_sum(products);
+    grads = block_sum(grads);
+    f64 wide = (f64)scale;
+    C along = (C)(-products * wide * wide * wide / (f64)length), constant = (C)(-grads * wide / (f64)length);
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+      C by = weight ? scale * (C)load(weight[first + i / places]) : scale;
+      C value = (C)load(own_grad[i]) * by + ((C)load(own[i]) - mu) * along + constant;
+      out[unit * length + i] = Store<T>::from(value);
+    }
+  }
+}
+
+// A warp a channel adds up what the samples left.
+template <typename T>
+__device__ void parameters(const Sizes &sizes, const f64 *sums, const typename Compute<T>::number *rstd, T *weight, T *bias) {
+  i64 lane = threadIdx.x & 31, channel = first_index() >> 5;
+  if (channel >= sizes.channels) return;
+  f64 scale = 0, shift = 0;
+  i64 group = channel / sizes.group_channels();
+  for (i64 sample = lane; sample < sizes.samples; sample += 32) {
+    const f64 *own = sums + 2 * (sample * sizes.channels + channel);
+    scale += own[0] * (f64)rstd[sample * sizes.groups + group];
+    shift += own[1];
+  }
+  scale = warp_sum(scale);
+  shift = warp_sum(shift);
+  if (lane != 0) return;
+  if (weight) weight[channel] = Store<T>::from(scale);
+  if (bias) bias[channel] = Store<T>::from(shift);
+}
+
+#define GROUP_NORM(type)                                                                                                      \
+  KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                        \
+                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {         \
+    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                           \
+      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                                      \
+    else                                                                                                                      \
+      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                                     \
+  }                                                                                                                           \
+  KERNEL(group_norm_backward_##type)(Sizes sizes, const type *grad, const type *x,                                            \
+                                                        const Compute<type>::number *mean, const Compute<type>::number *rstd, \
+                                                        const type *weight, f64 *sums, type *out) {                           \
+    backward<type>(sizes, grad, x, mean, rstd, weight, sums, out);                                                            \
+  }                                                                                                                           \
+  KERNEL(group_norm_parameters_##type)(Sizes sizes, const f64 *sums, const Compute<type>::number *rstd,                       \
+                                                          type *weight, type *bias) {                                         \
+    parameters<type>(sizes, sums, rstd, weight, bias);                                                                        \
+  }
+GROUP_NORM(f32)
+GROUP_NORM(f64)
+GROUP_NORM(f16)
+GROUP_NORM(bf16)

@@ -1,0 +1,93 @@
+//! Group normalization of contiguous inputs, a block a group of a sample.
+
+use plimsoll_core::{Result, Scalar};
+use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_kernels::Operand;
+use plimsoll_kernels::cpu::group_norm::GroupNormArgs;
+
+use super::fill::fill_operand;
+use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
+
+/// The structure `Sizes` of the kernels.
+fn sizes(shape: &[usize], groups: usize) -> Argument {
+    let places: usize = shape[2..].iter().product();
+    Argument::Words([shape[0], shape[1], places, groups].map(|size| size as u64).to_vec())
+}
+
+fn grid(shape: &[usize], groups: usize) -> Grid {
+    let (units, length) = (shape[0] * groups, shape[1..].iter().product::<usize>() / groups);
+    let threads = match length {
+        0..512 => 64,
+        512..4096 => 256,
+        _ => 512,
+    };
+    Grid { blocks: (units.clamp(1, 1 << 20) as u32, 1, 1), threads, shared_bytes: 0 }
+}
+
+fn optional(launch: &CudaLaunch<'_>, operand: Option<&Operand<'_>>) -> Result<Argument> {
+    operand.map_or(Ok(NOTHING), |operand| contiguous(launch, operand))
+}
+
+/// Inputs [x, weight?, bias?]; outputs [out] or [out, mean, 1 / deviation].
+pub(crate) fn group_norm(launch: &CudaLaunch<'_>, args: GroupNormArgs) -> Result<()> {
+    let x = &launch.inputs[0];
+    if x.layout().numel() == 0 {
+        return Ok(());
+    }
+    let bias = launch.inputs.get(1 + usize::from(args.weight)).filter(|_| args.bias);
+    let arguments = [
+        sizes(x.shape(), args.groups),
+        Argument::F64(args.eps),
+        contiguous(launch, x)?,
+        optional(launch, launch.inputs.get(1).filter(|_| args.weight))?,
+        optional(launch, bias)?,
+        contiguous(launch, &launch.outputs[0])?,
+        optional(launch, launch.outputs.get(1))?,
+        optional(launch, launch.outputs.get(2))?,
+    ];
+    let kernel = format!("group_norm_{}", type_name(x.dtype()));
+    launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), args.groups), &arguments)
+}
+
+/// Inputs [grad, x, mean, 1 / deviation, weight?]; outputs are given apart, each if it is wanted.
+pub(crate) fn group_norm_backward(
+    launch: &CudaLaunch<'_>,
+    groups: usize,
+    weight: Option<&Operand<'_>>,
+    [input, weight_out, bias_out]: [Option<&Operand<'_>>; 3],
+) -> Result<()> {
+    let x = &launch.inputs[1];
+    if x.layout().numel() == 0 {
+        let mut parameters = [weight_out, bias_out].into_iter().flatten();
+        return parameters.try_for_each(|out| fill_operand(launch, out, Scalar::Int(0)));
+    }
+    let dtype = type_name(x.dtype());
+    let sums = whole(launch.workspace.pointer().addr());
+    let rstd = contiguous(launch, &launch.inputs[3])?;
+    let arguments = [
+        sizes(x.shape(), groups),
+        contiguous(launch, &launch.inputs[0])?,
+        contiguous(launch, x)?,
+        contiguous(launch, &launch.inputs[2])?,
+        rstd.clone(),
+        optional(launch, weight)?,
+        sums.clone(),
+        optional(launch, input)?,
+    ];
+    let kernel = format!("group_norm_backward_{dtype}");
+    launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), groups), &arguments)?;
+    if weight_out.is_none() && bias_out.is_none() {
+        return Ok(());
+    }
+    let arguments = [
+        sizes(x.shape(), groups),
+        sums,
+        rstd,
+        optional(launch, weight_out)?,
+        optional(launch, bias_out)?,
+    ];
+    let blocks = x.shape()[1].div_ceil(4) as u32;
+    let grid = Grid { blocks: (blocks, 1, 1), threads: 128, shared_bytes: 0 };
+    let kernel = format!("group_norm_parameters_{dtype}");
+    launch.run(&source_files::GROUP_NORM, &kernel, grid, &arguments)
+}

@@ -1,0 +1,187 @@
+//! Stable sorts along a dimension: short lines by a block each, long ones by [`Radix`], which other
+//! families use as well to bring equal indices together.
+
+use plimsoll_core::{DType, Result};
+use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_kernels::Meta;
+
+use super::lines::Lines;
+use super::tail::code;
+use super::{CudaLaunch, address, whole};
+
+/// The longest line that a block sorts in shared memory.
+pub(super) const SHORT: usize = 2048;
+/// Pairs that a block of the radix sort brings to their places at a time.
+const TILE: usize = 2048;
+/// The most parts of a row.
+const MOST_PARTS: usize = 1024;
+/// Places of a digit.
+const PLACES: usize = 256;
+const THREADS: u32 = 256;
+
+/// A stable radix sort of rows of keys, each with the position that it came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Radix {
+    pub(super) rows: usize,
+    /// Keys of a row, fewer than 2^32.
+    pub(super) len: usize,
+    /// Low bits of the keys that may differ. Keys are u32 if these are at most 32, else u64.
+    pub(super) bits: usize,
+}
+
+/// What a sort leaves in its workspace: addresses of rows in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sorted {
+    /// The keys, of the width that went in.
+    pub(super) keys: usize,
+    /// The position (u32) in its row that each came from.
+    pub(super) positions: usize,
+}
+
+impl Radix {
+    /// Sorts elements of `dtype`, all of whose bits count.
+    fn of(dtype: DType, rows: usize, len: usize) -> Radix {
+        Radix { rows, len, bits: 8 * dtype.size_bytes() }
+    }
+
+    fn key_bytes(self) -> usize {
+        if self.bits <= 32 { 4 } else { 8 }
+    }
+
+    /// Elements of a part, and parts of a row.
+    fn parts(self) -> (usize, usize) {
+        let tiles = self.len.div_ceil(TILE).max(1);
+        let span = tiles.div_ceil(MOST_PARTS) * TILE;
+        (span, self.len.div_ceil(span).max(1))
+    }
+
+    /// Bytes of each buffer: keys, other keys, positions, other positions, counts, their sums.
+    fn buffers(self) -> [usize; 6] {
+        let (n, (_, parts)) = (self.rows * self.len, self.parts());
+        let (keys, positions) = (n * self.key_bytes(), n * 4);
+        let sums = self.rows * PLACES * 4;
+        [keys, keys, positions, positions, sums * parts, sums]
+            .map(|bytes| bytes.next_multiple_of(512))
+    }
+
+    /// Bytes that [`Radix::run`] works in.
+    pub(super) fn workspace_bytes(self) -> usize {
+        self.buffers().iter().sum()
+    }
+
+    /// Sorts in the workspace at `base`, which starts with the rows of keys, one after the other.
+    pub(super) fn run(self, launch: &CudaLaunch<'_>, base: usize) -> Result<Sorted> {
+        let sizes = self.buffers();
+        let buffer = |index: usize| base + sizes[..index].iter().sum::<usize>();
+        let (keys, positions) = ([buffer(0), buffer(1)], [buffer(2), buffer(3)]);
+        let (counts, sums) = (whole(buffer(4)), whole(buffer(5)));
+        let (span, parts) = self.parts();
+        let width = if self.key_bytes() == 4 { "u32" } else { "u64" };
+        let passes = self.bits.div_ceil(8).max(1);
+        let source = &source_files::SORT;
+        let blocks = |jobs: usize| Grid {
+            blocks: (jobs.clamp(1, 1 << 20) as u32, 1, 1),
+            threads: THREADS,
+            shared_bytes: 0,
+        };
+        let shape = [whole(self.rows), whole(self.len), whole(parts), whole(span)];
+        for pass in 0..passes {
+            let (from, to) = (pass % 2, 1 - pass % 2);
+            let shift = Argument::I32(8 * pass as i32);
+            let mut arguments = shape.to_vec();
+            arguments.extend([shift.clone(), whole(keys[from]), counts.clone()]);
+            let jobs = self.rows * parts;
+            launch.run(source, &format!("sort_count_{width}"), blocks(jobs), &arguments)?;
+            let digits = self.rows * PLACES;
+            let arguments = [whole(digits), whole(parts), counts.clone(), sums.clone()];
+            launch.run(source, "sort_sums", blocks(digits.div_ceil(8)), &arguments)?;
+            let mut arguments = shape.to_vec();
+            arguments.extend([shift, Argument::I32(i32::from(pass == 0))]);
+            arguments.extend([keys[from], positions[from], keys[to], positions[to]].map(whole));
+            arguments.extend([counts.clone(), sums.clone()]);
+            launch.run(source, &format!("sort_place_{width}"), blocks(jobs), &arguments)?;
+        }
+        Ok(Sorted { keys: keys[passes % 2], positions: positions[passes % 2] })
+    }
+}
+
+/// How many lines `x` has along `dim`, and how long they are.
+pub(super) fn lines_of(x: &Meta, dim: usize) -> (usize, usize) {
+    let len = x.shape().get(dim).copied().unwrap_or(1);
+    (x.layout.numel().checked_div(len).unwrap_or(0), len)
+}
+
+/// Bytes that [`sort`] works in.
+pub(crate) fn sort_workspace_bytes(x: &Meta, dim: usize) -> usize {
+    match lines_of(x, dim) {
+        (_, ..=SHORT) => 0,
+        (rows, len) => Radix::of(x.dtype, rows, len).workspace_bytes(),
+    }
+}
+
+/// Input [x]; outputs [values, indices].
+pub(crate) fn sort(launch: &CudaLaunch<'_>, dim: usize, descending: bool) -> Result<()> {
+    let kept = lines_of(launch.inputs[0].meta(), dim).1;
+    sort_first(launch, dim, descending, kept)
+}
+
+/// Sorts lines and writes the first `kept` elements of each.
+pub(super) fn sort_first(
+    launch: &CudaLaunch<'_>,
+    dim: usize,
+    descending: bool,
+    kept: usize,
+) -> Result<()> {
+    let (x, values, indices) = (&launch.inputs[0], &launch.outputs[0], &launch.outputs[1]);
+    launch.check_dtypes(x.dtype(), &[values])?;
+    launch.check_dtypes(DType::I64, &[indices])?;
+    let lines = Lines::new([x, values, indices], dim);
+    if lines.count == 0 || lines.len == 0 || kept == 0 {
+        return Ok(());
+    }
+    if lines.len > u32::MAX as usize {
+        return Err(launch.unsupported("sorting lines of 2^32 elements and more"));
+    }
+    let outer = lines.outer.argument(launch.operation)?;
+    let dtype = Argument::I32(code(x.dtype()) as i32);
+    let direction = Argument::I32(i32::from(descending));
+    let mut arguments = vec![whole(lines.count), whole(lines.len), whole(kept), outer.clone()];
+    arguments.extend(lines.steps.map(whole));
+    if lines.len <= SHORT {
+        let room = lines.len.next_power_of_two();
+        arguments.extend([direction, Argument::I32(room as i32), dtype]);
+        arguments.extend([x, values, indices].map(address));
+        let grid = Grid {
+            blocks: (lines.count.min(1 << 20) as u32, 1, 1),
+            threads: (room as u32 / 2).clamp(32, 512),
+            shared_bytes: 0,
+        };
+        return launch.run(&source_files::SORT, "sort_short", grid, &arguments);
+    }
+    let radix = Radix::of(x.dtype(), lines.count, lines.len);
+    let base = launch.workspace.pointer().addr();
+    let width = if radix.key_bytes() == 4 { "u32" } else { "u64" };
+    // The keys go by a layout whose first operand is x.
+    let keys = [
+        whole(lines.count),
+        whole(lines.len),
+        outer,
+        whole(lines.steps[0]),
+        direction,
+        dtype.clone(),
+        address(x),
+        whole(base),
+    ];
+    let grid = launch.grid(lines.count * lines.len, 4);
+    launch.run(&source_files::SORT, &format!("sort_keys_{width}"), grid, &keys)?;
+    let sorted = radix.run(launch, base)?;
+    arguments.extend([
+        dtype,
+        address(x),
+        whole(sorted.positions),
+        address(values),
+        address(indices),
+    ]);
+    let grid = launch.grid(lines.count * kept, 4);
+    launch.run(&source_files::SORT, "sort_gather", grid, &arguments)
+}
