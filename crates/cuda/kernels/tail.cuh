@@ -85,8 +85,8 @@ __device__ __forceinline__ void keep_quad(void *p, i64 i, i32 code, const Quad &
   ((Pack<f32> *)p)[i] = Pack<f32>{{x.v[0], x.v[1], x.v[2], x.v[3]}};
 }
 
-// Files of functions that are long to compile and seldom called turn this off: four at once are five
-// copies of the function.
+// Files of functions that are long to compile and seldom called turn this off: four at once are
+// five copies of the function.
 #define TAIL_QUADS true
 
 // An operand whose address is 0 is the number in its place.
