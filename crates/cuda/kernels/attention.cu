@@ -4,36 +4,6 @@
 // so that every sum is one block's and its order fixed. Operands of any strides and dtype are
 // loaded into shared memory as what is computed in.
 
-// Mirrors `Shape` in Rust.
-struct Shape {
-  i64 heads, queries, keys, width, values;
-  // Heads of queries that share a head of keys.
-  i64 group;
-  i64 causal;
-  f64 scale;
-  // Dtype of the results.
-  i64 code;
-};
-
-// A matrix for each head; an address of 0 is no operand. Dimension 0 is the innermost. Mirrors
-// `Heads` in Rust.
-struct Heads {
-  u64 address;
-  i64 code;
-  i64 rank;
-  i64 sizes[6], strides[6];
-  i64 row, column;
-
-  __device__ i64 start(i64 head) const {
-    i64 at = 0;
-    for (int d = 0; d < rank; ++d) {
-      at += head % sizes[d] * strides[d];
-      head /= sizes[d];
-    }
-    return at;
-  }
-};
-
 // Queries and keys of a tile, a thread's part of a side, and columns of a result that one block
 // makes.
 template <typename C> struct Tile { static const int side = 64, part = 4; };
@@ -52,9 +22,6 @@ template <typename C> struct Buffers {
   C rows[2 * side];
 };
 
-template <typename C> __device__ C lowest();
-template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
-template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }
 __device__ __forceinline__ f32 exponential(f32 x) { return expf(x); }
 __device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
 
@@ -249,21 +216,6 @@ __device__ void forward(const Shape &shape, const Heads &query, const Heads &key
       }
       if (sums && chunk == 0 && across == 0) sums[row] = (C)((f64)tops[i] + log((f64)totals[i]));
     }
-  }
-}
-
-// The product of each row's result and gradient, by a warp.
-template <typename C> __device__ void products(const Shape &shape, const Heads &grad, const Heads &result, C *along) {
-  i64 lane = threadIdx.x & 31;
-  for (i64 row = first_index() >> 5; row < shape.heads * shape.queries; row += all_threads() >> 5) {
-    i64 head = row / shape.queries, at = row % shape.queries;
-    i64 a = grad.start(head) + at * grad.row, b = result.start(head) + at * result.row;
-    f64 sum = 0;
-    for (i64 i = lane; i < shape.values; i += 32)
-      sum += (f64)element<C>((const void *)grad.address, a + i * grad.column, (i32)grad.code) *
-             (f64)element<C>((const void *)result.address, b + i * result.column, (i32)result.code);
-    for (int distance = 16; distance > 0; distance >>= 1) sum += __shfl_xor_sync(~0u, sum, distance);
-    if (lane == 0) along[row] = (C)sum;
   }
 }
 

@@ -1,205 +1,234 @@
-// Convolutions as implicit products: a block makes a tile of 64 x 64 sums, 16 steps at a time
+// Convolutions as implicit products: a block makes a tile of 128 x 64 sums, 16 steps at a time
 // through shared memory. Windows are looked up where the tensors lie, in any layout; nothing is
 // unrolled in memory. Every sum is made by one thread in one order, or in parts that a second
 // kernel adds up in order: the same bits from run to run.
 
-// Mirrors `geometry` in Rust. The operand is x, or backward the gradient; for the weight's
-// derivative it is x, and the result is the gradient. Strides are of batch, channels, depth,
-// height, width; the weight's of the result's channels, the operand's, a group, and the kernel.
-struct Geometry {
-  i64 batch, groups, operands, results;
-  i64 operand_sizes[3], result_sizes[3], kernel[3], stride[3], padding[3], dilation[3];
-  i64 operand[5], result[5], weight[6];
-};
+const int WIDE = 128, SIDE = 64, STEPS = 16, DOWN = WIDE / 16, ACROSS = SIDE / 16;
 
-const int SIDE = 64, STEPS = 16, EACH = 4;
-
-__device__ __forceinline__ void unfold3(i64 index, const i64 (&sizes)[3], i64 (&at)[3]) {
-  at[2] = index % sizes[2];
-  index /= sizes[2];
-  at[1] = index % sizes[1];
-  at[0] = index / sizes[1];
-}
-
-// Where result `r` looks through tap `k` along dimension `d`, or -1.
-template <bool backward> __device__ __forceinline__ i64 place(const Geometry &g, int d, i64 r, i64 k) {
-  if (!backward) {
-    i64 at = r * g.stride[d] + k * g.dilation[d] - g.padding[d];
-    return at >= 0 && at < g.operand_sizes[d] ? at : -1;
-  }
-  i64 at = r + g.padding[d] - k * g.dilation[d];
-  if (at < 0 || at % g.stride[d] != 0) return -1;
-  at /= g.stride[d];
-  return at < g.operand_sizes[d] ? at : -1;
-}
-
-// The tile's sums from two shared panels.
+// Two panels of factors in shared memory.
 template <typename C> struct Tile {
-  C a[STEPS][SIDE + 1], b[STEPS][SIDE + 1];
+  alignas(16) C a[STEPS][WIDE + 4];
+  alignas(16) C b[STEPS][SIDE + 4];
 };
 
-template <typename C> __device__ __forceinline__ void add_products(const Tile<C> &tile, C (&sums)[EACH][EACH]) {
-  int x = threadIdx.x % 16, y = threadIdx.x / 16;
+template <typename C> struct alignas(16) Four { C v[4]; };
+
+// A thread has lanes x * 4 and 64 + x * 4 of one panel and y * 4 of the other, and the three after
+// each: x is its place in a row of 16 threads, y the row.
+__device__ __forceinline__ int wide_lane(int i) { return i / 4 * 64 + threadIdx.x % 16 * 4 + i % 4; }
+__device__ __forceinline__ int side_lane(int j) { return threadIdx.x / 16 * 4 + j; }
+
+template <typename C> __device__ __forceinline__ void add_products(const Tile<C> &tile, C (&sums)[DOWN][ACROSS]) {
+#pragma unroll 2
   for (int k = 0; k < STEPS; ++k) {
-    C left[EACH], right[EACH];
+    Four<C> right = *(const Four<C> *)&tile.b[k][side_lane(0)];
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-      left[i] = tile.a[k][x + 16 * i];
-      right[i] = tile.b[k][y + 16 * i];
+    for (int half = 0; half < 2; ++half) {
+      Four<C> left = *(const Four<C> *)&tile.a[k][wide_lane(4 * half)];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < ACROSS; ++j) sums[4 * half + i][j] += left.v[i] * right.v[j];
     }
-#pragma unroll
-    for (int i = 0; i < EACH; ++i)
-#pragma unroll
-      for (int j = 0; j < EACH; ++j) sums[i][j] += left[i] * right[j];
   }
 }
 
-// Blocks: tiles of pixels, tiles of the result's channels, groups.
-template <typename T, bool backward>
-__device__ void correlate(const Geometry &g, const T *operand, const T *weight, const T *bias, i64 bias_stride, T *result) {
-  typedef typename Compute<T>::number C;
+// What a step of a sum looks at: a channel of the operand through a tap.
+struct Step {
+  // Where it lies beside a place of the operand, and in the weight; the tap's distance.
+  i64 operand, weight, apart[3];
+  i64 exists;
+};
+
+template <bool backward> __device__ Step step_at(const Geometry &g, i64 index, i64 steps) {
+  u32 taps = (u32)(g.kernel[0] * g.kernel[1] * g.kernel[2]);
+  Step step = {0, 0, {0, 0, 0}, index < steps};
+  if (!step.exists) return step;
+  i64 channel = (i64)((u64)index / taps), tap[3];
+  unfold3(index - channel * taps, g.kernel, tap);
+  step.operand = channel * g.operand[1];
+  step.weight = channel * g.weight[1];
+  for (int d = 0; d < 3; ++d) {
+    step.apart[d] = backward ? -tap[d] * g.dilation[d] : tap[d] * g.dilation[d];
+    step.weight += tap[d] * g.weight[3 + d];
+  }
+  return step;
+}
+
+// A place of the result's spacing in that of the operand, or -1. A call: most
+// strides are 1.
+__device__ __noinline__ i64 spaced(i64 at, i64 stride) {
+  if (at < 0 || (u64)at % (u64)stride != 0) return -1;
+  return (i64)((u64)at / (u64)stride);
+}
+
+// An element of the operand from place `at`, in steps of the operand, on; 0 outside. Backward only
+// every `stride`-th place has one.
+template <typename C, bool backward>
+__device__ __forceinline__ C looked_at(const Geometry &g, const void *from, i64 image, const i64 (&at)[3], const Step &step) {
+  i64 place = image + step.operand;
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    i64 own = at[d] + step.apart[d];
+    if (backward && g.stride[d] != 1) own = spaced(own, g.stride[d]);
+    if ((u64)own >= (u64)g.operand_sizes[d]) return 0;
+    place += own * g.operand[2 + d];
+  }
+  return fetched<C>(from, place, g.width);
+}
+
+// Blocks: tiles of pixels, tiles of the result's channels, groups. What the next step needs is on
+// its way from memory while this one is multiplied.
+template <typename C, bool backward>
+__device__ void correlate(const Geometry &g, const void *operand, const void *weight, const void *bias, i64 bias_stride, void *result) {
   __shared__ Tile<C> tile;
-  __shared__ i64 places[SIDE][4];
+  __shared__ Step table[2][STEPS];
   i64 space = g.result_sizes[0] * g.result_sizes[1] * g.result_sizes[2];
-  i64 pixels = g.batch * space, taps = g.kernel[0] * g.kernel[1] * g.kernel[2], steps = g.operands * taps;
-  i64 first_pixel = (i64)blockIdx.x * SIDE, first_channel = (i64)blockIdx.y * SIDE, group = blockIdx.z;
-  if (threadIdx.x < SIDE) {
-    i64 pixel = first_pixel + threadIdx.x;
-    i64 at[3] = {0, 0, 0};
-    if (pixel < pixels) unfold3(pixel % space, g.result_sizes, at);
-    places[threadIdx.x][0] = pixel < pixels ? pixel / space : -1;
-    for (int d = 0; d < 3; ++d) places[threadIdx.x][d + 1] = at[d];
-  }
+  i64 pixels = g.batch * space, steps = g.operands * g.kernel[0] * g.kernel[1] * g.kernel[2];
+  i64 first_pixel = (i64)blockIdx.x * WIDE, first_channel = (i64)blockIdx.y * SIDE, group = blockIdx.z;
+  // The pixel that this thread looks from: every other step of it.
+  int lane = threadIdx.x % WIDE, odd = threadIdx.x / WIDE;
+  i64 pixel = first_pixel + lane, at[3];
+  bool there = pixel < pixels;
+  i64 image = (there ? pixel / space : 0) * g.operand[0] + group * g.operands * g.operand[1];
+  unfold3(there ? pixel % space : 0, g.result_sizes, at);
+  for (int d = 0; d < 3; ++d) at[d] = backward ? at[d] + g.padding[d] : at[d] * g.stride[d] - g.padding[d];
+  C left[STEPS / 2], right[SIDE * STEPS / 256];
+  auto fetch = [&](const Step *now) {
+#pragma unroll
+    for (int i = 0; i < STEPS / 2; ++i) {
+      const Step &step = now[2 * i + odd];
+      left[i] = there && step.exists ? looked_at<C, backward>(g, operand, image, at, step) : (C)0;
+    }
+#pragma unroll
+    for (int i = 0; i < SIDE * STEPS / 256; ++i) {
+      const Step &step = now[threadIdx.x % STEPS];
+      i64 channel = first_channel + threadIdx.x / STEPS + i * (256 / STEPS);
+      i64 place = group * g.weight[2] + channel * g.weight[0] + step.weight;
+      right[i] = step.exists && channel < g.results ? fetched<C>(weight, place, g.width) : (C)0;
+    }
+  };
+  if (threadIdx.x < 2 * STEPS) table[threadIdx.x / STEPS][threadIdx.x % STEPS] = step_at<backward>(g, threadIdx.x, steps);
   __syncthreads();
-  C sums[EACH][EACH] = {};
-  const T *from = operand + group * g.operands * g.operand[1];
-  const T *weights = weight + group * g.weight[2];
-  for (i64 start = 0; start < steps; start += STEPS) {
-    for (int i = threadIdx.x; i < SIDE * STEPS; i += blockDim.x) {
-      int lane = i % SIDE, k = i / SIDE;
-      i64 step = start + k;
-      C value = 0;
-      if (step < steps && places[lane][0] >= 0) {
-        i64 tap[3];
-        unfold3(step % taps, g.kernel, tap);
-        i64 d = place<backward>(g, 0, places[lane][1], tap[0]);
-        i64 h = place<backward>(g, 1, places[lane][2], tap[1]);
-        i64 w = place<backward>(g, 2, places[lane][3], tap[2]);
-        if (d >= 0 && h >= 0 && w >= 0) {
-          i64 at = places[lane][0] * g.operand[0] + step / taps * g.operand[1];
-          value = (C)load(from[at + d * g.operand[2] + h * g.operand[3] + w * g.operand[4]]);
-        }
-      }
-      tile.a[k][lane] = value;
-    }
-    for (int i = threadIdx.x; i < SIDE * STEPS; i += blockDim.x) {
-      int k = i % STEPS, lane = i / STEPS;
-      i64 step = start + k, channel = first_channel + lane;
-      C value = 0;
-      if (step < steps && channel < g.results) {
-        i64 tap[3];
-        unfold3(step % taps, g.kernel, tap);
-        i64 at = channel * g.weight[0] + step / taps * g.weight[1];
-        value = (C)load(weights[at + tap[0] * g.weight[3] + tap[1] * g.weight[4] + tap[2] * g.weight[5]]);
-      }
-      tile.b[k][lane] = value;
+  C sums[DOWN][ACROSS] = {};
+  i64 rounds = (steps + STEPS - 1) / STEPS;
+  for (i64 round = -1; round < rounds; ++round) {
+    if (round >= 0) {
+#pragma unroll
+      for (int i = 0; i < STEPS / 2; ++i) tile.a[2 * i + odd][lane] = left[i];
+#pragma unroll
+      for (int i = 0; i < SIDE * STEPS / 256; ++i) tile.b[threadIdx.x % STEPS][threadIdx.x / STEPS + i * (256 / STEPS)] = right[i];
     }
     __syncthreads();
+    if (round + 1 < rounds) fetch(table[(round + 1) % 2]);
+    if (round < 0) continue;
     add_products(tile, sums);
+    // What this round looked at is done with.
+    if (threadIdx.x < STEPS) table[round % 2][threadIdx.x] = step_at<backward>(g, (round + 2) * STEPS + threadIdx.x, steps);
     __syncthreads();
   }
-  int x = threadIdx.x % 16, y = threadIdx.x / 16;
-  for (int j = 0; j < EACH; ++j) {
-    i64 channel = first_channel + y + 16 * j;
-    if (channel >= g.results) continue;
-    i64 whole = group * g.results + channel;
-    C added = bias ? (C)load(bias[whole * bias_stride]) : (C)0;
-    for (int i = 0; i < EACH; ++i) {
-      int lane = x + 16 * i;
-      if (places[lane][0] < 0) continue;
-      i64 at = places[lane][0] * g.result[0] + whole * g.result[1];
-      at += places[lane][1] * g.result[2] + places[lane][2] * g.result[3] + places[lane][3] * g.result[4];
-      result[at] = Store<T>::from(sums[i][j] + added);
+#pragma unroll
+  for (int i = 0; i < DOWN; ++i) {
+    i64 own = first_pixel + wide_lane(i), to[3];
+    if (own >= pixels) continue;
+    unfold3(own % space, g.result_sizes, to);
+    i64 place = own / space * g.result[0] + to[0] * g.result[2] + to[1] * g.result[3] + to[2] * g.result[4];
+#pragma unroll
+    for (int j = 0; j < ACROSS; ++j) {
+      i64 channel = first_channel + side_lane(j), whole = group * g.results + channel;
+      if (channel >= g.results) continue;
+      C added = bias ? fetched<C>(bias, whole * bias_stride, g.width) : (C)0;
+      put<C>(result, place + whole * g.result[1], g.width, sums[i][j] + added);
     }
   }
 }
 
-// Blocks: tiles of the gradient's channels, tiles of (channel of x, tap), groups x parts of the
+// A pixel of the gradient: where it lies there, and where the operand's window starts.
+struct Pixel {
+  i64 result, operand, at[3];
+  i64 exists;
+};
+
+__device__ Pixel pixel_at(const Geometry &g, i64 index, i64 end, i64 space) {
+  Pixel pixel = {0, 0, {0, 0, 0}, index < end};
+  if (!pixel.exists) return pixel;
+  i64 image = index / space, at[3];
+  unfold3(index - image * space, g.result_sizes, at);
+  pixel.result = image * g.result[0];
+  pixel.operand = image * g.operand[0];
+  for (int d = 0; d < 3; ++d) {
+    pixel.result += at[d] * g.result[2 + d];
+    pixel.at[d] = at[d] * g.stride[d] - g.padding[d];
+  }
+  return pixel;
+}
+
+// Blocks: tiles of (channel of x, tap), tiles of the gradient's channels, groups x parts of the
 // pixels. With several parts each writes its sums to `partial`, [part][group][gradient's
 // channel][channel of x, tap].
-template <typename T>
-__device__ void weights(const Geometry &g, const T *x, const T *grad, i64 parts, i64 part_pixels,
-                        typename Compute<T>::number *partial, T *out) {
-  typedef typename Compute<T>::number C;
+template <typename C>
+__device__ void weights(const Geometry &g, const void *x, const void *grad, i64 parts, i64 part_pixels, C *partial, void *out) {
   __shared__ Tile<C> tile;
-  __shared__ i64 pixel_places[STEPS][4];
+  __shared__ Pixel table[2][STEPS];
+  __shared__ Step columns[WIDE];
   i64 space = g.result_sizes[0] * g.result_sizes[1] * g.result_sizes[2];
-  i64 taps = g.kernel[0] * g.kernel[1] * g.kernel[2], columns = g.operands * taps;
-  i64 first_row = (i64)blockIdx.x * SIDE, first_column = (i64)blockIdx.y * SIDE;
+  i64 taps = g.kernel[0] * g.kernel[1] * g.kernel[2], all = g.operands * taps;
+  i64 first_column = (i64)blockIdx.x * WIDE, first_row = (i64)blockIdx.y * SIDE;
   i64 group = blockIdx.z / parts, part = blockIdx.z % parts;
-  i64 end = min((part + 1) * part_pixels, g.batch * space);
-  const T *from = x + group * g.operands * g.operand[1];
-  const T *grads = grad + group * g.results * g.result[1];
-  C sums[EACH][EACH] = {};
-  for (i64 start = part * part_pixels; start < end; start += STEPS) {
-    if (threadIdx.x < STEPS) {
-      i64 pixel = start + threadIdx.x;
-      i64 at[3] = {0, 0, 0};
-      if (pixel < end) unfold3(pixel % space, g.result_sizes, at);
-      pixel_places[threadIdx.x][0] = pixel < end ? pixel / space : -1;
-      for (int d = 0; d < 3; ++d) pixel_places[threadIdx.x][d + 1] = at[d];
+  i64 begin = part * part_pixels, end = min(begin + part_pixels, g.batch * space);
+  i64 first_channel = group * g.operands * g.operand[1], first_grad = group * g.results * g.result[1];
+  if (threadIdx.x < WIDE) columns[threadIdx.x] = step_at<false>(g, first_column + threadIdx.x, all);
+  int own = threadIdx.x % STEPS, lane = threadIdx.x / STEPS;
+  C left[WIDE * STEPS / 256], right[SIDE * STEPS / 256];
+  auto fetch = [&](const Pixel *now) {
+    Pixel pixel = now[own];
+#pragma unroll
+    for (int i = 0; i < WIDE * STEPS / 256; ++i) {
+      const Step &column = columns[lane + i * (256 / STEPS)];
+      left[i] = pixel.exists && column.exists ? looked_at<C, false>(g, x, first_channel + pixel.operand, pixel.at, column) : (C)0;
+    }
+#pragma unroll
+    for (int i = 0; i < SIDE * STEPS / 256; ++i) {
+      i64 row = first_row + lane + i * (256 / STEPS);
+      right[i] = pixel.exists && row < g.results ? fetched<C>(grad, first_grad + row * g.result[1] + pixel.result, g.width) : (C)0;
+    }
+  };
+  if (threadIdx.x < 2 * STEPS) table[threadIdx.x / STEPS][threadIdx.x % STEPS] = pixel_at(g, begin + threadIdx.x, end, space);
+  __syncthreads();
+  C sums[DOWN][ACROSS] = {};
+  i64 rounds = (end - begin + STEPS - 1) / STEPS;
+  for (i64 round = -1; round < rounds; ++round) {
+    if (round >= 0) {
+#pragma unroll
+      for (int i = 0; i < WIDE * STEPS / 256; ++i) tile.a[own][lane + i * (256 / STEPS)] = left[i];
+#pragma unroll
+      for (int i = 0; i < SIDE * STEPS / 256; ++i) tile.b[own][lane + i * (256 / STEPS)] = right[i];
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < SIDE * STEPS; i += blockDim.x) {
-      int k = i % STEPS, lane = i / STEPS;
-      const i64 *at = pixel_places[k];
-      i64 row = first_row + lane, column = first_column + lane;
-      C left = 0, right = 0;
-      if (at[0] >= 0 && row < g.results) {
-        i64 place = at[0] * g.result[0] + row * g.result[1];
-        left = (C)load(grads[place + at[1] * g.result[2] + at[2] * g.result[3] + at[3] * g.result[4]]);
-      }
-      if (at[0] >= 0 && column < columns) {
-        i64 tap[3];
-        unfold3(column % taps, g.kernel, tap);
-        i64 d = place<false>(g, 0, at[1], tap[0]);
-        i64 h = place<false>(g, 1, at[2], tap[1]);
-        i64 w = place<false>(g, 2, at[3], tap[2]);
-        if (d >= 0 && h >= 0 && w >= 0) {
-          i64 place = at[0] * g.operand[0] + column / taps * g.operand[1];
-          right = (C)load(from[place + d * g.operand[2] + h * g.operand[3] + w * g.operand[4]]);
-        }
-      }
-      tile.a[k][lane] = left;
-      tile.b[k][lane] = right;
-    }
-    __syncthreads();
+    if (round + 1 < rounds) fetch(table[(round + 1) % 2]);
+    if (round < 0) continue;
     add_products(tile, sums);
+    if (threadIdx.x < STEPS) table[round % 2][threadIdx.x] = pixel_at(g, begin + (round + 2) * STEPS + threadIdx.x, end, space);
     __syncthreads();
   }
-  int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-  for (int i = 0; i < EACH; ++i) {
-    i64 row = first_row + tx + 16 * i;
-    if (row >= g.results) continue;
-    for (int j = 0; j < EACH; ++j) {
-      i64 column = first_column + ty + 16 * j;
-      if (column >= columns) continue;
-      if (parts > 1) {
-        partial[((part * g.groups + group) * g.results + row) * columns + column] = sums[i][j];
-      } else {
-        i64 tap[3];
-        unfold3(column % taps, g.kernel, tap);
-        i64 at = group * g.weight[2] + row * g.weight[0] + column / taps * g.weight[1];
-        out[at + tap[0] * g.weight[3] + tap[1] * g.weight[4] + tap[2] * g.weight[5]] = Store<T>::from(sums[i][j]);
-      }
+#pragma unroll
+  for (int i = 0; i < DOWN; ++i) {
+    i64 column = first_column + wide_lane(i);
+    if (column >= all) continue;
+    // The weight's place, of which the table has the first row's.
+    i64 at = group * g.weight[2] + columns[wide_lane(i)].weight;
+#pragma unroll
+    for (int j = 0; j < ACROSS; ++j) {
+      i64 row = first_row + side_lane(j);
+      if (row >= g.results) continue;
+      if (parts > 1) partial[((part * g.groups + group) * g.results + row) * all + column] = sums[i][j];
+      else put<C>(out, at + row * g.weight[0], g.width, sums[i][j]);
     }
   }
 }
 
 // Adds up the parts, in order.
-template <typename T>
-__device__ void add_parts(const Geometry &g, i64 parts, const typename Compute<T>::number *partial, T *out) {
-  typedef typename Compute<T>::number C;
+template <typename C> __device__ void add_parts(const Geometry &g, i64 parts, const C *partial, void *out) {
   i64 taps = g.kernel[0] * g.kernel[1] * g.kernel[2], columns = g.operands * taps;
   i64 count = g.groups * g.results * columns;
   for (i64 i = first_index(); i < count; i += all_threads()) {
@@ -209,29 +238,30 @@ __device__ void add_parts(const Geometry &g, i64 parts, const typename Compute<T
     i64 tap[3];
     unfold3(column % taps, g.kernel, tap);
     i64 at = group * g.weight[2] + row * g.weight[0] + column / taps * g.weight[1];
-    out[at + tap[0] * g.weight[3] + tap[1] * g.weight[4] + tap[2] * g.weight[5]] = Store<T>::from(sum);
+    put<C>(out, at + tap[0] * g.weight[3] + tap[1] * g.weight[4] + tap[2] * g.weight[5], g.width, sum);
   }
 }
 
-#define CONV(type)                                                                                            \
-  KERNEL(conv_##type)(Geometry g, const type *x, const type *weight, const type *bias,                        \
-                                         i64 bias_stride, type *y) {                                          \
-    correlate<type, false>(g, x, weight, bias, bias_stride, y);                                               \
+#define CONV(C)                                                                                               \
+  KERNEL_OF(256, conv_##C)(Geometry g, const void *x, const void *weight, const void *bias,                   \
+                                                             i64 bias_stride, void *y) {                      \
+    correlate<C, false>(g, x, weight, bias, bias_stride, y);                                                  \
   }                                                                                                           \
-  KERNEL(conv_input_##type)(Geometry g, const type *grad, const type *weight, const type *bias,               \
-                                               i64 bias_stride, type *x) {                                    \
-    correlate<type, true>(g, grad, weight, bias, bias_stride, x);                                             \
+  KERNEL_OF(256, conv_input_##C)(Geometry g, const void *grad, const void *weight, const void *bias,          \
+                                                                   i64 bias_stride, void *x) {                \
+    correlate<C, true>(g, grad, weight, bias, bias_stride, x);                                                \
   }                                                                                                           \
-  KERNEL(conv_weight_##type)(Geometry g, const type *x, const type *grad, i64 parts,                          \
-                                                i64 part_pixels, Compute<type>::number *partial, type *out) { \
-    weights<type>(g, x, grad, parts, part_pixels, partial, out);                                              \
-  }                                                                                                           \
-  KERNEL(conv_weight_parts_##type)(Geometry g, i64 parts, const Compute<type>::number *partial,               \
-                                                      type *out) {                                            \
-    add_parts<type>(g, parts, partial, out);                                                                  \
+  KERNEL_OF(256, conv_weight_##C)(Geometry g, const void *x, const void *grad, i64 parts,                     \
+                                                                    i64 part_pixels, C *partial, void *out) { \
+    weights<C>(g, x, grad, parts, part_pixels, partial, out);                                                 \
   }
 CONV(f32)
 CONV(f64)
-CONV(f16)
-CONV(bf16)
-CONV(i64)
+
+#define PARTS(C)                                                                      \
+  KERNEL(conv_weight_parts_##C)(Geometry g, i64 parts, const C *partial, void *out) { \
+    add_parts<C>(g, parts, partial, out);                                             \
+  }
+PARTS(f32)
+PARTS(f64)
+PARTS(i64)

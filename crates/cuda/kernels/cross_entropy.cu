@@ -19,6 +19,8 @@ struct Terms {
   f64 smoothing;
   // 0 the losses themselves, 1 their mean, 2 their sum.
   i64 reduction;
+  // Of the elements, for `fetched` and `put`.
+  i64 width;
 };
 
 template <typename C> __device__ C block_sum(C value) {
@@ -101,15 +103,15 @@ template <typename C> __device__ Moments<C> block_moments(Moments<C> own) {
   return own;
 }
 
-template <typename T> __device__ __forceinline__ f64 share(const T *weight, i64 class_) {
-  return weight ? (f64)load(weight[class_]) : 1.0;
+template <typename C> __device__ __forceinline__ f64 share(const void *weight, i64 class_, i64 width) {
+  return weight ? (f64)fetched<C>(weight, class_, width) : 1.0;
 }
 
 // The sum of the classes' weights, by a whole block.
-template <typename T> __device__ f64 all_shares(const T *weight, i64 classes) {
+template <typename C> __device__ f64 all_shares(const void *weight, i64 classes, i64 width) {
   if (!weight) return (f64)classes;
   f64 sum = 0;
-  for (i64 i = threadIdx.x; i < classes; i += blockDim.x) sum += (f64)load(weight[i]);
+  for (i64 i = threadIdx.x; i < classes; i += blockDim.x) sum += (f64)fetched<C>(weight, i, width);
   return block_sum(sum);
 }
 
@@ -119,13 +121,13 @@ __device__ __forceinline__ bool counts(const Terms &terms, const Rows &rows, i64
 }
 
 // The loss of a row whose scores, `inner` apart, were spread over all classes by `spread`.
-template <typename T, typename C>
-__device__ Total loss_of(const Terms &terms, const Rows &rows, const T *x, i64 target, const T *weight, C top, C log_sum, f64 spread,
-                         const Fault &fault) {
+template <typename C>
+__device__ Total loss_of(const Terms &terms, const Rows &rows, const void *x, i64 start, i64 target, const void *weight, C top, C log_sum,
+                         f64 spread, const Fault &fault) {
   Total total = {0, 0};
   if (!counts(terms, rows, target, fault)) return total;
-  total.weight = share(weight, target);
-  C score = (C)load(x[target * rows.inner]);
+  total.weight = share<C>(weight, target, terms.width);
+  C score = fetched<C>(x, start + target * rows.inner, terms.width);
   total.loss = (f64)(log_sum - (score - top)) * total.weight;
   if (terms.smoothing != 0) total.loss = total.loss * (1 - terms.smoothing) + spread / (f64)rows.classes * terms.smoothing;
   return total;
@@ -138,7 +140,7 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
   bool packed = rows.classes % wide == 0 && aligned(x);
-  f64 weights = terms.smoothing != 0 ? all_shares(weight, rows.classes) : 0;
+  f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
   Total sum = {0, 0};
   for (i64 row = blockIdx.x; row < rows.outer; row += gridDim.x) {
     const T *line = x + row * rows.classes;
@@ -166,11 +168,11 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
     C log_sum = own.log_sum();
     f64 spread = 0;
     if (terms.smoothing != 0) {
-      for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) spread += share(weight, i) * (f64)((C)load(line[i]) - own.top);
+      for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) spread += share<C>(weight, i, terms.width) * (f64)((C)load(line[i]) - own.top);
       spread = weights * (f64)log_sum - block_sum(spread);
     }
     if (threadIdx.x == 0) {
-      Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread, fault);
+      Total total = loss_of<C>(terms, rows, x, row * rows.classes, targets[row], weight, own.top, log_sum, spread, fault);
       if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
       if (tops) {
         tops[row] = own.top;
@@ -184,24 +186,24 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
 }
 
 // A thread a row: neighbouring rows lie side by side.
-template <typename T>
-__device__ void by_column(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
-                          typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
-  typedef typename Compute<T>::number C;
-  f64 weights = terms.smoothing != 0 ? all_shares(weight, rows.classes) : 0;
+template <typename C>
+__device__ void by_column(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss, C *tops, C *log_sums,
+                          Total *totals, Fault fault) {
+  f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
   Total sum = {0, 0};
   for (i64 row = first_index(); row < rows.count(); row += all_threads()) {
-    const T *line = x + rows.start(row);
+    i64 start = rows.start(row);
     Moments<C> own;
-    for (i64 i = 0; i < rows.classes; ++i) own.take((C)load(line[i * rows.inner]));
+    for (i64 i = 0; i < rows.classes; ++i) own.take(fetched<C>(x, start + i * rows.inner, terms.width));
     C log_sum = own.log_sum();
     f64 spread = 0;
     if (terms.smoothing != 0) {
-      for (i64 i = 0; i < rows.classes; ++i) spread += share(weight, i) * (f64)((C)load(line[i * rows.inner]) - own.top);
+      for (i64 i = 0; i < rows.classes; ++i)
+        spread += share<C>(weight, i, terms.width) * (f64)(fetched<C>(x, start + i * rows.inner, terms.width) - own.top);
       spread = weights * (f64)log_sum - spread;
     }
-    Total total = loss_of(terms, rows, line, targets[row], weight, own.top, log_sum, spread, fault);
-    if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
+    Total total = loss_of<C>(terms, rows, x, start, targets[row], weight, own.top, log_sum, spread, fault);
+    if (terms.reduction == 0) put<C>(loss, row, terms.width, (C)total.loss);
     if (tops) {
       tops[row] = own.top;
       log_sums[row] = log_sum;
@@ -215,17 +217,18 @@ __device__ void by_column(Rows rows, Terms terms, const T *x, const i64 *targets
 }
 
 // A thread a row of log-probabilities.
-template <typename T>
-__device__ void likelihood(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss, Total *totals, Fault fault) {
+template <typename C>
+__device__ void likelihood(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss, Total *totals,
+                           Fault fault) {
   Total sum = {0, 0};
   for (i64 row = first_index(); row < rows.count(); row += all_threads()) {
     i64 target = targets[row];
     Total own = {0, 0};
     if (counts(terms, rows, target, fault)) {
-      own.weight = share(weight, target);
-      own.loss = -(f64)load(x[rows.start(row) + target * rows.inner]) * own.weight;
+      own.weight = share<C>(weight, target, terms.width);
+      own.loss = -(f64)fetched<C>(x, rows.start(row) + target * rows.inner, terms.width) * own.weight;
     }
-    if (terms.reduction == 0) loss[row] = Store<T>::from(own.loss);
+    if (terms.reduction == 0) put<C>(loss, row, terms.width, (C)own.loss);
     sum.loss += own.loss;
     sum.weight += own.weight;
   }
@@ -235,8 +238,7 @@ __device__ void likelihood(Rows rows, Terms terms, const T *x, const i64 *target
 }
 
 // One block adds up what the others left.
-template <typename T>
-__device__ void finish(i64 blocks, Terms terms, const Total *totals, T *loss, typename Compute<T>::number *weight) {
+template <typename C> __device__ void finish(i64 blocks, Terms terms, const Total *totals, void *loss, C *weight) {
   Total sum = {0, 0};
   for (i64 i = threadIdx.x; i < blocks; i += blockDim.x) {
     sum.loss += totals[i].loss;
@@ -245,21 +247,21 @@ __device__ void finish(i64 blocks, Terms terms, const Total *totals, T *loss, ty
   sum.loss = block_sum(sum.loss);
   sum.weight = block_sum(sum.weight);
   if (threadIdx.x != 0) return;
-  if (terms.reduction == 1) loss[0] = Store<T>::from(sum.loss / sum.weight);
-  if (terms.reduction == 2) loss[0] = Store<T>::from(sum.loss);
-  if (weight) weight[0] = (typename Compute<T>::number)sum.weight;
+  if (terms.reduction == 1) put<C>(loss, 0, terms.width, (C)(sum.loss / sum.weight));
+  if (terms.reduction == 2) put<C>(loss, 0, terms.width, (C)sum.loss);
+  if (weight) weight[0] = (C)sum.weight;
 }
 
 // The gradients of log-probabilities at the targets; the rest was filled with zeros.
-template <typename T>
-__device__ void likelihood_backward(Rows rows, Terms terms, const T *grad, const i64 *targets, const T *weight,
-                                    const typename Compute<T>::number *divisor, T *out) {
+template <typename C>
+__device__ void likelihood_backward(Rows rows, Terms terms, const void *grad, const i64 *targets, const void *weight, const C *divisor,
+                                    void *out) {
   f64 by = terms.reduction == 1 ? (f64)divisor[0] : 1.0;
   for (i64 row = first_index(); row < rows.count(); row += all_threads()) {
     i64 target = targets[row];
     if (target == terms.ignored || target < 0 || target >= rows.classes) continue;
-    f64 slope = -(f64)load(grad[terms.reduction == 0 ? row : 0]) * share(weight, target) / by;
-    out[rows.start(row) + target * rows.inner] = Store<T>::from(slope);
+    f64 own = (f64)fetched<C>(grad, terms.reduction == 0 ? row : 0, terms.width);
+    put<C>(out, rows.start(row) + target * rows.inner, terms.width, (C)(-own * share<C>(weight, target, terms.width) / by));
   }
 }
 
@@ -270,30 +272,30 @@ struct Factors {
   bool counts;
 };
 
-template <typename T>
-__device__ Factors factors_of(const Rows &rows, const Terms &terms, i64 row, const T *grad, const i64 *targets, const T *weight, f64 weights,
-                              f64 divisor) {
+template <typename C>
+__device__ Factors factors_of(const Rows &rows, const Terms &terms, i64 row, const void *grad, const i64 *targets, const void *weight,
+                              f64 weights, f64 divisor) {
   i64 target = targets[row];
   Factors by = {0, 0, 0, target, target != terms.ignored && target >= 0 && target < rows.classes};
   if (!by.counts) return by;
-  f64 slope = (f64)load(grad[terms.reduction == 0 ? row : 0]) / divisor;
-  f64 own = (1 - terms.smoothing) * share(weight, target), each = terms.smoothing / (f64)rows.classes;
+  f64 slope = (f64)fetched<C>(grad, terms.reduction == 0 ? row : 0, terms.width) / divisor;
+  f64 own = (1 - terms.smoothing) * share<C>(weight, target, terms.width), each = terms.smoothing / (f64)rows.classes;
   by.probability = slope * (own + each * weights);
   by.spread = slope * each;
   by.own = slope * own;
   return by;
 }
 
-template <typename T, typename C>
-__device__ __forceinline__ C slope_of(const Factors &by, i64 class_, C score, C top, C log_sum, C scale, const T *weight) {
+template <typename C>
+__device__ __forceinline__ C slope_of(const Factors &by, i64 class_, C score, C top, C log_sum, C scale, const void *weight, i64 width) {
   C probability = exponential(score - top - log_sum);
   if (class_ == by.target) {
     // The largest terms of the row cancel here.
-    f64 spread = by.spread == 0 ? 0 : by.spread * share(weight, class_);
+    f64 spread = by.spread == 0 ? 0 : by.spread * share<C>(weight, class_, width);
     return (C)((f64)probability * by.probability - spread - by.own);
   }
   C value = probability * scale;
-  return by.spread == 0 ? value : value - (C)(by.spread * share(weight, class_));
+  return by.spread == 0 ? value : value - (C)(by.spread * share<C>(weight, class_, width));
 }
 
 template <typename T>
@@ -303,10 +305,10 @@ __device__ void backward_by_row(Rows rows, Terms terms, const T *grad, const T *
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
   bool packed = rows.classes % wide == 0 && aligned(x) && aligned(out);
-  f64 weights = terms.smoothing != 0 ? all_shares(weight, rows.classes) : 0;
+  f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
   f64 mean = terms.reduction == 1 ? (f64)divisor[0] : 1.0;
   for (i64 row = blockIdx.x; row < rows.outer; row += gridDim.x) {
-    Factors by = factors_of(rows, terms, row, grad, targets, weight, weights, mean);
+    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, mean);
     C top = tops[row], log_sum = log_sums[row], scale = (C)by.probability;
     const T *line = x + row * rows.classes;
     T *to = out + row * rows.classes;
@@ -315,72 +317,73 @@ __device__ void backward_by_row(Rows rows, Terms terms, const T *grad, const T *
         Pack<T> pack = ((const Pack<T> *)line)[i], result;
 #pragma unroll
         for (int k = 0; k < wide; ++k) {
-          C value = by.counts ? slope_of(by, i * wide + k, (C)load(pack.v[k]), top, log_sum, scale, weight) : (C)0;
+          C value = by.counts ? slope_of(by, i * wide + k, (C)load(pack.v[k]), top, log_sum, scale, weight, terms.width) : (C)0;
           result.v[k] = Store<T>::from(value);
         }
         ((Pack<T> *)to)[i] = result;
       }
     } else {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) {
-        C value = by.counts ? slope_of(by, i, (C)load(line[i]), top, log_sum, scale, weight) : (C)0;
+        C value = by.counts ? slope_of(by, i, (C)load(line[i]), top, log_sum, scale, weight, terms.width) : (C)0;
         to[i] = Store<T>::from(value);
       }
     }
   }
 }
 
-template <typename T>
-__device__ void backward_by_column(Rows rows, Terms terms, const T *grad, const T *x, const i64 *targets, const T *weight,
-                                   const typename Compute<T>::number *divisor, const typename Compute<T>::number *tops,
-                                   const typename Compute<T>::number *log_sums, T *out) {
-  typedef typename Compute<T>::number C;
-  f64 weights = terms.smoothing != 0 ? all_shares(weight, rows.classes) : 0;
+template <typename C>
+__device__ void backward_by_column(Rows rows, Terms terms, const void *grad, const void *x, const i64 *targets, const void *weight,
+                                   const C *divisor, const C *tops, const C *log_sums, void *out) {
+  f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
   f64 mean = terms.reduction == 1 ? (f64)divisor[0] : 1.0;
   i64 n = rows.count() * rows.classes;
   for (i64 i = first_index(); i < n; i += all_threads()) {
     i64 place = i % rows.inner, rest = i / rows.inner;
     i64 class_ = rest % rows.classes, row = rest / rows.classes * rows.inner + place;
-    Factors by = factors_of(rows, terms, row, grad, targets, weight, weights, mean);
+    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, mean);
     C value = 0;
-    if (by.counts) value = slope_of(by, class_, (C)load(x[i]), tops[row], log_sums[row], (C)by.probability, weight);
-    out[i] = Store<T>::from(value);
+    C score = fetched<C>(x, i, terms.width);
+    if (by.counts) value = slope_of<C>(by, class_, score, tops[row], log_sums[row], (C)by.probability, weight, terms.width);
+    put<C>(out, i, terms.width, value);
   }
 }
 
-#define CROSS_ENTROPY(type)                                                                                                        \
+#define ROWS(type)                                                                                                                 \
   KERNEL(cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                 \
                                                        type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,   \
                                                        Total *totals, Fault fault) {                                               \
     by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                            \
   }                                                                                                                                \
-  KERNEL(cross_entropy_columns_##type)(Rows rows, Terms terms, const type *x, const i64 *targets,                                  \
-                                                          const type *weight, type *loss, Compute<type>::number *tops,             \
-                                                          Compute<type>::number *log_sums, Total *totals, Fault fault) {           \
-    by_column<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                         \
-  }                                                                                                                                \
-  KERNEL(nll_loss_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                           \
-                                             type *loss, Total *totals, Fault fault) {                                             \
-    likelihood<type>(rows, terms, x, targets, weight, loss, totals, fault);                                                        \
-  }                                                                                                                                \
-  KERNEL(loss_finish_##type)(i64 blocks, Terms terms, const Total *totals, type *loss,                                             \
-                                                Compute<type>::number *weight) {                                                   \
-    finish<type>(blocks, terms, totals, loss, weight);                                                                             \
-  }                                                                                                                                \
-  KERNEL(nll_loss_backward_##type)(Rows rows, Terms terms, const type *grad, const i64 *targets,                                   \
-                                                      const type *weight, const Compute<type>::number *divisor, type *out) {       \
-    likelihood_backward<type>(rows, terms, grad, targets, weight, divisor, out);                                                   \
-  }                                                                                                                                \
   KERNEL(cross_entropy_backward_rows_##type)(                                                                                      \
       Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
       const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
     backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                    \
-  }                                                                                                                                \
-  KERNEL(cross_entropy_backward_columns_##type)(                                                                                   \
-      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
-      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
-    backward_by_column<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                 \
   }
-CROSS_ENTROPY(f32)
-CROSS_ENTROPY(f64)
-CROSS_ENTROPY(f16)
-CROSS_ENTROPY(bf16)
+ROWS(f32)
+ROWS(f64)
+ROWS(f16)
+ROWS(bf16)
+
+#define OTHERS(C)                                                                                                         \
+  KERNEL(cross_entropy_columns_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight,        \
+                                                       void *loss, C *tops, C *log_sums, Total *totals, Fault fault) {    \
+    by_column<C>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                   \
+  }                                                                                                                       \
+  KERNEL(nll_loss_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss,         \
+                                          Total *totals, Fault fault) {                                                   \
+    likelihood<C>(rows, terms, x, targets, weight, loss, totals, fault);                                                  \
+  }                                                                                                                       \
+  KERNEL(loss_finish_##C)(i64 blocks, Terms terms, const Total *totals, void *loss, C *weight) {                          \
+    finish<C>(blocks, terms, totals, loss, weight);                                                                       \
+  }                                                                                                                       \
+  KERNEL(nll_loss_backward_##C)(Rows rows, Terms terms, const void *grad, const i64 *targets, const void *weight,         \
+                                                   const C *divisor, void *out) {                                         \
+    likelihood_backward<C>(rows, terms, grad, targets, weight, divisor, out);                                             \
+  }                                                                                                                       \
+  KERNEL(cross_entropy_backward_columns_##C)(Rows rows, Terms terms, const void *grad, const void *x,                     \
+                                                                const i64 *targets, const void *weight, const C *divisor, \
+                                                                const C *tops, const C *log_sums, void *out) {            \
+    backward_by_column<C>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                           \
+  }
+OTHERS(f32)
+OTHERS(f64)

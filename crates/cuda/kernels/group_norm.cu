@@ -77,35 +77,35 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
 
 // The sums over a channel's places of grad * (x - mean) and of grad, by `count` threads of which
 // this one is the `at`-th.
-template <typename T, typename C>
-__device__ void channel_sums(const T *grad, const T *x, i64 places, C mu, i64 at, i64 count, C &product, C &sum) {
+template <typename C>
+__device__ void channel_sums(const void *grad, const void *x, i64 width, i64 start, i64 places, C mu, i64 at, i64 count, C &product,
+                             C &sum) {
   product = 0;
   sum = 0;
-  for (i64 i = at; i < places; i += count) {
-    C g = (C)load(grad[i]);
-    product += g * ((C)load(x[i]) - mu);
+  for (i64 i = start + at; i < start + places; i += count) {
+    C g = fetched<C>(grad, i, width);
+    product += g * (fetched<C>(x, i, width) - mu);
     sum += g;
   }
 }
 
 // Leaves [sum of grad * (x - mean), sum of grad] of each channel of each sample, and the gradient
 // of x unless `out` is 0.
-template <typename T>
-__device__ void backward(const Sizes &sizes, const T *grad, const T *x, const typename Compute<T>::number *mean,
-                         const typename Compute<T>::number *rstd, const T *weight, f64 *sums, T *out) {
-  typedef typename Compute<T>::number C;
+template <typename C>
+__device__ void backward(const Sizes &sizes, i64 width, const void *grad, const void *x, const C *mean, const C *rstd, const void *weight,
+                         f64 *sums, void *out) {
   i64 length = sizes.length(), channels = sizes.group_channels(), places = sizes.places;
   i64 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   for (i64 unit = blockIdx.x; unit < sizes.units(); unit += gridDim.x) {
-    const T *own_grad = grad + unit * length, *own = x + unit * length;
+    i64 start = unit * length;
     i64 first = sizes.first_channel(unit), place = unit * channels;
     C mu = mean[unit], scale = rstd[unit], product, sum;
     f64 products = 0, grads = 0;
     if (channels >= warps) {
       for (i64 channel = warp; channel < channels; channel += warps) {
-        channel_sums(own_grad + channel * places, own + channel * places, places, mu, lane, 32, product, sum);
+        channel_sums<C>(grad, x, width, start + channel * places, places, mu, lane, 32, product, sum);
         f64 wide_product = warp_sum((f64)product), wide_sum = warp_sum((f64)sum);
-        f64 by = weight ? (f64)load(weight[first + channel]) : 1.0;
+        f64 by = weight ? (f64)fetched<C>(weight, first + channel, width) : 1.0;
         if (lane == 0) {
           sums[2 * (place + channel)] = wide_product;
           sums[2 * (place + channel) + 1] = wide_sum;
@@ -115,9 +115,9 @@ __device__ void backward(const Sizes &sizes, const T *grad, const T *x, const ty
       }
     } else {
       for (i64 channel = 0; channel < channels; ++channel) {
-        channel_sums(own_grad + channel * places, own + channel * places, places, mu, (i64)threadIdx.x, (i64)blockDim.x, product, sum);
+        channel_sums<C>(grad, x, width, start + channel * places, places, mu, threadIdx.x, blockDim.x, product, sum);
         f64 wide_product = block_sum((f64)product), wide_sum = block_sum((f64)sum);
-        f64 by = weight ? (f64)load(weight[first + channel]) : 1.0;
+        f64 by = weight ? (f64)fetched<C>(weight, first + channel, width) : 1.0;
         if (threadIdx.x == 0) {
           sums[2 * (place + channel)] = wide_product;
           sums[2 * (place + channel) + 1] = wide_sum;
@@ -132,16 +132,15 @@ __device__ void backward(const Sizes &sizes, const T *grad, const T *x, const ty
     f64 wide = (f64)scale;
     C along = (C)(-products * wide * wide * wide / (f64)length), constant = (C)(-grads * wide / (f64)length);
     for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
-      C by = weight ? scale * (C)load(weight[first + i / places]) : scale;
-      C value = (C)load(own_grad[i]) * by + ((C)load(own[i]) - mu) * along + constant;
-      out[unit * length + i] = Store<T>::from(value);
+      C by = weight ? scale * fetched<C>(weight, first + i / places, width) : scale;
+      C value = fetched<C>(grad, start + i, width) * by + (fetched<C>(x, start + i, width) - mu) * along + constant;
+      put<C>(out, start + i, width, value);
     }
   }
 }
 
 // A warp a channel adds up what the samples left.
-template <typename T>
-__device__ void parameters(const Sizes &sizes, const f64 *sums, const typename Compute<T>::number *rstd, T *weight, T *bias) {
+template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, const f64 *sums, const C *rstd, void *weight, void *bias) {
   i64 lane = threadIdx.x & 31, channel = first_index() >> 5;
   if (channel >= sizes.channels) return;
   f64 scale = 0, shift = 0;
@@ -154,28 +153,31 @@ __device__ void parameters(const Sizes &sizes, const f64 *sums, const typename C
   scale = warp_sum(scale);
   shift = warp_sum(shift);
   if (lane != 0) return;
-  if (weight) weight[channel] = Store<T>::from(scale);
-  if (bias) bias[channel] = Store<T>::from(shift);
+  if (weight) put<C>(weight, channel, width, (C)scale);
+  if (bias) put<C>(bias, channel, width, (C)shift);
 }
 
-#define GROUP_NORM(type)                                                                                                      \
-  KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                        \
-                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {         \
-    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                           \
-      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                                      \
-    else                                                                                                                      \
-      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                                     \
-  }                                                                                                                           \
-  KERNEL(group_norm_backward_##type)(Sizes sizes, const type *grad, const type *x,                                            \
-                                                        const Compute<type>::number *mean, const Compute<type>::number *rstd, \
-                                                        const type *weight, f64 *sums, type *out) {                           \
-    backward<type>(sizes, grad, x, mean, rstd, weight, sums, out);                                                            \
-  }                                                                                                                           \
-  KERNEL(group_norm_parameters_##type)(Sizes sizes, const f64 *sums, const Compute<type>::number *rstd,                       \
-                                                          type *weight, type *bias) {                                         \
-    parameters<type>(sizes, sums, rstd, weight, bias);                                                                        \
+#define GROUP_NORM(type)                                                                                              \
+  KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                \
+                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
+    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                   \
+      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                              \
+    else                                                                                                              \
+      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                             \
   }
 GROUP_NORM(f32)
 GROUP_NORM(f64)
 GROUP_NORM(f16)
 GROUP_NORM(bf16)
+
+#define BACKWARD(C)                                                                                             \
+  KERNEL(group_norm_backward_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,       \
+                                                     const C *rstd, const void *weight, f64 *sums, void *out) { \
+    backward<C>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                          \
+  }                                                                                                             \
+  KERNEL(group_norm_parameters_##C)(Sizes sizes, i64 width, const f64 *sums, const C *rstd, void *weight,       \
+                                                       void *bias) {                                            \
+    parameters<C>(sizes, width, sums, rstd, weight, bias);                                                      \
+  }
+BACKWARD(f32)
+BACKWARD(f64)

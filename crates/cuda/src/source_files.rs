@@ -60,26 +60,87 @@ macro_rules! sorted_source {
     };
 }
 
+/// Attention on a dtype by tensor cores, for rows of up to so many elements.
+macro_rules! attention_source {
+    ($name:literal, $instance:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/attention.cuh"),
+                include_str!("../kernels/attention_halves.cu"),
+                $instance
+            ),
+        }
+    };
+}
+
+/// Attention of float16 in rows of up to 64 elements.
+pub static ATTENTION_F16_64: KernelSource =
+    attention_source!("attention_f16_64", "ATTENTION(f16, 64)");
+/// Attention of float16 in rows of up to 128 elements.
+pub static ATTENTION_F16_128: KernelSource =
+    attention_source!("attention_f16_128", "ATTENTION(f16, 128)");
+/// Attention of bfloat16 in rows of up to 64 elements.
+pub static ATTENTION_BF16_64: KernelSource =
+    attention_source!("attention_bf16_64", "ATTENTION(bf16, 64)");
+/// Attention of bfloat16 in rows of up to 128 elements.
+pub static ATTENTION_BF16_128: KernelSource =
+    attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
+/// A source that is compiled once for f32 and the half types.
+macro_rules! halves_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/halves.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
+/// A source of convolutions, with what those share.
+macro_rules! conv_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/halves.cuh"),
+                include_str!("../kernels/conv.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Convolutions.
-pub static CONV: KernelSource = source!("conv");
+pub static CONV: KernelSource = conv_source!("conv");
+/// Convolutions with few channels a group.
+pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
-pub static CROSS_ENTROPY: KernelSource = source!("cross_entropy");
+pub static CROSS_ENTROPY: KernelSource = halves_source!("cross_entropy");
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
-pub static GROUP_NORM: KernelSource = source!("group_norm");
+pub static GROUP_NORM: KernelSource = halves_source!("group_norm");
 /// Cross entropy of a linear map's results.
 pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 /// Distances of rows.
 pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
 pub static CTC: KernelSource = source!("ctc");
+/// Pooling of contiguous planes by the largest.
+pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
@@ -100,8 +161,6 @@ pub static ORDER: KernelSource = source!("order");
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
-/// Reductions.
-pub static REDUCE: KernelSource = source!("reduce");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
@@ -114,12 +173,12 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
-/// Folds of the long tail.
-pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Reductions.
+pub static REDUCE: KernelSource = tail_source!("reduce");
 /// Scans along a dimension.
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
@@ -131,7 +190,15 @@ pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = tail_source!("attention");
+pub static ATTENTION: KernelSource = KernelSource {
+    name: "attention",
+    text: concat!(
+        include_str!("../kernels/prelude.cuh"),
+        include_str!("../kernels/tail.cuh"),
+        include_str!("../kernels/attention.cuh"),
+        include_str!("../kernels/attention.cu")
+    ),
+};
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
@@ -152,18 +219,22 @@ pub static ALL: &[&KernelSource] = &[
     &ACTIVATION,
     &ARITHMETIC,
     &ATTENTION,
+    &ATTENTION_BF16_128,
+    &ATTENTION_BF16_64,
+    &ATTENTION_F16_128,
+    &ATTENTION_F16_64,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,
     &COMPARE,
     &CONV,
+    &CONV_DEPTHWISE,
     &COPY,
     &CROSS_ENTROPY,
     &CTC,
     &DISTANCE,
     &EMBEDDING_BAG,
     &FILL,
-    &FOLDS,
     &FUNCTIONS,
     &GRID,
     &GROUP_NORM,
@@ -177,6 +248,7 @@ pub static ALL: &[&KernelSource] = &[
     &OPTIM,
     &ORDER,
     &POOL,
+    &POOL_PLANES,
     &RANDOM,
     &REARRANGE,
     &RECURRENT,

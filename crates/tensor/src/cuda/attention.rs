@@ -1,13 +1,14 @@
-//! Attention in tiles of queries and keys, on operands of any strides.
+//! Attention in tiles of queries and keys, on operands of any strides: half types by tensor cores
+//! where rows are short enough, all else by plain products.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_cuda::{Argument, Grid, KernelSource, source_files};
 use plimsoll_kernels::cpu::attention::AttentionArgs;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::strided::Strided;
 use super::tail::{code, computed_in};
-use super::{CudaLaunch, NOTHING, contiguous, whole};
+use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
 /// Columns of a result that one block makes.
 const COLUMNS: usize = 64;
@@ -67,6 +68,21 @@ impl Shape {
     }
 }
 
+/// The tensor cores' kernels for these operands, and what their names end in; `None` where they
+/// have none.
+fn halves(launch: &CudaLaunch<'_>, shape: &Shape) -> Option<(&'static KernelSource, String)> {
+    let (longest, capability) =
+        (shape.width.max(shape.values), launch.context.properties().capability);
+    let (source, width) = match (shape.dtype, longest) {
+        (DType::F16, ..=64) => (&source_files::ATTENTION_F16_64, 64),
+        (DType::F16, ..=128) => (&source_files::ATTENTION_F16_128, 128),
+        (DType::BF16, ..=64) => (&source_files::ATTENTION_BF16_64, 64),
+        (DType::BF16, ..=128) => (&source_files::ATTENTION_BF16_128, 128),
+        _ => return None,
+    };
+    (capability >= 80).then(|| (source, format!("{}_{width}", type_name(shape.dtype))))
+}
+
 /// The structure `Heads` of the kernels.
 fn heads(launch: &CudaLaunch<'_>, operand: Option<&Operand<'_>>) -> Result<Argument> {
     let mut words = vec![0u64; 5 + 2 * RANK];
@@ -111,6 +127,10 @@ pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<
         contiguous(launch, &launch.outputs[0])?,
         launch.outputs.get(1).map_or(Ok(NOTHING), |sums| contiguous(launch, sums))?,
     ];
+    if let Some((source, ending)) = halves(launch, &shape) {
+        let units = shape.heads * shape.queries.div_ceil(128);
+        return launch.run(source, &format!("attention_{ending}"), grid(units), &arguments);
+    }
     let kernel = format!("attention_{}", computed_in(query.dtype()));
     launch.run(&source_files::ATTENTION, &kernel, grid(units), &arguments)
 }
@@ -128,7 +148,10 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
     let [grad, query, key, value, result, sums] =
         [0, 1, 2, 3, 4, 5].map(|index| &launch.inputs[index]);
     let shape = Shape::of(query.meta(), value.meta(), args);
-    let computed = computed_in(query.dtype());
+    let by_cores = halves(launch, &shape);
+    let is_plain = by_cores.is_none();
+    let (source, ending) = by_cores
+        .unwrap_or_else(|| (&source_files::ATTENTION, computed_in(query.dtype()).to_string()));
     let along = whole(launch.workspace.pointer().addr());
     let rows = shape.heads * shape.queries;
     if rows > 0 {
@@ -138,14 +161,10 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
             heads(launch, Some(result))?,
             along.clone(),
         ];
-        let kernel = format!("attention_products_{computed}");
-        launch.run(&source_files::ATTENTION, &kernel, grid(rows.div_ceil(8)), &arguments)?;
+        let kernel = format!("attention_products_{ending}");
+        launch.run(source, &kernel, grid(rows.div_ceil(8)), &arguments)?;
     }
-    let units = shape.backward_units();
-    if units == 0 {
-        return Ok(());
-    }
-    let arguments = [
+    let read = [
         shape.argument(),
         heads(launch, Some(query))?,
         heads(launch, Some(key))?,
@@ -154,10 +173,30 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
         heads(launch, Some(grad))?,
         contiguous(launch, sums)?,
         along,
-        contiguous(launch, &launch.outputs[0])?,
-        contiguous(launch, &launch.outputs[1])?,
-        contiguous(launch, &launch.outputs[2])?,
     ];
-    let kernel = format!("attention_backward_{computed}");
-    launch.run(&source_files::ATTENTION, &kernel, grid(units), &arguments)
+    let [to_query, to_key, to_value] =
+        [0, 1, 2].map(|index| contiguous(launch, &launch.outputs[index]));
+    let (to_query, to_key, to_value) = (to_query?, to_key?, to_value?);
+    let with = |written: &[Argument]| [&read[..], written].concat();
+    if !is_plain {
+        let four_warps = |units: usize| Grid { threads: 128, ..grid(units) };
+        let keys = shape.heads / args.group.max(1) * shape.keys.div_ceil(64);
+        if keys > 0 {
+            let arguments = with(&[to_key, to_value]);
+            let kernel = format!("attention_keys_{ending}");
+            launch.run(source, &kernel, four_warps(keys), &arguments)?;
+        }
+        let queries = shape.heads * shape.queries.div_ceil(64);
+        if queries == 0 {
+            return Ok(());
+        }
+        let kernel = format!("attention_queries_{ending}");
+        return launch.run(source, &kernel, four_warps(queries), &with(&[to_query]));
+    }
+    let units = shape.backward_units();
+    if units == 0 {
+        return Ok(());
+    }
+    let kernel = format!("attention_backward_{ending}");
+    launch.run(source, &kernel, grid(units), &with(&[to_query, to_key, to_value]))
 }

@@ -1,18 +1,23 @@
-//! Convolutions by kernels of our own, on operands in any layout.
+//! Convolutions by kernels of our own, on operands in any layout: in tiles, or directly where groups
+//! have few channels.
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, Properties, source_files};
 use plimsoll_kernels::cpu::conv::ConvArgs;
 use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::fill::fill_operand;
-use super::{CudaLaunch, NOTHING, address, type_name, whole};
+use super::tail::{computed_in, half_width};
+use super::{CudaLaunch, NOTHING, address, whole};
 
-/// Rows and columns of a block's tile.
+/// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
+const WIDE: usize = 128;
 const SIDE: usize = 64;
 /// Pixels that a part of a weight's sums has, at least.
 const PART: usize = 1024;
+/// Columns of a weight that a block sums directly.
+const TAPS: usize = 9;
 
 /// What the kernels' `Geometry` is made of: [operand, weight, result].
 struct Shapes {
@@ -22,6 +27,7 @@ struct Shapes {
     args: ConvArgs,
     /// Whether the weight's first dimension are the operand's channels.
     transposed: bool,
+    dtype: DType,
 }
 
 impl Shapes {
@@ -32,6 +38,7 @@ impl Shapes {
             result: Volume::of(result),
             args,
             transposed: back,
+            dtype: operand.dtype,
         }
     }
 
@@ -43,9 +50,32 @@ impl Shapes {
         self.result.channels / self.args.groups
     }
 
+    /// Whether groups have so few channels that tiles would be empty for the most part, or these
+    /// are integers, which have no tiles.
+    fn is_direct(&self) -> bool {
+        let ConvArgs { stride, padding, dilation, .. } = self.args;
+        let sizes = [self.operand.space(), self.result.space()];
+        let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
+        // The kernels reckon places in 32 bits.
+        let fits = numbers.all(|&number| number < 1 << 28);
+        let few = self.operands_each() <= 4 && self.results_each() <= 4;
+        match self.dtype {
+            DType::I64 => true,
+            DType::F32 | DType::F16 | DType::BF16 => few && fits,
+            _ => false,
+        }
+    }
+
+    /// Parts of the images that a weight's direct sums are cut into.
+    fn direct_parts(&self, multiprocessors: usize) -> usize {
+        let chunks = (self.operands_each() * self.weight.space()).div_ceil(TAPS);
+        let blocks = self.result.channels * chunks;
+        (8 * multiprocessors).div_ceil(blocks.max(1)).clamp(1, self.result.batch.clamp(1, 65_535))
+    }
+
     /// The structure that kernels take by value.
     fn argument(&self) -> Argument {
-        let Shapes { operand, weight, result, args, transposed } = self;
+        let Shapes { operand, weight, result, args, transposed, dtype } = self;
         let strides = |v: &Volume| {
             let [depth, height, width] = v.strides;
             [v.batch_stride, v.channel_stride, depth, height, width]
@@ -64,6 +94,7 @@ impl Shapes {
         words.extend(strides(result));
         words.extend([of_result, of_operand, group]);
         words.extend(weight.strides);
+        words.push(half_width(*dtype));
         Argument::Words(words.into_iter().map(|word| word as u64).collect())
     }
 }
@@ -86,31 +117,52 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         return Ok(());
     }
     let shapes = Shapes::new(operand.meta(), weight.meta(), out.meta(), args, back);
-    let pixels = shapes.result.batch * shapes.result.space();
-    let blocks = (
-        pixels.div_ceil(SIDE) as u32,
-        shapes.results_each().div_ceil(SIDE) as u32,
-        args.groups as u32,
-    );
     let bias = launch.inputs.get(2);
     let stride = bias.and_then(|bias| bias.layout().strides().first().copied()).unwrap_or(0);
-    let arguments = [
-        shapes.argument(),
+    let read = [
         address(operand),
         address(weight),
         bias.map_or(NOTHING, address),
         whole(stride),
         address(out),
     ];
-    let kernel = format!("{kernel}_{}", type_name(out.dtype()));
+    let dtype = computed_in(out.dtype());
+    if shapes.is_direct() {
+        let (grid, side_by_side) = direct_grid(&shapes.result);
+        let mut arguments = vec![shapes.argument(), whole(usize::from(side_by_side))];
+        arguments.extend(read);
+        let kernel = format!("{kernel}_direct_{dtype}");
+        return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
+    }
+    let pixels = shapes.result.batch * shapes.result.space();
+    let blocks = (
+        pixels.div_ceil(WIDE) as u32,
+        shapes.results_each().div_ceil(SIDE) as u32,
+        args.groups as u32,
+    );
+    let mut arguments = vec![shapes.argument()];
+    arguments.extend(read);
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+    launch.run(&source_files::CONV, &format!("{kernel}_{dtype}"), grid, &arguments)
+}
+
+/// Blocks for each channel of each image, or for each row of pixels if the channels lie side by
+/// side, and which of the two.
+fn direct_grid(result: &Volume) -> (Grid, bool) {
+    let Volume { batch, channels, sizes, .. } = *result;
+    let side_by_side = result.channel_stride == 1 && channels > 1 && result.strides[2] != 1;
+    let (jobs, inner) = match side_by_side {
+        true => (batch * sizes[0] * sizes[1], sizes[2] * channels),
+        false => (batch * channels, result.space()),
+    };
+    let blocks = (jobs.min(1 << 20) as u32, inner.div_ceil(2048).clamp(1, 65_535) as u32, 1);
+    (Grid { blocks, threads: 256, shared_bytes: 0 }, side_by_side)
 }
 
 /// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
 fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
     let columns = shapes.operands_each() * shapes.weight.space();
-    let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(SIDE) * shapes.args.groups;
+    let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(WIDE) * shapes.args.groups;
     let pixels = shapes.result.batch * shapes.result.space();
     let wanted = (4 * multiprocessors).div_ceil(tiles.max(1));
     wanted.min(pixels.div_ceil(PART)).clamp(1, (65_535 / shapes.args.groups.max(1)).max(1))
@@ -124,6 +176,9 @@ pub(crate) fn conv_weight_workspace_bytes(
     args: ConvArgs,
 ) -> usize {
     let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
+    if shapes.is_direct() {
+        return shapes.direct_parts(gpu.multiprocessors as usize) * output.layout.numel() * 8;
+    }
     match parts(gpu.multiprocessors as usize, &shapes) {
         1 => 0,
         // No sum is wider than a double.
@@ -142,16 +197,20 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
         return fill_operand(launch, out, Scalar::Int(0));
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
-    let parts = parts(launch.context.properties().multiprocessors as usize, &shapes);
+    let multiprocessors = launch.context.properties().multiprocessors as usize;
+    if shapes.is_direct() {
+        return direct_weight(launch, &shapes, shapes.direct_parts(multiprocessors));
+    }
+    let parts = parts(multiprocessors, &shapes);
     let pixels = shapes.result.batch * shapes.result.space();
     let columns = shapes.operands_each() * shapes.weight.space();
     let blocks = (
+        columns.div_ceil(WIDE) as u32,
         shapes.results_each().div_ceil(SIDE) as u32,
-        columns.div_ceil(SIDE) as u32,
         (args.groups * parts) as u32,
     );
     let partial = Argument::U64(launch.workspace.pointer().addr() as u64);
-    let dtype = type_name(out.dtype());
+    let dtype = computed_in(out.dtype());
     let arguments = [
         shapes.argument(),
         address(x),
@@ -163,10 +222,33 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
     launch.run(&source_files::CONV, &format!("conv_weight_{dtype}"), grid, &arguments)?;
-    if parts == 1 {
-        return Ok(());
-    }
+    if parts == 1 { Ok(()) } else { add_parts(launch, &shapes, parts) }
+}
+
+/// Adds up the parts of a weight's sums.
+fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
+    let out = &launch.outputs[0];
+    let partial = whole(launch.workspace.pointer().addr());
     let arguments = [shapes.argument(), whole(parts), partial, address(out)];
     let grid = launch.grid(out.layout().numel(), 1);
-    launch.run(&source_files::CONV, &format!("conv_weight_parts_{dtype}"), grid, &arguments)
+    let kernel = format!("conv_weight_parts_{}", computed_in(out.dtype()));
+    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+}
+
+/// The weight's gradient where groups have few channels.
+fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
+    let (x, grad) = (&launch.inputs[0], &launch.inputs[1]);
+    let chunks = (shapes.operands_each() * shapes.weight.space()).div_ceil(TAPS);
+    let blocks = (shapes.result.channels as u32, parts as u32, chunks as u32);
+    let arguments = [
+        shapes.argument(),
+        address(x),
+        address(grad),
+        whole(parts),
+        whole(launch.workspace.pointer().addr()),
+    ];
+    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    let kernel = format!("conv_weight_direct_{}", computed_in(x.dtype()));
+    launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
+    add_parts(launch, shapes, parts)
 }

@@ -1,13 +1,14 @@
 //! The likelihood of target classes, from log-probabilities and from scores. Operands are
 //! contiguous; what is reduced over rows goes through one pair of sums a block.
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::cross_entropy::CrossEntropyArgs;
 use plimsoll_kernels::cpu::nll::{NllArgs, Reduction};
 
 use super::fill::fill_operand;
+use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, THREADS, address, contiguous, type_name, whole};
 
 /// The most blocks of a kernel that leaves sums.
@@ -64,13 +65,24 @@ impl Rows {
 }
 
 /// The structure `Terms` of the kernels.
-fn terms(args: NllArgs, smoothing: f64) -> Argument {
+fn terms(args: NllArgs, smoothing: f64, dtype: DType) -> Argument {
     let reduction = match args.reduction {
         Reduction::None => 0,
         Reduction::Mean => 1,
         Reduction::Sum => 2,
     };
-    Argument::Words(vec![args.ignore_index as u64, smoothing.to_bits(), reduction])
+    let width = half_width(dtype) as u64;
+    Argument::Words(vec![args.ignore_index as u64, smoothing.to_bits(), reduction, width])
+}
+
+/// How kernels for rows of neighbouring scores end; they are compiled for each dtype.
+fn rows_of(dtype: DType) -> String {
+    format!("rows_{}", type_name(dtype))
+}
+
+/// How kernels for rows side by side end; they are compiled for what is computed in.
+fn columns_of(dtype: DType) -> String {
+    format!("columns_{}", computed_in(dtype))
 }
 
 fn grid(blocks: usize, threads: u32) -> Grid {
@@ -104,7 +116,7 @@ fn finish(launch: &CudaLaunch<'_>, blocks: usize, terms: Argument, x: &Operand<'
         output(launch, 0)?,
         output(launch, 1)?,
     ];
-    let kernel = format!("loss_finish_{}", type_name(x.dtype()));
+    let kernel = format!("loss_finish_{}", computed_in(x.dtype()));
     launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(1, 512), &arguments)
 }
 
@@ -113,7 +125,7 @@ fn finish(launch: &CudaLaunch<'_>, blocks: usize, terms: Argument, x: &Operand<'
 pub(crate) fn nll_loss(launch: &CudaLaunch<'_>, args: NllArgs) -> Result<()> {
     let x = &launch.inputs[0];
     let rows = Rows::of(x.shape());
-    let terms = terms(args, 0.0);
+    let terms = terms(args, 0.0, x.dtype());
     let blocks = rows.thread_blocks();
     if blocks > 0 {
         let arguments = [
@@ -126,7 +138,7 @@ pub(crate) fn nll_loss(launch: &CudaLaunch<'_>, args: NllArgs) -> Result<()> {
             whole(launch.workspace.pointer().addr()),
             launch.fault(),
         ];
-        let kernel = format!("nll_loss_{}", type_name(x.dtype()));
+        let kernel = format!("nll_loss_{}", computed_in(x.dtype()));
         launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, THREADS), &arguments)?;
     }
     finish(launch, blocks, terms, x)
@@ -144,14 +156,14 @@ pub(crate) fn nll_loss_backward(launch: &CudaLaunch<'_>, args: NllArgs) -> Resul
     let mean = args.reduction == Reduction::Mean;
     let arguments = [
         rows.argument(),
-        terms(args, 0.0),
+        terms(args, 0.0, out.dtype()),
         contiguous(launch, &launch.inputs[0])?,
         contiguous(launch, &launch.inputs[1])?,
         optional(launch, args.weight, 2)?,
         optional(launch, mean, 2 + usize::from(args.weight))?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("nll_loss_backward_{}", type_name(out.dtype()));
+    let kernel = format!("nll_loss_backward_{}", computed_in(out.dtype()));
     launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, THREADS), &arguments)
 }
 
@@ -160,10 +172,10 @@ pub(crate) fn nll_loss_backward(launch: &CudaLaunch<'_>, args: NllArgs) -> Resul
 pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> Result<()> {
     let x = &launch.inputs[0];
     let rows = Rows::of(x.shape());
-    let terms = terms(args.nll, args.smoothing);
+    let terms = terms(args.nll, args.smoothing, x.dtype());
     let (name, blocks, threads) = match rows.inner {
-        1 => ("rows", rows.row_blocks(), rows.row_threads()),
-        _ => ("columns", rows.thread_blocks(), THREADS),
+        1 => (rows_of(x.dtype()), rows.row_blocks(), rows.row_threads()),
+        _ => (columns_of(x.dtype()), rows.thread_blocks(), THREADS),
     };
     if blocks > 0 {
         let arguments = [
@@ -178,7 +190,7 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
             whole(launch.workspace.pointer().addr()),
             launch.fault(),
         ];
-        let kernel = format!("cross_entropy_{name}_{}", type_name(x.dtype()));
+        let kernel = format!("cross_entropy_{name}");
         launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, threads), &arguments)?;
     }
     finish(launch, blocks, terms, x)
@@ -197,12 +209,12 @@ pub(crate) fn cross_entropy_backward(
         return Ok(());
     }
     let (name, grid) = match rows.inner {
-        1 => ("rows", grid(rows.outer.min(1 << 20), rows.row_threads())),
-        _ => ("columns", launch.grid(n, 4)),
+        1 => (rows_of(x.dtype()), grid(rows.outer.min(1 << 20), rows.row_threads())),
+        _ => (columns_of(x.dtype()), launch.grid(n, 4)),
     };
     let arguments = [
         rows.argument(),
-        terms(args.nll, args.smoothing),
+        terms(args.nll, args.smoothing, x.dtype()),
         contiguous(launch, &launch.inputs[0])?,
         contiguous(launch, x)?,
         contiguous(launch, &launch.inputs[2])?,
@@ -212,6 +224,6 @@ pub(crate) fn cross_entropy_backward(
         contiguous(launch, &launch.inputs[5])?,
         address(out),
     ];
-    let kernel = format!("cross_entropy_backward_{name}_{}", type_name(x.dtype()));
+    let kernel = format!("cross_entropy_backward_{name}");
     launch.run(&source_files::CROSS_ENTROPY, &kernel, grid, &arguments)
 }

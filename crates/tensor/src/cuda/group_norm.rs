@@ -6,6 +6,7 @@ use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::group_norm::GroupNormArgs;
 
 use super::fill::fill_operand;
+use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
 /// The structure `Sizes` of the kernels.
@@ -61,11 +62,12 @@ pub(crate) fn group_norm_backward(
         let mut parameters = [weight_out, bias_out].into_iter().flatten();
         return parameters.try_for_each(|out| fill_operand(launch, out, Scalar::Int(0)));
     }
-    let dtype = type_name(x.dtype());
+    let (computed, width) = (computed_in(x.dtype()), whole(half_width(x.dtype())));
     let sums = whole(launch.workspace.pointer().addr());
     let rstd = contiguous(launch, &launch.inputs[3])?;
     let arguments = [
         sizes(x.shape(), groups),
+        width.clone(),
         contiguous(launch, &launch.inputs[0])?,
         contiguous(launch, x)?,
         contiguous(launch, &launch.inputs[2])?,
@@ -74,13 +76,14 @@ pub(crate) fn group_norm_backward(
         sums.clone(),
         optional(launch, input)?,
     ];
-    let kernel = format!("group_norm_backward_{dtype}");
+    let kernel = format!("group_norm_backward_{computed}");
     launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), groups), &arguments)?;
     if weight_out.is_none() && bias_out.is_none() {
         return Ok(());
     }
     let arguments = [
         sizes(x.shape(), groups),
+        width,
         sums,
         rstd,
         optional(launch, weight_out)?,
@@ -88,6 +91,6 @@ pub(crate) fn group_norm_backward(
     ];
     let blocks = x.shape()[1].div_ceil(4) as u32;
     let grid = Grid { blocks: (blocks, 1, 1), threads: 128, shared_bytes: 0 };
-    let kernel = format!("group_norm_parameters_{dtype}");
+    let kernel = format!("group_norm_parameters_{computed}");
     launch.run(&source_files::GROUP_NORM, &kernel, grid, &arguments)
 }

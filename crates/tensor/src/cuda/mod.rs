@@ -13,7 +13,6 @@ mod ctc;
 mod distance;
 mod embedding;
 mod fill;
-mod folds;
 mod grid;
 mod group_norm;
 mod in_workspace;
@@ -65,7 +64,6 @@ pub(crate) use embedding::{
     embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
 };
 pub(crate) use fill::{arange, eye, fill};
-pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use grid::{grid_sample, grid_scatter, grid_scatter_workspace_bytes, grid_slope};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
@@ -93,7 +91,7 @@ pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use recurrent::{
     recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
 };
-pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use reduce::{Fold, reduce, reduce_workspace_bytes};
 pub(crate) use runs::{
     mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
 };

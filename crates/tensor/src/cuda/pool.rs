@@ -1,13 +1,15 @@
-//! Pooling, and windows as columns, on operands in any layout: a thread a result.
+//! Pooling, and windows as columns, on operands in any layout: a thread a result. Of contiguous
+//! planes the largest are found by kernels of their own.
 
-use plimsoll_core::{Result, Scalar};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_core::{DType, Result, Scalar};
+use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::pool::{MeanArgs, Window};
 use plimsoll_kernels::cpu::unfold::UnfoldArgs;
 use plimsoll_kernels::cpu::volume::Volume;
 
 use super::fill::fill_operand;
+use super::tail::half_width;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
 
 /// Mirrors `Volume` in the kernels.
@@ -58,6 +60,40 @@ fn run(
     launch.run(&source_files::POOL, &kernel, launch.grid(count, 1), arguments)
 }
 
+/// The structure `Planes` of the kernels, if these operands are such; `operands` are x, y and
+/// places.
+fn planes(operands: &[&Operand<'_>], windows: [Window; 3]) -> Option<Vec<usize>> {
+    let [x, y] = [operands[0], operands[1]].map(|operand| Volume::of(operand.meta()));
+    let dtype = operands[0].dtype();
+    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+        return None;
+    }
+    let mut even = [[0; 3]; 4];
+    for (d, own) in windows.into_iter().enumerate() {
+        let Window::Even { kernel, stride, padding, dilation } = own else { return None };
+        for (list, number) in even.iter_mut().zip([kernel, stride, padding, dilation]) {
+            list[d] = number;
+        }
+    }
+    // The kernels divide by floats, which are exact so far.
+    let most = 1 << 20;
+    let reaches = (0..3).map(|d| even[0][d].saturating_mul(even[3][d]));
+    let mut numbers = even.iter().flatten().copied().chain(reaches).chain([x.space(), y.space()]);
+    let contiguous = operands.iter().all(|operand| operand.layout().is_contiguous());
+    if !contiguous || !numbers.all(|number| number < most) {
+        return None;
+    }
+    let mut words = vec![x.batch * x.channels, half_width(dtype)];
+    words.extend(x.sizes.iter().chain(&y.sizes).chain(even.iter().flatten()));
+    Some(words)
+}
+
+/// Blocks for `count` planes of `space` elements.
+fn planes_grid(count: usize, space: usize) -> Grid {
+    let blocks = (count.min(1 << 20) as u32, space.div_ceil(2048).max(1) as u32, 1);
+    Grid { blocks, threads: 256, shared_bytes: 0 }
+}
+
 /// Inputs [x, samples?]; outputs [y] or [y, places].
 pub(crate) fn max_pool(
     launch: &CudaLaunch<'_>,
@@ -71,6 +107,12 @@ pub(crate) fn max_pool(
         None => vec![0; 3],
     };
     let places = launch.outputs.get(1);
+    let all: Vec<&Operand<'_>> = [x, y].into_iter().chain(places).collect();
+    if let Some(own) = planes(&all, windows).filter(|_| y.layout().numel() > 0) {
+        let grid = planes_grid(own[0], y.layout().numel() / own[0]);
+        let arguments = [words(own), address(x), address(y), places.map_or(NOTHING, address)];
+        return launch.run(&source_files::POOL_PLANES, "max_pool_planes", grid, &arguments);
+    }
     let arguments = [
         pooling(x, y, windows),
         words(strides.into_iter().chain(order).collect()),
@@ -118,6 +160,13 @@ pub(crate) fn scatter_places(
 ) -> Result<()> {
     let (values, places, to) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     if let (Some(windows), true) = (windows, accumulate) {
+        let n = to.layout().numel();
+        if let Some(own) = planes(&[to, values, places], windows).filter(|_| n > 0) {
+            let grid = planes_grid(own[0], n / own[0]);
+            let arguments = [words(own), address(values), address(places), address(to)];
+            let kernel = "max_pool_planes_backward";
+            return launch.run(&source_files::POOL_PLANES, kernel, grid, &arguments);
+        }
         let arguments = [
             pooling(to, values, windows),
             words(volume(places)),

@@ -105,3 +105,12 @@ pub(super) fn computed_in(dtype: DType) -> &'static str {
         _ => "i64",
     }
 }
+
+/// What `halves.cuh` knows a dtype by that is computed in f32.
+pub(super) fn half_width(dtype: DType) -> usize {
+    match dtype {
+        DType::F16 => 1,
+        DType::BF16 => 2,
+        _ => 0,
+    }
+}

@@ -1,0 +1,401 @@
+// Attention of half types by tensor cores: the same tiles as attention.cu, for rows of up to D
+// elements, which are padded with zeros in shared memory. Products add up in f32; weights are
+// rounded to the half type between two products. A line after this text names the dtype and D, so
+// that nobody waits for kernels that he does not use.
+//
+// A warp has 16 rows of a tile. Of a 16 x 8 tile of sums a thread has two neighbours in row lane / 4
+// and two in the row 8 below, from column lane % 4 * 2 on.
+
+const f32 LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
+
+// sums += a b for 16 x 16 by 16 x 8.
+__device__ __forceinline__ void multiply(bf16, f32 (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void multiply(f16, f32 (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// Two numbers, the first in the low half.
+__device__ __forceinline__ u32 pair(bf16, f32 low, f32 high) {
+  u32 both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+__device__ __forceinline__ u32 pair(f16, f32 low, f32 high) {
+  u32 both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+// Four 8 x 8 matrices, whose rows the lanes point to: lane / 8 is the matrix.
+__device__ __forceinline__ void load_four(u32 (&out)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"((u32)__cvta_generic_to_shared(row))
+               : "memory");
+}
+__device__ __forceinline__ void load_four_turned(u32 (&out)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"((u32)__cvta_generic_to_shared(row))
+               : "memory");
+}
+
+// Rows of D elements in shared memory, 16 bytes apart more than they are long, so that the rows of
+// a matrix lie in different banks.
+template <int D> struct Line { static const int pitch = D + 8; };
+
+// 16 rows from `row` on and 16 columns from `column` on, as a left factor.
+template <int D> __device__ __forceinline__ void left(u32 (&a)[4], const u16 *from, int row, int column) {
+  int lane = threadIdx.x & 31;
+  load_four(a, from + (row + (lane & 15)) * Line<D>::pitch + column + (lane >> 4) * 8);
+}
+// A right factor whose columns are 16 rows from `row` on: [0] and [1] are its first 8 columns.
+template <int D> __device__ __forceinline__ void right(u32 (&b)[4], const u16 *from, int row, int column) {
+  int lane = threadIdx.x & 31, matrix = lane >> 3;
+  load_four(b, from + (row + (matrix >> 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix & 1) * 8);
+}
+// A right factor whose rows are 16 rows from `row` on: [0] and [1] are its first 8 columns.
+template <int D> __device__ __forceinline__ void right_turned(u32 (&b)[4], const u16 *from, int row, int column) {
+  int lane = threadIdx.x & 31, matrix = lane >> 3;
+  load_four_turned(b, from + (row + (matrix & 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix >> 1) * 8);
+}
+
+// Copies `count` rows from `first` on into shared memory; zeros beyond the end and past `width`.
+template <int D> __device__ void fetch(u16 *to, int count, const Heads &of, i64 start, i64 first, i64 rows, i64 width) {
+  const u16 *from = (const u16 *)of.address + start;
+  bool packed = of.column == 1 && of.row % 8 == 0 && width % 8 == 0 && aligned(from);
+  if (packed) {
+    for (int i = threadIdx.x; i < count * (D / 8); i += blockDim.x) {
+      int r = i / (D / 8), c = i % (D / 8) * 8;
+      Pack<u16> value = {};
+      if (first + r < rows && c < width) value = *(const Pack<u16> *)(from + (first + r) * of.row + c);
+      *(Pack<u16> *)(to + r * Line<D>::pitch + c) = value;
+    }
+  } else {
+    for (int i = threadIdx.x; i < count * D; i += blockDim.x) {
+      int r = i / D, c = i % D;
+      to[r * Line<D>::pitch + c] = first + r < rows && c < width ? from[(first + r) * of.row + c * of.column] : (u16)0;
+    }
+  }
+}
+
+template <int N> __device__ __forceinline__ void clear(f32 (&tiles)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) tiles[n][k] = 0;
+}
+
+// `sums` (16 x 8 N) = rows in `a` times rows of `from`, both of D elements.
+template <typename T, int D, int N>
+__device__ __forceinline__ void row_products(f32 (&sums)[N][4], const u32 (&a)[D / 16][4], const u16 *from) {
+  clear(sums);
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k)
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      u32 b[4];
+      right<D>(b, from, n * 8, k * 16);
+      multiply(T(), sums[n], a[k], b[0], b[1]);
+      multiply(T(), sums[n + 1], a[k], b[2], b[3]);
+    }
+}
+
+// `sums` (16 x D) += weights (16 x 8 N) times rows of `from`.
+template <typename T, int D, int N>
+__device__ __forceinline__ void weigh(f32 (&sums)[D / 8][4], const f32 (&weights)[N][4], const u16 *from) {
+#pragma unroll
+  for (int k = 0; k < N; k += 2) {
+    u32 a[4] = {pair(T(), weights[k][0], weights[k][1]), pair(T(), weights[k][2], weights[k][3]),
+                pair(T(), weights[k + 1][0], weights[k + 1][1]), pair(T(), weights[k + 1][2], weights[k + 1][3])};
+#pragma unroll
+    for (int n = 0; n < D / 8; n += 2) {
+      u32 b[4];
+      right_turned<D>(b, from, k * 8, n * 8);
+      multiply(T(), sums[n], a, b[0], b[1]);
+      multiply(T(), sums[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+template <int D> __device__ __forceinline__ void left_rows(u32 (&a)[D / 16][4], const u16 *from, int row) {
+#pragma unroll
+  for (int k = 0; k < D / 16; ++k) left<D>(a[k], from, row, k * 16);
+}
+
+// What the queries of a head see.
+struct View {
+  const void *mask;
+  i64 start, row, column, queries, keys;
+  i32 code, causal;
+};
+
+__device__ __forceinline__ View view_of(const Shape &shape, const Heads &mask, i64 head) {
+  i64 start = mask.address ? mask.start(head) : 0;
+  return View{(const void *)mask.address, start, mask.row, mask.column, shape.queries, shape.keys, (i32)mask.code, (i32)shape.causal};
+}
+
+// A score in units of the logarithm of 2, with the mask; minus infinity where nothing is seen. A
+// call, because most tiles need none.
+__device__ __noinline__ f32 seen_score(const View &view, f32 score, i64 q, i64 k) {
+  if (q >= view.queries || k >= view.keys || (view.causal && k > q)) return lowest<f32>();
+  if (!view.mask) return score;
+  f32 added = element<f32>(view.mask, view.start + q * view.row + k * view.column, view.code);
+  if (view.code != BOOL) return score + added * LOG2_E;
+  return added == 0 ? lowest<f32>() : score;
+}
+
+// Whether `count` queries from `q` on see all of the `length` keys from `k` on, and no mask is added.
+__device__ __forceinline__ bool sees_all(const View &view, i64 q, i64 count, i64 k, i64 length) {
+  return !view.mask && q + count <= view.queries && k + length <= view.keys && (!view.causal || k + length - 1 <= q);
+}
+
+// Writes a warp's 16 rows of up to D columns from its sums, times `by`.
+template <typename T, int D>
+__device__ void put_rows(const f32 (&sums)[D / 8][4], const f32 (&by)[2], void *out, i64 head, i64 first, i64 rows, i64 columns) {
+  int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int n = 0; n < D / 8; ++n)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      i64 row = first + lane / 4 + k / 2 * 8, column = n * 8 + lane % 4 * 2 + k % 2;
+      if (row < rows && column < columns) ((T *)out)[(head * rows + row) * columns + column] = Store<T>::from(sums[n][k] * by[k / 2]);
+    }
+}
+
+// Eight warps: 128 queries of a head.
+template <typename T, int D>
+__device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, void *out, f32 *sums) {
+  const int KEYS = 64, QUERIES = 128, pitch = Line<D>::pitch;
+  alignas(16) __shared__ u16 buffer[2 * KEYS * pitch];
+  u16 *keys = buffer, *values = buffer + KEYS * pitch;
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  f32 scale = (f32)shape.scale * LOG2_E;
+  i64 tiles = (shape.queries + QUERIES - 1) / QUERIES;
+  for (i64 unit = blockIdx.x; unit < shape.heads * tiles; unit += gridDim.x) {
+    // The last tiles of queries see most keys: they go first.
+    i64 first = (tiles - 1 - unit % tiles) * QUERIES, head = unit / tiles, key_head = head / shape.group;
+    i64 key_start = key.start(key_head), value_start = value.start(key_head);
+    View view = view_of(shape, mask, head);
+    i64 own = first + warp * 16, seen = shape.causal && first + QUERIES < shape.keys ? first + QUERIES : shape.keys;
+    u32 queries[D / 16][4];
+    __syncthreads();
+    fetch<D>(buffer, QUERIES, query, query.start(head), first, shape.queries, shape.width);
+    __syncthreads();
+    left_rows<D>(queries, buffer, warp * 16);
+    f32 results[D / 8][4], tops[2] = {lowest<f32>(), lowest<f32>()}, totals[2] = {0, 0};
+    clear(results);
+    for (i64 at = 0; at < seen; at += KEYS) {
+      __syncthreads();
+      fetch<D>(keys, KEYS, key, key_start, at, shape.keys, shape.width);
+      fetch<D>(values, KEYS, value, value_start, at, shape.keys, shape.values);
+      __syncthreads();
+      if (shape.causal && at > own + 15) continue;
+      f32 weights[KEYS / 8][4];
+      row_products<T, D, KEYS / 8>(weights, queries, keys);
+      bool whole = sees_all(view, own, 16, at, KEYS);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        i64 row = own + lane / 4 + half * 8;
+        f32 top = tops[half], total = 0;
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            f32 &score = weights[n][2 * half + k];
+            score *= scale;
+            if (!whole) score = seen_score(view, score, row, at + n * 8 + lane % 4 * 2 + k);
+            top = score > top ? score : top;
+          }
+#pragma unroll
+        for (int distance = 1; distance <= 2; distance <<= 1) {
+          f32 other = __shfl_xor_sync(~0u, top, distance);
+          top = other > top ? other : top;
+        }
+        bool nothing = top == lowest<f32>();
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            f32 &weight = weights[n][2 * half + k];
+            weight = nothing ? 0.0f : exp2f(weight - top);
+            total += weight;
+          }
+        f32 shrink = nothing ? 1.0f : exp2f(tops[half] - top);
+        totals[half] = totals[half] * shrink + total;
+        tops[half] = top;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          results[n][2 * half] *= shrink;
+          results[n][2 * half + 1] *= shrink;
+        }
+      }
+      weigh<T, D, KEYS / 8>(results, weights, values);
+    }
+    f32 by[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      f32 total = totals[half];
+      total += __shfl_xor_sync(~0u, total, 1);
+      total += __shfl_xor_sync(~0u, total, 2);
+      // A query that sees nothing gets nothing.
+      by[half] = total == 0 ? 0.0f : 1 / total;
+      i64 row = own + lane / 4 + half * 8;
+      if (sums && lane % 4 == 0 && row < shape.queries) sums[head * shape.queries + row] = tops[half] * LN_2 + logf(total);
+    }
+    put_rows<T, D>(results, by, out, head, own, shape.queries, shape.values);
+  }
+}
+
+// What backward reads.
+struct Saved {
+  const Heads &query, &key, &value, &mask, &grad;
+  const f32 *sums, *along;
+};
+
+__device__ __forceinline__ f32 infinite() { return __int_as_float(0x7f800000); }
+
+// Weights from scores and the row's logarithm of its sum, in units of the logarithm of 2.
+__device__ __forceinline__ f32 weight_of(f32 score, f32 sum) { return exp2f(score - sum); }
+
+// The logarithm of a query's sum as `weight_of` takes it: a query that sees nothing has no weights.
+__device__ __forceinline__ f32 sum_of(const Shape &shape, const Saved &saved, i64 head, i64 row) {
+  if (row >= shape.queries) return infinite();
+  f32 sum = saved.sums[head * shape.queries + row];
+  return sum == lowest<f32>() ? infinite() : sum * LOG2_E;
+}
+__device__ __forceinline__ f32 along_of(const Shape &shape, const Saved &saved, i64 head, i64 row) {
+  return row < shape.queries ? saved.along[head * shape.queries + row] : 0.0f;
+}
+
+// Four warps: the gradients of 64 keys and values. Tiles lie turned here, a row a key.
+template <typename T, int D> __device__ void backward_keys(const Shape &shape, const Saved &saved, void *to_key, void *to_value) {
+  const int KEYS = 64, QUERIES = D == 64 ? 64 : 16, pitch = Line<D>::pitch;
+  alignas(16) __shared__ u16 keys[KEYS * pitch], values[KEYS * pitch], queries[QUERIES * pitch], grads[QUERIES * pitch];
+  __shared__ f32 sums[QUERIES], along[QUERIES];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  f32 scale = (f32)shape.scale * LOG2_E;
+  i64 tiles = (shape.keys + KEYS - 1) / KEYS;
+  for (i64 unit = blockIdx.x; unit < shape.heads / shape.group * tiles; unit += gridDim.x) {
+    i64 first = unit % tiles * KEYS, key_head = unit / tiles, own = first + warp * 16;
+    __syncthreads();
+    fetch<D>(keys, KEYS, saved.key, saved.key.start(key_head), first, shape.keys, shape.width);
+    fetch<D>(values, KEYS, saved.value, saved.value.start(key_head), first, shape.keys, shape.values);
+    f32 of_key[D / 8][4], of_value[D / 8][4];
+    clear(of_key);
+    clear(of_value);
+    for (i64 head = key_head * shape.group; head < (key_head + 1) * shape.group; ++head) {
+      i64 query_start = saved.query.start(head), grad_start = saved.grad.start(head);
+      View view = view_of(shape, saved.mask, head);
+      for (i64 at = shape.causal ? first : 0; at < shape.queries; at += QUERIES) {
+        __syncthreads();
+        fetch<D>(queries, QUERIES, saved.query, query_start, at, shape.queries, shape.width);
+        fetch<D>(grads, QUERIES, saved.grad, grad_start, at, shape.queries, shape.values);
+        for (int i = threadIdx.x; i < QUERIES; i += blockDim.x) {
+          sums[i] = sum_of(shape, saved, head, at + i);
+          along[i] = along_of(shape, saved, head, at + i);
+        }
+        __syncthreads();
+        if (shape.causal && at + QUERIES <= own) continue;
+        f32 weights[QUERIES / 8][4], slopes[QUERIES / 8][4];
+        u32 a[D / 16][4];
+        left_rows<D>(a, keys, warp * 16);
+        row_products<T, D, QUERIES / 8>(weights, a, queries);
+        left_rows<D>(a, values, warp * 16);
+        row_products<T, D, QUERIES / 8>(slopes, a, grads);
+        bool whole = sees_all(view, at, QUERIES, own, 16);
+#pragma unroll
+        for (int n = 0; n < QUERIES / 8; ++n)
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            int column = n * 8 + lane % 4 * 2 + k % 2;
+            f32 score = weights[n][k] * scale;
+            if (!whole) score = seen_score(view, score, at + column, own + lane / 4 + k / 2 * 8);
+            weights[n][k] = weight_of(score, sums[column]);
+            slopes[n][k] = weights[n][k] * (slopes[n][k] - along[column]);
+          }
+        weigh<T, D, QUERIES / 8>(of_value, weights, grads);
+        weigh<T, D, QUERIES / 8>(of_key, slopes, queries);
+      }
+    }
+    f32 by[2] = {(f32)shape.scale, (f32)shape.scale}, one[2] = {1, 1};
+    put_rows<T, D>(of_key, by, to_key, key_head, own, shape.keys, shape.width);
+    put_rows<T, D>(of_value, one, to_value, key_head, own, shape.keys, shape.values);
+  }
+}
+
+// Four warps: the gradients of 64 queries.
+template <typename T, int D> __device__ void backward_queries(const Shape &shape, const Saved &saved, void *to_query) {
+  const int KEYS = D == 64 ? 64 : 32, QUERIES = 64, pitch = Line<D>::pitch;
+  alignas(16) __shared__ u16 buffer[2 * QUERIES * pitch];
+  u16 *keys = buffer, *values = buffer + QUERIES * pitch;
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  f32 scale = (f32)shape.scale * LOG2_E;
+  i64 tiles = (shape.queries + QUERIES - 1) / QUERIES;
+  for (i64 unit = blockIdx.x; unit < shape.heads * tiles; unit += gridDim.x) {
+    i64 first = (tiles - 1 - unit % tiles) * QUERIES, head = unit / tiles, key_head = head / shape.group, own = first + warp * 16;
+    i64 key_start = saved.key.start(key_head), value_start = saved.value.start(key_head);
+    View view = view_of(shape, saved.mask, head);
+    i64 seen = shape.causal && first + QUERIES < shape.keys ? first + QUERIES : shape.keys;
+    u32 queries[D / 16][4], grads[D / 16][4];
+    __syncthreads();
+    fetch<D>(keys, QUERIES, saved.query, saved.query.start(head), first, shape.queries, shape.width);
+    fetch<D>(values, QUERIES, saved.grad, saved.grad.start(head), first, shape.queries, shape.values);
+    __syncthreads();
+    left_rows<D>(queries, keys, warp * 16);
+    left_rows<D>(grads, values, warp * 16);
+    f32 sums[2], along[2], results[D / 8][4];
+    clear(results);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      sums[half] = sum_of(shape, saved, head, own + lane / 4 + half * 8);
+      along[half] = along_of(shape, saved, head, own + lane / 4 + half * 8);
+    }
+    for (i64 at = 0; at < seen; at += KEYS) {
+      __syncthreads();
+      fetch<D>(keys, KEYS, saved.key, key_start, at, shape.keys, shape.width);
+      fetch<D>(values, KEYS, saved.value, value_start, at, shape.keys, shape.values);
+      __syncthreads();
+      if (shape.causal && at > own + 15) continue;
+      f32 weights[KEYS / 8][4], slopes[KEYS / 8][4];
+      row_products<T, D, KEYS / 8>(weights, queries, keys);
+      row_products<T, D, KEYS / 8>(slopes, grads, values);
+      bool whole = sees_all(view, own, 16, at, KEYS);
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          i64 row = own + lane / 4 + k / 2 * 8, column = at + n * 8 + lane % 4 * 2 + k % 2;
+          f32 score = weights[n][k] * scale;
+          if (!whole) score = seen_score(view, score, row, column);
+          slopes[n][k] = weight_of(score, sums[k / 2]) * (slopes[n][k] - along[k / 2]);
+        }
+      weigh<T, D, KEYS / 8>(results, slopes, keys);
+    }
+    f32 by[2] = {(f32)shape.scale, (f32)shape.scale};
+    put_rows<T, D>(results, by, to_query, head, own, shape.queries, shape.width);
+  }
+}
+
+#define ATTENTION(type, D)                                                                                                                  \
+  KERNEL_OF(256, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
+                                                                           Heads mask, void *out, f32 *sums) {                              \
+    forward<type, D>(shape, query, key, value, mask, out, sums);                                                                            \
+  }                                                                                                                                         \
+  KERNEL(attention_products_##type##_##D)(Shape shape, Heads grad, Heads result, f32 *along) {                                              \
+    products<f32>(shape, grad, result, along);                                                                                              \
+  }                                                                                                                                         \
+  KERNEL_OF(128, attention_keys_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,    \
+                                  const f32 *along, void *to_key, void *to_value) {                                                         \
+    Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
+    backward_keys<type, D>(shape, saved, to_key, to_value);                                                                                 \
+  }                                                                                                                                         \
+  KERNEL_OF(128, attention_queries_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums, \
+                                     const f32 *along, void *to_query) {                                                                    \
+    Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
+    backward_queries<type, D>(shape, saved, to_query);                                                                                      \
+  }
