@@ -69,7 +69,7 @@ impl Context {
     }
 
     /// The fault that a kernel wrote down since the last time, if one did. For whoever has waited
-    /// for the GPU. See Note [Faults].
+    /// for the GPU. See Note \[Faults\].
     pub fn take_fault(&self) -> Option<Fault> {
         let record = self.faults.record;
         // SAFETY: the record lives as long as the context, which is for ever, and the state is

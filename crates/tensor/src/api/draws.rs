@@ -8,6 +8,7 @@ use super::options::TensorOptions;
 use super::random::overwrite;
 use super::reshape::sizes_of;
 use crate::Tensor;
+use crate::launch::PinnedOperands;
 use crate::ops::random::{Distribution, Formula};
 use crate::promotion::Other;
 
@@ -57,6 +58,8 @@ impl Tensor {
         check("log_normal_", deviation > 0.0, || {
             format!("the standard deviation must be positive, and is {deviation}")
         })?;
+        // Home for both steps: what was written is not left half done by memory that runs out.
+        let _home = PinnedOperands::inputs(&[self])?;
         self.normal_(mean, deviation)?.exp_()
     }
 
