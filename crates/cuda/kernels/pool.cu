@@ -215,7 +215,8 @@ __device__ void places_backward(const Pooling &p, const T *grad, const i64 *plac
 // Values to any places of their channel: a thread a channel, so that the order is always the same.
 // `to` is zeros before.
 template <typename T>
-__device__ void scatter(const Pooling &p, i64 accumulate, const T *values, const i64 *places, const Volume &places_layout, T *to) {
+__device__ void scatter(const Pooling &p, i64 accumulate, const T *values, const i64 *places, const Volume &places_layout, T *to,
+                        const Fault &fault) {
   typedef typename Compute<T>::number C;
   i64 space = p.x.sizes[0] * p.x.sizes[1] * p.x.sizes[2], count = p.y.sizes[0] * p.y.sizes[1] * p.y.sizes[2];
   for (i64 channel = first_index(); channel < p.x.batch * p.x.channels; channel += all_threads())
@@ -223,7 +224,10 @@ __device__ void scatter(const Pooling &p, i64 accumulate, const T *values, const
       i64 at[5], target[5];
       unfold5(p.y, channel * count + i, at);
       i64 place = places[locate5(places_layout, at)];
-      if (place < 0 || place >= space) continue;
+      if (place < 0 || place >= space) {
+        tell(fault, 1, place, -1, space);
+        continue;
+      }
       unfold5(p.x, channel * space + place, target);
       T *slot = to + locate5(p.x, target);
       T value = values[locate5(p.y, at)];
@@ -232,13 +236,18 @@ __device__ void scatter(const Pooling &p, i64 accumulate, const T *values, const
 }
 
 template <typename T>
-__device__ void gather(const Pooling &p, const T *from, const i64 *places, const Volume &places_layout, T *values) {
+__device__ void gather(const Pooling &p, const T *from, const i64 *places, const Volume &places_layout, T *values,
+                       const Fault &fault) {
   i64 space = p.x.sizes[0] * p.x.sizes[1] * p.x.sizes[2];
   for (i64 i = first_index(); i < elements(p.y); i += all_threads()) {
     i64 at[5], source[5];
     unfold5(p.y, i, at);
     i64 place = places[locate5(places_layout, at)];
-    if (place < 0 || place >= space) continue;
+    if (place < 0 || place >= space) {
+      tell(fault, 1, place, -1, space);
+      values[locate5(p.y, at)] = Store<T>::from(0);
+      continue;
+    }
     unfold5(p.x, (at[0] * p.x.channels + at[1]) * space + place, source);
     values[locate5(p.y, at)] = from[locate5(p.x, source)];
   }
@@ -304,12 +313,12 @@ struct Samples {
     places_backward<type>(p, grad, places, layout, x);                                             \
   }                                                                                                \
   KERNEL(scatter_places_##type)(Pooling p, Volume layout, i64 accumulate, const type *values,      \
-                                                   const i64 *places, type *to) {                  \
-    scatter<type>(p, accumulate, values, places, layout, to);                                      \
+                                const i64 *places, type *to, Fault fault) {                        \
+    scatter<type>(p, accumulate, values, places, layout, to, fault);                               \
   }                                                                                                \
   KERNEL(gather_places_##type)(Pooling p, Volume layout, const type *from, const i64 *places,      \
-                                                  type *values) {                                  \
-    gather<type>(p, from, places, layout, values);                                                 \
+                               type *values, Fault fault) {                                        \
+    gather<type>(p, from, places, layout, values, fault);                                          \
   }
 #define MEANS(type)                                                                               \
   KERNEL(mean_pool_##type)(Pooling p, i64 padding, i64 has, i64 given, const type *x, type *y) {  \

@@ -2,23 +2,28 @@
 // text, since NVRTC has no include path of ours, and free of toolkit headers, since a machine with
 // a driver need not have them.
 
-// A kernel's head: `KERNEL(name)(parameters) { body }`, or with the most threads that a block has.
-// A cold start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name`
-// as `~, 1`. The others become templates that nobody instantiates.
+// A kernel's head: `KERNEL(name)(parameters) { body }`, or with the most threads that a block has,
+// or also with how many blocks a multiprocessor shall hold, for which registers are saved. A cold
+// start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name` as `~,
+// 1`. The others become templates that nobody instantiates.
 #define KERNEL_1(name) extern "C" __global__ void name
 #define KERNEL_OF_1(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
+#define KERNEL_BY_1(threads, blocks, name) extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #ifdef ONLY
 #define KERNEL_0(name) template <int> __device__ void name
 #define KERNEL_OF_0(threads, name) KERNEL_0(name)
+#define KERNEL_BY_0(threads, blocks, name) KERNEL_0(name)
 #define SECOND(first, second, ...) second
 #define IS_WANTED(...) SECOND(__VA_ARGS__, 0, 0)
 #define PASTE(a, b) a##b
 #define CHOOSE(a, b) PASTE(a, b)
 #define KERNEL(name) CHOOSE(KERNEL_, IS_WANTED(WANTED_##name))(name)
 #define KERNEL_OF(threads, name) CHOOSE(KERNEL_OF_, IS_WANTED(WANTED_##name))(threads, name)
+#define KERNEL_BY(threads, blocks, name) CHOOSE(KERNEL_BY_, IS_WANTED(WANTED_##name))(threads, blocks, name)
 #else
 #define KERNEL(name) KERNEL_1(name)
 #define KERNEL_OF(threads, name) KERNEL_OF_1(threads, name)
+#define KERNEL_BY(threads, blocks, name) KERNEL_BY_1(threads, blocks, name)
 #endif
 
 typedef unsigned char u8;

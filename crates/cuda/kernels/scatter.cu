@@ -31,11 +31,33 @@ LINES(f32)
 LINES(f64)
 LINES(i64)
 
-// The most indices and places of a line that a block holds.
+// The most indices and places of a line that a block of 256 threads holds, and a thread's share.
 #define TABLE 4096
+#define SHARE 16
+// How many of them a thread has on their way at once.
+#define BATCH 8
 // Values of one place that are sorted by their positions; of more, the whole line is looked
 // through.
 #define FEW 64
+
+// A hole after every 16 places: threads that each sum up 16 neighbours meet no bank twice.
+__device__ __forceinline__ int holed(int place) { return place + (place >> 4); }
+
+// A batch of a thread's share of a line: every 256th element from `from` on.
+template <typename C>
+__device__ __forceinline__ void take_batch(const void *p, i64 first, i64 step, i32 from, i32 count, i32 code, C (&batch)[BATCH]) {
+#pragma unroll
+  for (int q = 0; q < BATCH; ++q) batch[q] = 0;
+  if (code == Own<C>::code) {
+#pragma unroll
+    for (int q = 0; q < BATCH; ++q)
+      if (from + q * 256 < count) batch[q] = ((const C *)p)[first + (from + q * 256) * step];
+    return;
+  }
+#pragma unroll
+  for (int q = 0; q < BATCH; ++q)
+    if (from + q * 256 < count) batch[q] = converted<C>(p, first + (from + q * 256) * step, code);
+}
 
 // A block of 256 threads takes a line. Positions are put down by place, in no order, and then
 // brought into theirs place by place. Operands of `s`: the output, the index, the source and x,
@@ -44,28 +66,45 @@ template <typename C>
 __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size, i64 index_step, i64 source_step, i64 stride,
                               i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh, const i64 *index, const void *source, const void *x,
                               void *out, const Fault &fault) {
+  // Values of 4 bytes are held too; others are read where they are.
+  const bool holds = sizeof(C) == 4;
   // Of each place first the count, then where its positions start, then where they end.
-  __shared__ u32 ends[TABLE];
-  __shared__ u16 places[TABLE];
+  __shared__ u32 ends[TABLE + TABLE / 16];
   __shared__ u16 positions[TABLE];
+  __shared__ C values[holds ? TABLE : 1];
   __shared__ u32 warps[8];
   int t = threadIdx.x, lane = t & 31;
   for (i64 line = blockIdx.x; line < lines; line += gridDim.x) {
     i64 at[4];
     locate<4>(s, line, at);
-    for (int k = t; k < size; k += 256) ends[k] = 0;
+    for (int k = t; k < TABLE + TABLE / 16; k += 256) ends[k] = 0;
     __syncthreads();
-    for (int i = t; i < length; i += 256) {
-      i64 place = index[at[1] + i * index_step];
-      bool good = within(fault, place, size, dim);
-      places[i] = good ? (u16)place : (u16)0xffff;
-      if (good) atomicAdd(&ends[place], 1u);
+    // A place out of range becomes none.
+    int places[SHARE];
+#pragma unroll
+    for (int h = 0; h < SHARE / BATCH; ++h) {
+      int from = h * BATCH * 256 + t;
+      i64 given[BATCH];
+      take_batch<i64>(index, at[1], index_step, from, length, I64, given);
+#pragma unroll
+      for (int q = 0; q < BATCH; ++q) {
+        bool good = from + q * 256 < length && within(fault, given[q], size, dim);
+        places[h * BATCH + q] = good ? (int)given[q] : -1;
+        if (good) atomicAdd(&ends[holed((int)given[q])], 1u);
+      }
+      if (holds) {
+        C held[BATCH];
+        take_batch<C>(source, at[2], source_step, from, length, code, held);
+#pragma unroll
+        for (int q = 0; q < BATCH; ++q)
+          if (from + q * 256 < length) values[from + q * 256] = held[q];
+      }
     }
     __syncthreads();
     // Each thread sums up neighbouring places.
-    int each = (size + 255) / 256, first = min(t * each, size), last = min(first + each, size);
+    int first = t * SHARE;
     u32 own = 0;
-    for (int k = first; k < last; ++k) own += ends[k];
+    for (int k = first; k < first + SHARE; ++k) own += ends[holed(k)];
     u32 sum = own;
     for (int distance = 1; distance < 32; distance <<= 1) {
       u32 before = __shfl_up_sync(~0u, sum, distance);
@@ -75,24 +114,23 @@ __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size,
     __syncthreads();
     u32 start = sum - own;
     for (int w = 0; w < t >> 5; ++w) start += warps[w];
-    for (int k = first; k < last; ++k) {
-      u32 count = ends[k];
-      ends[k] = start;
+    for (int k = first; k < first + SHARE; ++k) {
+      u32 count = ends[holed(k)];
+      ends[holed(k)] = start;
       start += count;
     }
     __syncthreads();
-    for (int i = t; i < length; i += 256)
-      if (places[i] != 0xffff) positions[atomicAdd(&ends[places[i]], 1u)] = (u16)i;
+#pragma unroll
+    for (int q = 0; q < SHARE; ++q)
+      if (places[q] >= 0) positions[atomicAdd(&ends[holed(places[q])], 1u)] = (u16)(q * 256 + t);
     __syncthreads();
-    for (int k = t; k < size; k += 256) {
-      int from = k > 0 ? (int)ends[k - 1] : 0, to = (int)ends[k], count = to - from;
-      i64 place = at[0] + k * stride;
-      if (count == 0 && !fresh) continue;
-      auto value = [&](int i) { return element<C>(source, at[2] + i * source_step, code); };
-      C result = combine || count == 0 ? element<C>(x, at[3] + k * x_stride, code) : (C)0;
+    auto value = [&](int i) { return holds ? values[i] : element<C>(source, at[2] + i * source_step, code); };
+    auto fold = [&](int k, C result) {
+      int from = k > 0 ? (int)ends[holed(k - 1)] : 0, to = (int)ends[holed(k)], count = to - from;
+      if (count == 0 && !fresh) return;
       if (count > FEW) {
         for (int i = 0; i < length; ++i)
-          if (places[i] == k) result = combined<C>(combine, result, value(i));
+          if (index[at[1] + i * index_step] == k) result = combined<C>(combine, result, value(i));
       } else {
         for (int i = from + 1; i < to; ++i) {
           u16 moved = positions[i];
@@ -102,13 +140,27 @@ __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size,
         }
         for (int i = from; i < to; ++i) result = combined<C>(combine, result, value(positions[i]));
       }
-      keep<C>(out, place, code, result);
+      keep<C>(out, at[0] + k * stride, code, result);
+    };
+    // Four elements of x are on their way at once.
+    for (int base = t; base < size; base += 1024) {
+      C old[4];
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        int k = base + q * 256;
+        old[q] = k < size ? element<C>(x, at[3] + k * x_stride, code) : (C)0;
+      }
+#pragma unroll 1
+      for (int q = 0; q < 4; ++q) {
+        int k = base + q * 256;
+        if (k < size) fold(k, q == 0 ? old[0] : q == 1 ? old[1] : q == 2 ? old[2] : old[3]);
+      }
     }
     __syncthreads();
   }
 }
 #define SCATTER_TABLE(C)                                                                                                             \
-  KERNEL(scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                             \
+  KERNEL_BY(256, 5, scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                  \
                                                i64 stride, i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh,                  \
                                                const i64 *index, const void *source, const void *x, void *out, Fault fault) {        \
     scatter_table<C>(lines, s, length, size, index_step, source_step, stride, x_stride, dim, combine, code, fresh, index, source, x, \
@@ -135,6 +187,14 @@ SCATTER_TABLE(i64)
   /* The same of a list of offsets, of which those below 0 are bad. */                                    \
   KERNEL(offset_targets_##K)(i64 n, const i64 *list, K *keys, u64 bad) {                                  \
     for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = list[i] < 0 ? (K)bad : (K)list[i];   \
+  }                                                                                                       \
+  /* The same of a view, which names an element several times. */                                         \
+  KERNEL(view_targets_##K)(i64 n, Strided s, i64 offset, K *keys) {                                       \
+    for (i64 i = first_index(); i < n; i += all_threads()) {                                              \
+      i64 at[1];                                                                                          \
+      locate<1>(s, i, at);                                                                                \
+      keys[i] = (K)(offset + at[0]);                                                                      \
+    }                                                                                                     \
   }
 TARGETS(u32)
 TARGETS(u64)

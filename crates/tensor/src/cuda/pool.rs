@@ -184,6 +184,7 @@ pub(crate) fn scatter_places(
         address(values),
         address(places),
         address(to),
+        launch.fault(),
     ];
     run(launch, "scatter_places", values, &arguments)
 }
@@ -197,6 +198,7 @@ pub(crate) fn gather_places(launch: &CudaLaunch<'_>) -> Result<()> {
         address(from),
         address(places),
         address(values),
+        launch.fault(),
     ];
     run(launch, "gather_places", values, &arguments)
 }

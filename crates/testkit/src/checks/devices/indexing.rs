@@ -111,7 +111,8 @@ pub fn embeddings_agree_with_the_cpu(device: Device) -> Result<()> {
     for (rows, width, count) in [(70, 96, 700), (900, 33, 300)] {
         let inputs = [whole(&[rows, width])?, indices(&[count], rows, count > rows)?];
         let what = format!("{count} of {rows} rows of {width}");
-        compare(device, &what, &inputs, 1e-6, |t| {
+        // Shares of one row's gradient, hundreds of them, are no whole numbers: each sum rounds.
+        compare(device, &what, &inputs, 5e-5, |t| {
             let mut results = Vec::new();
             for by_frequency in [false, true] {
                 let table = t[0].detach().requires_grad_(true)?;
