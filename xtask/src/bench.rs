@@ -1,8 +1,8 @@
 //! `cargo xtask bench cpu` and `cargo xtask bench operations`: Plimsoll beside PyTorch from PyPI,
-//! two threads each. Two workers (the test kit's `bench_worker` and `bench/torch_worker.py`) hold the
-//! inputs and take turns, round by round, so that whatever else the machine does hits both; what counts is
-//! the median of the rounds' ratios. Absolute times are compared with a bound only where the table
-//! says so.
+//! two threads each. Two workers (the test kit's `bench_worker` and `bench/torch_worker.py`) hold
+//! the inputs and take turns, round by round, so that whatever else the machine does hits both;
+//! what counts is the median of the rounds' ratios. Absolute times are compared with a bound only
+//! where the table says so.
 //!
 //! `cargo xtask bench cpu --against WORKER` puts the worker of another version in PyTorch's place:
 //! no row should be more than a tenth slower than there.

@@ -3,8 +3,8 @@
 // rounded to the half type between two products. A line after this text names the dtype and D, so
 // that nobody waits for kernels that he does not use.
 //
-// A warp has 16 rows of a tile. Of a 16 x 8 tile of sums a thread has two neighbours in row lane / 4
-// and two in the row 8 below, from column lane % 4 * 2 on.
+// A warp has 16 rows of a tile. Of a 16 x 8 tile of sums a thread has two neighbours in row lane /
+// 4 and two in the row 8 below, from column lane % 4 * 2 on.
 
 const f32 LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
 
@@ -149,7 +149,8 @@ __device__ __noinline__ f32 seen_score(const View &view, f32 score, i64 q, i64 k
   return added == 0 ? lowest<f32>() : score;
 }
 
-// Whether `count` queries from `q` on see all of the `length` keys from `k` on, and no mask is added.
+// Whether `count` queries from `q` on see all of the `length` keys from `k` on, and no mask is
+// added.
 __device__ __forceinline__ bool sees_all(const View &view, i64 q, i64 count, i64 k, i64 length) {
   return !view.mask && q + count <= view.queries && k + length <= view.keys && (!view.causal || k + length - 1 <= q);
 }

@@ -1,5 +1,5 @@
-//! Convolutions by kernels of our own, on operands in any layout: in tiles, or directly where groups
-//! have few channels.
+//! Convolutions by kernels of our own, on operands in any layout: in tiles, or directly where
+//! groups have few channels.
 
 use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, Properties, source_files};

@@ -1,5 +1,5 @@
-//! Reductions over some dimensions: one kernel a fold, which loads and stores every dtype. A team of
-//! threads folds one output, or a part of a long one; a second run joins the parts.
+//! Reductions over some dimensions: one kernel a fold, which loads and stores every dtype. A team
+//! of threads folds one output, or a part of a long one; a second run joins the parts.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};

@@ -1,6 +1,7 @@
 //! Plimsoll's side of `cargo xtask bench cpu` and `bench operations`: reads `NAME ITERATIONS`
 //! lines, runs that work that often, and answers with the microseconds that it took.
-//! `xtask/bench/torch_worker.py` is the other side, with the same names; `xtask/src/bench.rs` asks them in turn.
+//! `xtask/bench/torch_worker.py` is the other side, with the same names; `xtask/src/bench.rs` asks
+//! them in turn.
 //!
 //! Work that has no other side to compare with is timed in slices, between measurements of the
 //! processor's pace: on a shared machine somebody else's program on the same core halves it for a
