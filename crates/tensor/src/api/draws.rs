@@ -59,7 +59,8 @@ impl Tensor {
             format!("the standard deviation must be positive, and is {deviation}")
         })?;
         // Home for both steps: what was written is not left half done by memory that runs out.
-        let _home = PinnedOperands::inputs(&[self])?;
+        let written = [self];
+        let _home = PinnedOperands::inputs(&written)?;
         self.normal_(mean, deviation)?.exp_()
     }
 
