@@ -10,7 +10,7 @@
 #define KERNEL_OF_1(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
 #define KERNEL_BY_1(threads, blocks, name) extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #ifdef ONLY
-#define KERNEL_0(name) template <int> __device__ void name
+#define KERNEL_0(name) template <int> __global__ void name
 #define KERNEL_OF_0(threads, name) KERNEL_0(name)
 #define KERNEL_BY_0(threads, blocks, name) KERNEL_0(name)
 #define SECOND(first, second, ...) second
