@@ -396,14 +396,10 @@ mod tests {
 
     #[test]
     fn both_workers_know_every_row() {
-        let rust = concat!(
-            include_str!("../../crates/testkit/src/bin/bench_worker/main.rs"),
-            include_str!("../../crates/testkit/src/workloads.rs")
-        );
-        let python = concat!(
-            include_str!("../bench/torch_worker.py"),
-            include_str!("../bench/torch_operations.py")
-        );
+        let read = |path: &str| std::fs::read_to_string(run::root().join(path)).unwrap();
+        let rust = read("crates/testkit/src/bin/bench_worker/main.rs")
+            + &read("crates/testkit/src/workloads.rs");
+        let python = read("xtask/bench/torch_worker.py") + &read("xtask/bench/torch_operations.py");
         for (name, _) in ROWS.iter().chain(OPERATIONS) {
             assert!(rust.contains(&format!("\"{name}\" =>")), "{name}");
             assert!(python.contains(&format!("\"{name}\":")), "{name}");

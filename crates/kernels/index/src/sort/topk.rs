@@ -214,7 +214,8 @@ impl<'a, T: SortKey, P: Pair> LevelKernel for Look<'a, T, P> {
             found.pairs[i - range.start] = P::new(T::widen(key(i)), i);
         }
         found.len = filled - range.start;
-        let mut worst = found.keep_best();
+        // Where nothing is thrown out, nothing is left to look at.
+        let mut worst = found.keep_best().unwrap_or(u64::MAX);
         let mut i = filled;
         while i < range.end {
             let end = range.end.min(i + BLOCK);
@@ -251,43 +252,24 @@ struct Candidates<'a, P> {
 }
 
 impl<P: Pair> Candidates<'_, P> {
-    /// Adds a pair. If that was the last for which there was room, only the best stay; then it says
-    /// what key another must be below.
+    /// Adds a pair, for which there is room: more than for k, unless a line has no more than k. If
+    /// that was the last, only the best stay; then it says what key another must be below.
     #[inline(always)]
     fn add(&mut self, pair: P) -> Option<u64> {
-        if self.len == self.pairs.len() {
-            // Only where there is room for k alone.
-            self.keep_best();
-            if self.len == self.pairs.len() {
-                return self.replace_worst(pair);
-            }
-        }
         self.pairs[self.len] = pair;
         self.len += 1;
-        (self.len == self.pairs.len()).then(|| self.keep_best())
+        if self.len == self.pairs.len() { self.keep_best() } else { None }
     }
 
-    /// As [`Candidates::add`] where k fill all the room.
+    /// Throws out all but the best k, and says what key another must be below; nothing if there are
+    /// no more.
     #[cold]
-    fn replace_worst(&mut self, pair: P) -> Option<u64> {
-        let (at, worst) = self.pairs.iter().copied().enumerate().max_by_key(|&(_, pair)| pair)?;
-        if pair < worst {
-            self.pairs[at] = pair;
-        }
-        self.pairs.iter().max().map(|worst| worst.key())
-    }
-
-    /// Throws out all but the best k, and says what key another must be below: none as long as
-    /// there are fewer.
-    #[cold]
-    fn keep_best(&mut self) -> u64 {
+    fn keep_best(&mut self) -> Option<u64> {
         if self.len <= self.k {
-            let full = self.len == self.k;
-            let worst = self.pairs[..self.len].iter().max().filter(|_| full);
-            return worst.map_or(u64::MAX, |worst| worst.key());
+            return None;
         }
         let (_, worst, _) = self.pairs[..self.len].select_nth_unstable(self.k - 1);
         self.len = self.k;
-        worst.key()
+        Some(worst.key())
     }
 }
