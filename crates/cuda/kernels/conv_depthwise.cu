@@ -75,18 +75,6 @@ __device__ void direct(const Geometry &g, i64 side_by_side, const void *operand,
 // Taps that a thread adds up at a time.
 const int TAPS = 9;
 
-template <typename C> __device__ C block_sum(C value) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  __syncthreads();
-  return value;
-}
-
 // Blocks: channels of the gradient, parts of the images, TAPS columns (a channel of x and a tap) of
 // a row of the weight. Sums go to `partial`, [part][channel][column].
 template <typename C> __device__ void weights(const Geometry &g, const void *x, const void *grad, i64 parts, C *partial) {

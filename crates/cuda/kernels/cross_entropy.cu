@@ -23,18 +23,6 @@ struct Terms {
   i64 width;
 };
 
-template <typename C> __device__ C block_sum(C value) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  __syncthreads();
-  return value;
-}
-
 template <typename C> __device__ C lowest();
 template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
 template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }

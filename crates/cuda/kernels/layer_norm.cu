@@ -1,18 +1,6 @@
 // Layer normalisation over rows of `length` contiguous elements: a block a row. Mean and
 // 1/deviation are kept for backward.
 
-template <typename C> __device__ C block_sum(C value) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_down_sync(~0u, value, distance);
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  __syncthreads();
-  return value;
-}
-
 template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
 template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
 

@@ -14,18 +14,6 @@ struct Terms {
 // What each row's loss counts for, and the sum of the classes' weights.
 struct Counts { f64 scale, total; };
 
-template <typename C> __device__ C block_sum(C value) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : (C)0;
-  for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
-  __syncthreads();
-  return value;
-}
-
 // A NaN wins, so that the whole row becomes one.
 template <typename C> __device__ __forceinline__ C larger(C a, C b) { return b > a || b != b ? b : a; }
 

@@ -3,150 +3,82 @@
 
 use crate::KernelSource;
 
+/// A source of that name: the prelude, then the file of its name; or the files that are listed, and
+/// a last line.
 macro_rules! source {
     ($name:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
+        source!($name, [concat!($name, ".cu")])
     };
-}
-
-/// A source of the long tail, with what those share.
-macro_rules! tail_source {
-    ($name:literal) => {
+    ($name:literal, [$($file:expr),+] $(, $last:literal)?) => {
         KernelSource {
             name: $name,
             text: concat!(
                 include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/tail.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
-    };
-}
-
-/// A source that puts elements in order, with the keys that they are ordered by.
-macro_rules! key_source {
-    ($name:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/tail.cuh"),
-                include_str!("../kernels/key.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
-    };
-}
-
-/// A source of the long tail over keys that were sorted.
-macro_rules! sorted_source {
-    ($name:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/tail.cuh"),
-                include_str!("../kernels/key.cuh"),
-                include_str!("../kernels/sorted.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
-    };
-}
-
-/// Attention on a dtype by tensor cores, for rows of up to so many elements.
-macro_rules! attention_source {
-    ($name:literal, $instance:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/tail.cuh"),
-                include_str!("../kernels/attention.cuh"),
-                include_str!("../kernels/attention_halves.cu"),
-                $instance
+                $(include_str!(concat!("../kernels/", $file)),)+
+                $($last)?
             ),
         }
     };
 }
 
 /// Attention of float16 in rows of up to 64 elements.
-pub static ATTENTION_F16_64: KernelSource =
-    attention_source!("attention_f16_64", "ATTENTION(f16, 64)");
+pub static ATTENTION_F16_64: KernelSource = source!(
+    "attention_f16_64",
+    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    "ATTENTION(f16, 64)"
+);
 /// Attention of float16 in rows of up to 128 elements.
-pub static ATTENTION_F16_128: KernelSource =
-    attention_source!("attention_f16_128", "ATTENTION(f16, 128)");
+pub static ATTENTION_F16_128: KernelSource = source!(
+    "attention_f16_128",
+    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    "ATTENTION(f16, 128)"
+);
 /// Attention of bfloat16 in rows of up to 64 elements.
-pub static ATTENTION_BF16_64: KernelSource =
-    attention_source!("attention_bf16_64", "ATTENTION(bf16, 64)");
+pub static ATTENTION_BF16_64: KernelSource = source!(
+    "attention_bf16_64",
+    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    "ATTENTION(bf16, 64)"
+);
 /// Attention of bfloat16 in rows of up to 128 elements.
-pub static ATTENTION_BF16_128: KernelSource =
-    attention_source!("attention_bf16_128", "ATTENTION(bf16, 128)");
-/// A source that is compiled once for f32 and the half types.
-macro_rules! halves_source {
-    ($name:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/halves.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
-    };
-}
-
-/// A source of convolutions, with what those share.
-macro_rules! conv_source {
-    ($name:literal) => {
-        KernelSource {
-            name: $name,
-            text: concat!(
-                include_str!("../kernels/prelude.cuh"),
-                include_str!("../kernels/halves.cuh"),
-                include_str!("../kernels/conv.cuh"),
-                include_str!(concat!("../kernels/", $name, ".cu"))
-            ),
-        }
-    };
-}
-
+pub static ATTENTION_BF16_128: KernelSource = source!(
+    "attention_bf16_128",
+    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    "ATTENTION(bf16, 128)"
+);
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
 /// Arithmetic on two operands.
 pub static BINARY: KernelSource = source!("binary");
 /// Convolutions.
-pub static CONV: KernelSource = conv_source!("conv");
+pub static CONV: KernelSource = source!("conv", ["halves.cuh", "conv.cuh", "conv.cu"]);
 /// Convolutions with few channels a group.
-pub static CONV_DEPTHWISE: KernelSource = conv_source!("conv_depthwise");
+pub static CONV_DEPTHWISE: KernelSource =
+    source!("conv_depthwise", ["halves.cuh", "conv.cuh", "block.cuh", "conv_depthwise.cu"]);
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
-pub static CROSS_ENTROPY: KernelSource = halves_source!("cross_entropy");
+pub static CROSS_ENTROPY: KernelSource =
+    source!("cross_entropy", ["halves.cuh", "block.cuh", "cross_entropy.cu"]);
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
-pub static GROUP_NORM: KernelSource = halves_source!("group_norm");
+pub static GROUP_NORM: KernelSource =
+    source!("group_norm", ["halves.cuh", "block.cuh", "group_norm.cu"]);
 /// Cross entropy of a linear map's results.
-pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
+pub static LINEAR_CROSS_ENTROPY: KernelSource =
+    source!("linear_cross_entropy", ["block.cuh", "linear_cross_entropy.cu"]);
 /// Distances of rows.
 pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
 pub static CTC: KernelSource = source!("ctc");
 /// Pooling of contiguous planes by the largest.
-pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
+pub static POOL_PLANES: KernelSource = source!("pool_planes", ["halves.cuh", "pool_planes.cu"]);
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
-pub static LAYER_NORM: KernelSource = source!("layer_norm");
+pub static LAYER_NORM: KernelSource = source!("layer_norm", ["block.cuh", "layer_norm.cu"]);
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
 /// Where a tensor is not zero.
@@ -166,53 +98,48 @@ pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary");
 /// Activations and their derivatives.
-pub static ACTIVATION: KernelSource = tail_source!("activation");
+pub static ACTIVATION: KernelSource = source!("activation", ["tail.cuh", "activation.cu"]);
 /// The rarer arithmetic on two operands.
-pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
+pub static ARITHMETIC: KernelSource = source!("arithmetic", ["tail.cuh", "arithmetic.cu"]);
 /// Operands as bits and truths.
-pub static BITWISE: KernelSource = tail_source!("bitwise");
+pub static BITWISE: KernelSource = source!("bitwise", ["tail.cuh", "bitwise.cu"]);
 /// Comparisons.
-pub static COMPARE: KernelSource = tail_source!("compare");
+pub static COMPARE: KernelSource = source!("compare", ["tail.cuh", "compare.cu"]);
 /// Functions of one input of the long tail.
-pub static FUNCTIONS: KernelSource = tail_source!("functions");
+pub static FUNCTIONS: KernelSource = source!("functions", ["tail.cuh", "functions.cu"]);
 /// Random numbers.
-pub static RANDOM: KernelSource = tail_source!("random");
+pub static RANDOM: KernelSource = source!("random", ["tail.cuh", "random.cu"]);
 /// Reductions.
-pub static REDUCE: KernelSource = tail_source!("reduce");
+pub static REDUCE: KernelSource = source!("reduce", ["tail.cuh", "reduce.cu"]);
 /// Scans along a dimension.
-pub static SCAN: KernelSource = tail_source!("scan");
+pub static SCAN: KernelSource = source!("scan", ["tail.cuh", "scan.cu"]);
 /// Searches in sorted sequences, and histograms.
-pub static SEARCH: KernelSource = tail_source!("search");
+pub static SEARCH: KernelSource = source!("search", ["tail.cuh", "search.cu"]);
 /// Bags of rows of a table.
-pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
+pub static EMBEDDING_BAG: KernelSource =
+    source!("embedding_bag", ["tail.cuh", "key.cuh", "sorted.cuh", "embedding_bag.cu"]);
 /// Writing where indices say.
-pub static SCATTER: KernelSource = sorted_source!("scatter");
+pub static SCATTER: KernelSource =
+    source!("scatter", ["tail.cuh", "key.cuh", "sorted.cuh", "scatter.cu"]);
 /// Special functions.
-pub static SPECIAL: KernelSource = tail_source!("special");
+pub static SPECIAL: KernelSource = source!("special", ["tail.cuh", "special.cu"]);
 /// Attention.
-pub static ATTENTION: KernelSource = KernelSource {
-    name: "attention",
-    text: concat!(
-        include_str!("../kernels/prelude.cuh"),
-        include_str!("../kernels/tail.cuh"),
-        include_str!("../kernels/attention.cuh"),
-        include_str!("../kernels/attention.cu")
-    ),
-};
+pub static ATTENTION: KernelSource =
+    source!("attention", ["tail.cuh", "attention.cuh", "attention.cu"]);
 /// Products of integer matrices.
-pub static MATMUL: KernelSource = tail_source!("matmul");
+pub static MATMUL: KernelSource = source!("matmul", ["tail.cuh", "matmul.cu"]);
 /// Resampling of spatial dimensions.
-pub static INTERPOLATE: KernelSource = tail_source!("interpolate");
+pub static INTERPOLATE: KernelSource = source!("interpolate", ["tail.cuh", "interpolate.cu"]);
 /// Sampling at the places of a grid.
-pub static GRID: KernelSource = tail_source!("grid");
+pub static GRID: KernelSource = source!("grid", ["tail.cuh", "grid.cu"]);
 /// Functions of three operands.
-pub static TERNARY: KernelSource = tail_source!("ternary");
+pub static TERNARY: KernelSource = source!("ternary", ["tail.cuh", "ternary.cu"]);
 /// Runs of equal elements, and the order of rows.
-pub static RUNS: KernelSource = key_source!("runs");
+pub static RUNS: KernelSource = source!("runs", ["tail.cuh", "key.cuh", "runs.cu"]);
 /// Sorting.
-pub static SORT: KernelSource = key_source!("sort");
+pub static SORT: KernelSource = source!("sort", ["tail.cuh", "key.cuh", "sort.cu"]);
 /// The greatest few.
-pub static TOPK: KernelSource = key_source!("topk");
+pub static TOPK: KernelSource = source!("topk", ["tail.cuh", "key.cuh", "topk.cu"]);
 
 /// Every source, for those who compile them all.
 pub static ALL: &[&KernelSource] = &[
