@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use plimsoll_tensor::device;
+use plimsoll_tensor::{backends, device};
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
@@ -75,6 +75,10 @@ fn devices() -> plimsoll_tensor::Result<String> {
     for program in &EVERYWHERE {
         (program.run)(stand_in)?;
     }
+    println!("cuDNN {:?}", backends::cudnn::version());
+    for plan in plimsoll_cuda::Context::open(0)?.convolution_plans() {
+        println!("{plan}");
+    }
     assert_eq!(failed, 0, "programs failed");
     Ok(format!("{} programs", EVERYWHERE.len() + ON_A_GPU.len() + 1))
 }
@@ -116,6 +120,10 @@ fn main() -> ExitCode {
         true => step != "bench",
         false => named.iter().any(|name| name == step),
     };
+    // The checks compare at float32's own precision; the benchmark does as users do.
+    if !named.iter().any(|name| name == "bench") {
+        backends::cudnn::ALLOW_TF32.set(false);
+    }
     let mut failed = 0;
     for (name, step) in STEPS.iter().filter(|(name, _)| wanted(name)) {
         println!("== {name}");
