@@ -193,7 +193,7 @@ impl Context {
 
     /// What was chosen for each convolution so far.
     #[doc(hidden)]
-    pub fn convolution_plans(&self) -> Vec<String> {
+    pub fn convolution_plans(&self) -> Result<Vec<String>> {
         match *self {}
     }
 

@@ -18,7 +18,7 @@ use plimsoll_core::Result;
 use plimsoll_memory::StreamId;
 
 use crate::blas::Factor;
-use crate::dnn_descriptors::{Descriptors, Refusable};
+use crate::dnn_descriptors::{Descriptors, Proposal, Refusable};
 use crate::error::Told;
 use crate::{BlasType, Context, Convolution, ConvolutionMemory, Pass};
 
@@ -156,25 +156,27 @@ impl Context {
         }
     }
 
-    /// For the GPU bundle: what was chosen for each convolution so far, a line each.
+    /// For the GPU bundle: what was chosen for each convolution so far, a line each, and of those
+    /// that were refused what the library proposed.
     #[doc(hidden)]
-    pub fn convolution_plans(&self) -> Vec<String> {
+    pub fn convolution_plans(&self) -> Result<Vec<String>> {
+        let _bound = self.bind()?;
         let dnn = self.dnn.lock();
-        let Dnn::Open(library) = &*dnn else { return Vec::new() };
+        let Dnn::Open(library) = &*dnn else { return Ok(Vec::new()) };
         let told = library.plans.iter().map(|(question, plan)| {
             let Convolution { pass, dtype, channels_last, x, weight, .. } = question.convolution;
             let chosen = match plan {
                 Some(plan) => format!("{:?} with {} bytes", plan.algorithm, plan.wanted_bytes),
-                None => "refused".to_string(),
+                None => format!("refused {:?}", proposals(library.handle, question)),
             };
             format!(
-                "{pass:?} {dtype:?} channels_last={channels_last} tf32={} x{x:?} weight{weight:?}: {chosen} of {}",
+                "{pass:?} {dtype:?} channels_last={channels_last} tf32={} x{x:?} weight{weight:?} of {} bytes: {chosen}",
                 question.convolution.allow_tf32, question.workspace_bytes
             )
         });
         let mut told: Vec<String> = told.collect();
         told.sort();
-        told
+        Ok(told)
     }
 }
 
@@ -200,6 +202,12 @@ impl Library {
         let plan = self.plans.entry(*question);
         plan.or_insert_with(|| choose(handle, question).ok().flatten()).as_ref()
     }
+}
+
+/// Everything that the heuristics propose.
+fn proposals(handle: sys::cudnnHandle_t, question: &Question) -> Refusable<Vec<Proposal>> {
+    let convolution = &question.convolution;
+    Descriptors::new(convolution)?.proposals(handle, convolution.pass)
 }
 
 /// The first proposal that can be taken. What the library cannot even describe is refused too.

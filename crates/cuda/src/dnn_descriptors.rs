@@ -162,7 +162,7 @@ impl Window {
 /// What the heuristics propose. Mirrors the library's three structures, which are alike, with
 /// numbers where they have enumerations: those of a newer library may have more.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Proposal {
     algorithm: u32,
     status: u32,
