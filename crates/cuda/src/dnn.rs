@@ -18,9 +18,9 @@ use plimsoll_core::Result;
 use plimsoll_memory::StreamId;
 
 use crate::blas::Factor;
-use crate::dnn_descriptors::{Descriptors, Proposal, Refusable};
+use crate::dnn_descriptors::{Algorithm, Descriptors, Proposal, Refusable};
 use crate::error::Told;
-use crate::{BlasType, Context, Convolution, ConvolutionMemory, Pass};
+use crate::{BlasType, Context, Convolution, ConvolutionMemory};
 
 /// The version of cuDNN, 91400 for 9.14.0, if there is one that these bindings are for: 9.
 pub fn cudnn_version() -> Option<usize> {
@@ -73,37 +73,6 @@ struct Plan {
     descriptors: Descriptors,
     algorithm: Algorithm,
     wanted_bytes: usize,
-}
-
-/// One of the library's algorithms.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Algorithm {
-    Result(sys::cudnnConvolutionFwdAlgo_t),
-    Input(sys::cudnnConvolutionBwdDataAlgo_t),
-    Weight(sys::cudnnConvolutionBwdFilterAlgo_t),
-}
-
-impl Algorithm {
-    /// The library's algorithm `number` for `pass`, if it is one that is taken.
-    /// See Note [Which algorithms are taken].
-    pub(crate) fn of(pass: Pass, number: u32) -> Option<Algorithm> {
-        use sys::cudnnConvolutionBwdDataAlgo_t::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 as INPUT;
-        use sys::cudnnConvolutionBwdFilterAlgo_t::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 as WEIGHT;
-        use sys::cudnnConvolutionFwdAlgo_t as Forward;
-        let forward = [
-            Forward::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-            Forward::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
-            Forward::CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
-        ];
-        match pass {
-            Pass::Result => {
-                let known = forward.into_iter().find(|&known| known as u32 == number);
-                known.map(Algorithm::Result)
-            }
-            Pass::Input => (INPUT as u32 == number).then_some(Algorithm::Input(INPUT)),
-            Pass::Weight => (WEIGHT as u32 == number).then_some(Algorithm::Weight(WEIGHT)),
-        }
-    }
 }
 
 impl Context {

@@ -6,7 +6,6 @@ use std::ffi::c_int;
 use cudarc::cudnn::result::{self, CudnnError};
 use cudarc::cudnn::sys;
 
-use crate::dnn::Algorithm;
 use crate::{BlasType, Convolution, Pass};
 
 /// What the library gives, or its refusal.
@@ -156,6 +155,37 @@ impl Window {
     pub(crate) fn set_math(&self, math: sys::cudnnMathType_t) -> Refusable<()> {
         // SAFETY: the descriptor is alive.
         unsafe { result::set_convolution_math_type(self.0, math) }
+    }
+}
+
+/// One of the library's algorithms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Algorithm {
+    Result(sys::cudnnConvolutionFwdAlgo_t),
+    Input(sys::cudnnConvolutionBwdDataAlgo_t),
+    Weight(sys::cudnnConvolutionBwdFilterAlgo_t),
+}
+
+impl Algorithm {
+    /// The library's algorithm `number` for `pass`, if it is one that is taken.
+    /// See Note [Which algorithms are taken] in `dnn.rs`.
+    pub(crate) fn of(pass: Pass, number: u32) -> Option<Algorithm> {
+        use sys::cudnnConvolutionBwdDataAlgo_t::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 as INPUT;
+        use sys::cudnnConvolutionBwdFilterAlgo_t::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 as WEIGHT;
+        use sys::cudnnConvolutionFwdAlgo_t as Forward;
+        let forward = [
+            Forward::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+            Forward::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+            Forward::CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
+        ];
+        match pass {
+            Pass::Result => {
+                let known = forward.into_iter().find(|&known| known as u32 == number);
+                known.map(Algorithm::Result)
+            }
+            Pass::Input => (INPUT as u32 == number).then_some(Algorithm::Input(INPUT)),
+            Pass::Weight => (WEIGHT as u32 == number).then_some(Algorithm::Weight(WEIGHT)),
+        }
     }
 }
 
