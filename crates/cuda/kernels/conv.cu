@@ -265,3 +265,34 @@ CONV(f64)
 PARTS(f32)
 PARTS(f64)
 PARTS(i64)
+
+// Adds to each element of a packed tensor the bias of its channel, of which `run` elements lie one
+// after another. There are less than 2^31 elements.
+template <typename T>
+__device__ void add_bias(T *y, const T *bias, i64 bias_stride, u32 count, u32 channels, u32 run) {
+  const u32 each = 16 / sizeof(T);
+  if (run % each == 0 || (run == 1 && channels % each == 0)) {
+    Pack<T> *packs = (Pack<T> *)y;
+    four_at_once(
+        count / each, [&](i64 i) { return packs[i]; },
+        [&](i64 i, Pack<T> pack) {
+          u32 channel = (u32)i * each / run % channels, step = run == 1 ? 1 : 0;
+#pragma unroll
+          for (u32 k = 0; k < each; ++k)
+            pack.v[k] = Store<T>::from(load(pack.v[k]) + load(bias[(channel + k * step) * bias_stride]));
+          packs[i] = pack;
+        });
+  } else {
+    for (i64 i = first_index(); i < count; i += all_threads())
+      y[i] = Store<T>::from(load(y[i]) + load(bias[(u32)i / run % channels * bias_stride]));
+  }
+}
+
+#define BIAS(type)                                                                                         \
+  KERNEL(conv_bias_##type)(type *y, const type *bias, i64 bias_stride, i64 count, i64 channels, i64 run) { \
+    add_bias<type>(y, bias, bias_stride, count, channels, run);                                            \
+  }
+BIAS(f32)
+BIAS(f64)
+BIAS(f16)
+BIAS(bf16)

@@ -8,7 +8,10 @@ use std::time::Duration;
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Fence, Source, SourceFull, StreamId};
 
-use crate::{Argument, Fault, Grid, KernelSource, Matmul, MatmulMemory, Properties};
+use crate::{
+    Argument, Convolution, ConvolutionMemory, Fault, Grid, KernelSource, Matmul, MatmulMemory,
+    Properties,
+};
 
 const WHY: &str = "this program was built without the feature `cuda`";
 
@@ -36,6 +39,17 @@ pub fn count() -> usize {
 /// Why there is no GPU to use.
 pub fn unavailable() -> Option<&'static str> {
     Some(WHY)
+}
+
+/// The version of cuDNN. It is not asked for.
+pub fn cudnn_version() -> Option<usize> {
+    None
+}
+
+/// How many convolutions cuDNN has computed.
+#[doc(hidden)]
+pub fn cudnn_convolutions() -> usize {
+    0
 }
 
 /// Compiles nothing, and says why.
@@ -152,6 +166,34 @@ impl Context {
         _factors: [f64; 2],
         _memory: MatmulMemory,
     ) -> Result<()> {
+        match *self {}
+    }
+
+    /// Whether cuDNN computes `convolution`.
+    pub fn can_convolve(
+        &self,
+        _convolution: &Convolution,
+        _workspace_bytes: usize,
+    ) -> Result<bool> {
+        match *self {}
+    }
+
+    /// Queues a convolution.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn convolve(
+        &self,
+        _stream: StreamId,
+        _convolution: &Convolution,
+        _memory: ConvolutionMemory,
+    ) -> Result<bool> {
+        match *self {}
+    }
+
+    /// What was chosen for each convolution so far.
+    #[doc(hidden)]
+    pub fn convolution_plans(&self) -> Result<Vec<String>> {
         match *self {}
     }
 

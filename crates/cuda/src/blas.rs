@@ -105,17 +105,17 @@ impl Context {
 }
 
 /// A scale factor in the type that the product is scaled in.
-enum Factor {
+pub(crate) enum Factor {
     F32(f32),
     F64(f64),
 }
 
 impl Factor {
-    fn of(dtype: BlasType, value: f64) -> Factor {
+    pub(crate) fn of(dtype: BlasType, value: f64) -> Factor {
         if dtype == BlasType::F64 { Factor::F64(value) } else { Factor::F32(value as f32) }
     }
 
-    fn pointer(&self) -> *const std::ffi::c_void {
+    pub(crate) fn pointer(&self) -> *const std::ffi::c_void {
         match self {
             Factor::F32(value) => std::ptr::from_ref(value).cast(),
             Factor::F64(value) => std::ptr::from_ref(value).cast(),
@@ -144,7 +144,9 @@ impl Blas {
         use sys::cublasComputeType_t as Compute;
         use sys::cudaDataType_t as Data;
         let (data, scale, compute) = match matmul.dtype {
-            // Not TF32: float32 in PyTorch means float32 unless the user says otherwise.
+            BlasType::F32 if matmul.allow_tf32 => {
+                (Data::CUDA_R_32F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32)
+            }
             BlasType::F32 => (Data::CUDA_R_32F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
             BlasType::F64 => (Data::CUDA_R_64F, Data::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
             BlasType::F16 => (Data::CUDA_R_16F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),

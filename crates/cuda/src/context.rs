@@ -14,6 +14,7 @@ use plimsoll_core::{Error, Result};
 
 use crate::Properties;
 use crate::blas::Blas;
+use crate::dnn::Dnn;
 use crate::error::Told;
 use crate::fault::Faults;
 use crate::fence::EventPool;
@@ -30,6 +31,7 @@ pub struct Context {
     pub(crate) events: EventPool,
     pub(crate) kernels: Kernels,
     pub(crate) blas: Mutex<Option<Blas>>,
+    pub(crate) dnn: Mutex<Dnn>,
     pub(crate) faults: Faults,
 }
 
@@ -97,6 +99,7 @@ impl Context {
             events: EventPool::new(),
             kernels: Kernels::new(),
             blas: Mutex::new(None),
+            dnn: Mutex::new(Dnn::Unasked),
             faults,
         })))
     }

@@ -1,6 +1,7 @@
 //! Driver and library results as Plimsoll errors.
 
 use cudarc::cublaslt::result::CublasError;
+use cudarc::cudnn::result::CudnnError;
 use cudarc::driver::DriverError;
 use plimsoll_core::{Error, Result};
 
@@ -23,5 +24,16 @@ impl<T> Told<T> for std::result::Result<T, DriverError> {
 impl<T> Told<T> for std::result::Result<T, CublasError> {
     fn told(self, call: &str) -> Result<T> {
         self.map_err(|error| Error::driver(format!("cuBLASLt refused {call}: {error}")))
+    }
+}
+
+impl<T> Told<T> for std::result::Result<T, CudnnError> {
+    fn told(self, call: &str) -> Result<T> {
+        self.map_err(|error| {
+            Error::driver(format!(
+                "cuDNN refused {call}: {error}. The kernels of Plimsoll's own do without it: switch it off with \
+                 `backends.cudnn.enabled = False`"
+            ))
+        })
     }
 }

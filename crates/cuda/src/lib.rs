@@ -5,7 +5,8 @@
 //! stands in for the files that call the driver: every GPU is unavailable, and dry runs by name
 //! work still.
 //!
-//! [`Context`] is one GPU: its sources of memory, streams, copies, kernels and matrix products.
+//! [`Context`] is one GPU: its sources of memory, streams, copies, kernels, matrix products
+//! and convolutions.
 //! What runs on it, and with which tensors, is decided in the `tensor` crate. All calls of the
 //! driver, and so all `unsafe`, are in this crate.
 
@@ -15,6 +16,11 @@ mod absent;
 mod blas;
 #[cfg(feature = "driver")]
 mod context;
+mod convolution;
+#[cfg(feature = "driver")]
+mod dnn;
+#[cfg(feature = "driver")]
+mod dnn_descriptors;
 #[cfg(feature = "driver")]
 mod error;
 #[cfg(feature = "driver")]
@@ -39,9 +45,15 @@ mod stream;
 mod timing;
 
 #[cfg(not(feature = "driver"))]
-pub use absent::{Context, DeviceSource, Kernel, TimedEvent, compile, count, unavailable};
+pub use absent::{
+    Context, DeviceSource, Kernel, TimedEvent, compile, count, cudnn_convolutions, cudnn_version,
+    unavailable,
+};
 #[cfg(feature = "driver")]
 pub use context::{Context, ForeignContext};
+pub use convolution::{Convolution, ConvolutionMemory, Pass};
+#[cfg(feature = "driver")]
+pub use dnn::{cudnn_convolutions, cudnn_version};
 #[cfg(feature = "driver")]
 pub use kernel::Kernel;
 pub use launch::{Argument, Fault, Grid, KernelSource};

@@ -44,6 +44,8 @@ pub struct Matmul {
     pub c_stride: usize,
     /// Elements from one `C` to the next.
     pub c_batch: usize,
+    /// Whether products of float32 may round their factors to TF32.
+    pub allow_tf32: bool,
 }
 
 /// Where the operands of a product are.

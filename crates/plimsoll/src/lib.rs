@@ -108,6 +108,7 @@ pub use plimsoll_tensor::{
     set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
 };
 
+pub use plimsoll_tensor::backends;
 pub use plimsoll_tensor::device;
 
 /// What is recorded and how gradients are computed.

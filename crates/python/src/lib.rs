@@ -9,6 +9,7 @@
 mod arguments;
 mod autocast;
 mod autograd;
+mod backends;
 mod bind;
 mod bound_arguments;
 mod call;
@@ -70,6 +71,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     generated::register(module)?;
     autocast::register(module)?;
     autograd::register(module)?;
+    backends::register(module)?;
     optim::register(module)?;
     overrides::register(module)?;
     custom::register(module)?;

@@ -7,6 +7,7 @@
 mod api;
 mod autocast;
 mod autograd;
+pub mod backends;
 mod companion;
 mod cuda;
 pub mod device;

@@ -19,6 +19,7 @@ from ._plimsoll import _unsafe_masked_index_put_accumulate as _unsafe_masked_ind
 from ._plimsoll import group_norm as group_norm
 from . import amp as amp
 from . import autograd as autograd
+from . import backends as backends
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn

@@ -1,15 +1,15 @@
-//! Convolutions by kernels of our own, on operands in any layout: in tiles, or directly where
-//! groups have few channels.
+//! Convolutions: by cuDNN where it is found and takes them (`dnn.rs`), else by kernels of our own on
+//! operands in any layout, in tiles, or directly where groups have few channels.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, Grid, Properties, source_files};
+use plimsoll_cuda::{Argument, Grid, Pass, Properties, source_files};
 use plimsoll_kernels::cpu::conv::ConvArgs;
 use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
 
 use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
-use super::{CudaLaunch, NOTHING, address, whole};
+use super::{CudaLaunch, NOTHING, address, dnn, whole};
 
 /// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
 const WIDE: usize = 128;
@@ -99,20 +99,44 @@ impl Shapes {
     }
 }
 
+/// Bytes of workspace. Inputs [x, weight, bias?], output y.
+pub(crate) fn conv_workspace_bytes(inputs: &[&Meta], output: &Meta, args: ConvArgs) -> usize {
+    dnn::workspace_bytes([inputs[0], inputs[1], output], &args)
+}
+
+/// Bytes of workspace. Inputs [grad, weight, bias?], output x.
+pub(crate) fn conv_input_workspace_bytes(inputs: &[&Meta], output: &Meta, args: ConvArgs) -> usize {
+    dnn::workspace_bytes([output, inputs[1], inputs[0]], &args)
+}
+
 /// Inputs [x, weight, bias?], output y.
 pub(crate) fn conv(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()> {
+    check(launch)?;
+    let operands = [&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]];
+    if dnn::convolve(launch, Pass::Result, operands, launch.inputs.get(2), &args)? {
+        return Ok(());
+    }
     correlate(launch, args, "conv", false)
 }
 
 /// Inputs [grad, weight, bias?], output x.
 pub(crate) fn conv_input(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()> {
+    check(launch)?;
+    let operands = [&launch.outputs[0], &launch.inputs[1], &launch.inputs[0]];
+    if dnn::convolve(launch, Pass::Input, operands, launch.inputs.get(2), &args)? {
+        return Ok(());
+    }
     correlate(launch, args, "conv_input", true)
+}
+
+/// Refuses operands of several dtypes.
+fn check(launch: &CudaLaunch<'_>) -> Result<()> {
+    let given: Vec<&Operand<'_>> = launch.inputs.iter().chain(launch.outputs).collect();
+    launch.check_dtypes(launch.inputs[0].dtype(), &given)
 }
 
 fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) -> Result<()> {
     let (operand, weight, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
-    let given: Vec<&Operand<'_>> = launch.inputs.iter().chain([out]).collect();
-    launch.check_dtypes(operand.dtype(), &given)?;
     if out.layout().numel() == 0 {
         return Ok(());
     }
@@ -168,7 +192,7 @@ fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
     wanted.min(pixels.div_ceil(PART)).clamp(1, (65_535 / shapes.args.groups.max(1)).max(1))
 }
 
-/// Bytes of partial sums. Inputs [x, grad], output the weight.
+/// Bytes of workspace: of partial sums, or for cuDNN. Inputs [x, grad], output the weight.
 pub(crate) fn conv_weight_workspace_bytes(
     gpu: &Properties,
     inputs: &[&Meta],
@@ -176,14 +200,15 @@ pub(crate) fn conv_weight_workspace_bytes(
     args: ConvArgs,
 ) -> usize {
     let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
-    if shapes.is_direct() {
-        return shapes.direct_parts(gpu.multiprocessors as usize) * output.layout.numel() * 8;
-    }
-    match parts(gpu.multiprocessors as usize, &shapes) {
-        1 => 0,
-        // No sum is wider than a double.
-        parts => parts * output.layout.numel() * 8,
-    }
+    let multiprocessors = gpu.multiprocessors as usize;
+    let parts = match shapes.is_direct() {
+        true => shapes.direct_parts(multiprocessors),
+        // A single part is written where it belongs.
+        false => Some(parts(multiprocessors, &shapes)).filter(|&parts| parts > 1).unwrap_or(0),
+    };
+    // No sum is wider than a double.
+    let of_parts = parts * output.layout.numel() * 8;
+    of_parts.max(dnn::workspace_bytes([inputs[0], output, inputs[1]], &args))
 }
 
 /// Inputs [x, grad], output the weight.
@@ -195,6 +220,9 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
     }
     if grad.layout().numel() == 0 {
         return fill_operand(launch, out, Scalar::Int(0));
+    }
+    if dnn::convolve(launch, Pass::Weight, [x, out, grad], None, &args)? {
+        return Ok(());
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
     let multiprocessors = launch.context.properties().multiprocessors as usize;

@@ -11,6 +11,7 @@ use super::in_workspace::{Space, copy_bytes};
 use super::strided::Strided;
 use super::tail::code;
 use super::{CudaLaunch, address, copy, fill};
+use crate::backends;
 
 /// The sizes of `batch` products of m x k by k x n. A vector is a row on the left and a column on
 /// the right, and the result lacks that dimension.
@@ -326,6 +327,7 @@ pub(crate) fn scaled(
         b_batch: b_side.batch,
         c_stride: c_side.stride,
         c_batch: c_side.batch,
+        allow_tf32: dtype == BlasType::F32 && backends::matmul::ALLOW_TF32.is_on(),
     };
     let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, workspace, workspace_bytes };
     let factors = [scale.alpha, scale.beta];

@@ -11,6 +11,7 @@ mod copy;
 mod cross_entropy;
 mod ctc;
 mod distance;
+mod dnn;
 mod embedding;
 mod fill;
 mod grid;
@@ -51,7 +52,10 @@ pub(crate) use attention::{attention, attention_backward, attention_backward_wor
 pub(crate) use batch_norm::{batch_norm, batch_norm_backward, batch_norm_workspace_bytes};
 pub(crate) use binary::{binary, scale_in_place};
 pub(crate) use compare::compare;
-pub(crate) use conv::{conv, conv_input, conv_weight, conv_weight_workspace_bytes};
+pub(crate) use conv::{
+    conv, conv_input, conv_input_workspace_bytes, conv_weight, conv_weight_workspace_bytes,
+    conv_workspace_bytes,
+};
 pub(crate) use copy::copy;
 pub(crate) use cross_entropy::{
     cross_entropy, cross_entropy_backward, cross_entropy_workspace_bytes, nll_loss,

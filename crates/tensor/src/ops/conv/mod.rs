@@ -161,6 +161,10 @@ impl Operation for Conv {
         cpu::conv(launch, self.args)
     }
 
+    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], out: &[Meta]) -> usize {
+        cuda::conv_workspace_bytes(inputs, &out[0], self.args)
+    }
+
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         cuda::conv(launch, self.args)
     }
@@ -215,6 +219,10 @@ impl Operation for ConvInput {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::conv_input(launch, self.args)
+    }
+
+    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], out: &[Meta]) -> usize {
+        cuda::conv_input_workspace_bytes(inputs, &out[0], self.args)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {

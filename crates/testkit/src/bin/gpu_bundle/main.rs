@@ -11,7 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use plimsoll_tensor::device;
+use plimsoll_cuda::Context;
+use plimsoll_tensor::{backends, device};
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
@@ -48,6 +49,8 @@ const STEPS: [(&str, Step); 7] = [
         Ok(tally.to_string())
     }),
     ("peaks", || {
+        // As users have it, and as PyTorch beside it.
+        backends::cudnn::ALLOW_TF32.set(true);
         let real = subject::cuda_device()?;
         let dry = device::dry(real)?;
         for name in workloads::PEAKS {
@@ -56,6 +59,10 @@ const STEPS: [(&str, Step); 7] = [
             println!("plimsoll {name:32} {real:>14} bytes, dry {dry:>14}");
             assert_eq!(real, dry, "a dry run takes the same");
         }
+        for name in ["conv2d_64", "conv2d_3_to_16", "conv2d_16_to_32"] {
+            workloads::peak_bytes(name, real)?;
+        }
+        tell_plans()?;
         Ok(format!("{} peaks", workloads::PEAKS.len()))
     }),
     ("bench", || bench::run().map(|()| "measured".to_string())),
@@ -75,8 +82,18 @@ fn devices() -> plimsoll_tensor::Result<String> {
     for program in &EVERYWHERE {
         (program.run)(stand_in)?;
     }
+    tell_plans()?;
     assert_eq!(failed, 0, "programs failed");
     Ok(format!("{} programs", EVERYWHERE.len() + ON_A_GPU.len() + 1))
+}
+
+/// What cuDNN was asked for so far, and what it took.
+fn tell_plans() -> plimsoll_tensor::Result<()> {
+    println!("cuDNN {:?}", backends::cudnn::version());
+    for plan in Context::open(0)?.convolution_plans()? {
+        println!("{plan}");
+    }
+    Ok(())
 }
 
 /// Runs a step, tells of it and says whether it passed.
@@ -116,6 +133,10 @@ fn main() -> ExitCode {
         true => step != "bench",
         false => named.iter().any(|name| name == step),
     };
+    // The checks compare at float32's own precision; the benchmark does as users do.
+    if !named.iter().any(|name| name == "bench") {
+        backends::cudnn::ALLOW_TF32.set(false);
+    }
     let mut failed = 0;
     for (name, step) in STEPS.iter().filter(|(name, _)| wanted(name)) {
         println!("== {name}");

@@ -2,6 +2,7 @@
 //! it runs on, and panics or gives an error where the device is wrong.
 
 pub mod agreement;
+pub mod convolutions;
 pub mod faults;
 pub mod gpu;
 pub mod indexing;
@@ -86,7 +87,7 @@ pub static EVERYWHERE: [Program; 23] = [
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.
-pub static ON_A_GPU: [Program; 4] = [
+pub static ON_A_GPU: [Program; 5] = [
     program(
         "what_the_driver_counts_is_what_the_arena_reserved",
         gpu::what_the_driver_counts_is_what_the_arena_reserved,
@@ -99,6 +100,10 @@ pub static ON_A_GPU: [Program; 4] = [
     program(
         "a_dry_h200_takes_what_the_real_one_takes",
         gpu::a_dry_h200_takes_what_the_real_one_takes,
+    ),
+    program(
+        "convolutions_by_cudnn_agree_with_our_own",
+        convolutions::convolutions_by_cudnn_agree_with_our_own,
     ),
 ];
 

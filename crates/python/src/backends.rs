@@ -1,0 +1,41 @@
+//! Settings of the GPU libraries from Python. The modules with PyTorch's names are in the package
+//! (`backends/`).
+
+use plimsoll_tensor::backends::{Switch, cudnn, matmul};
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+
+fn switch(name: &str) -> PyResult<&'static Switch> {
+    match name {
+        "cudnn.enabled" => Ok(&cudnn::ENABLED),
+        "cudnn.allow_tf32" => Ok(&cudnn::ALLOW_TF32),
+        "cudnn.deterministic" => Ok(&cudnn::DETERMINISTIC),
+        "cudnn.benchmark" => Ok(&cudnn::BENCHMARK),
+        "matmul.allow_tf32" => Ok(&matmul::ALLOW_TF32),
+        _ => Err(PyAttributeError::new_err(format!("there is no setting `{name}`"))),
+    }
+}
+
+/// Whether a setting is on.
+#[pyfunction]
+fn _backend_switch(name: &str) -> PyResult<bool> {
+    Ok(switch(name)?.is_on())
+}
+
+/// Turns a setting on or off, and says what it was.
+#[pyfunction]
+fn _set_backend_switch(name: &str, on: bool) -> PyResult<bool> {
+    Ok(switch(name)?.set(on))
+}
+
+/// The version of cuDNN, if it is found.
+#[pyfunction]
+fn _cudnn_version() -> Option<usize> {
+    cudnn::version()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_backend_switch, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_backend_switch, module)?)?;
+    module.add_function(wrap_pyfunction!(_cudnn_version, module)?)
+}
