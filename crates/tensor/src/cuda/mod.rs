@@ -108,7 +108,7 @@ pub(crate) use sort::{sort, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
-pub(crate) use unview::unview;
+pub(crate) use unview::{unview, unview_workspace_bytes};
 
 use plimsoll_core::{DType, Error, Result};
 use plimsoll_cuda::{Argument, Context, Grid, KernelSource};

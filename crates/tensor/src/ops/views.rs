@@ -10,7 +10,7 @@ use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use crate::prepare::apply_one;
-use plimsoll_cuda::source_files;
+use plimsoll_cuda::{Properties, source_files};
 use plimsoll_kernels::cpu::unview as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 use plimsoll_memory::Site;
@@ -232,6 +232,17 @@ impl Operation for Unview {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::unview(launch, self.view.layout(launch.outputs[0].layout())?)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        _inputs: &[&Meta],
+        outputs: &[Meta],
+    ) -> usize {
+        let Some(output) = outputs.first() else { return 0 };
+        let view = self.view.layout(&output.layout);
+        view.map_or(0, |view| cuda::unview_workspace_bytes(&view, output))
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
