@@ -6,7 +6,8 @@
 // A team of threads folds an output, or one of its `parts`: one thread where outputs are
 // neighbours in memory, a warp, or the block. States of parts lie in `states` ([parts][outputs])
 // until a second run joins them. Which threads fold what depends on sizes alone, so results never
-// vary. Dense rows of the common dtypes go 16 bytes at a time into a fold's `Fast`, if it has one.
+// vary. Dense rows of the common float dtypes have kernels of their own for the common folds, which
+// read 16 bytes at a time into a fold's `Fast`.
 
 // What a fold is asked: one of its modes, the elements of an output, two numbers, and whether
 // elements are narrower than f64.
@@ -21,59 +22,71 @@ template <typename C> __device__ __forceinline__ bool not_number(C x) { return x
 __device__ __forceinline__ f64 infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
 __device__ __forceinline__ f64 nan_number() { return __longlong_as_double(0x7ff8000000000000LL); }
 
-struct NoFast {};
 template <typename C> struct Total { C value; };
 
-// Sums of terms, and extremes of absolute values.
-enum Term { PLAIN, NOT_NAN, ABSOLUTE, POWER, SQUARE, NOT_ZERO, MOST, LEAST };
-
-__device__ __noinline__ f64 rare_term(i32 mode, f64 x, f64 power) {
-  switch (mode) {
-    case NOT_NAN: return not_number(x) ? 0 : x;
-    case POWER: return ::pow(::fabs(x), power);
-    case NOT_ZERO: return x != 0;
-    default: return ::fabs(x);
+// Sums, over `b` for means. Within four elements they are in f32: the CPU's lanes are longer.
+struct Sums {
+  typedef f64 Number;
+  typedef Total<f64> State;
+  static __device__ State start(const Ask &) { return {0}; }
+  static __device__ void add(State &state, f64 x, i64, const Ask &) { state.value += x; }
+  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
+    keep<f64>(out, at, code, ask.b == 1 ? state.value : state.value / ask.b);
   }
-}
+  struct Fast {
+    f64 value;
+    __device__ Fast(const Ask &) : value(0) {}
+    __device__ __forceinline__ void take(const f32 (&x)[4], int) { value += (x[0] + x[1]) + (x[2] + x[3]); }
+    __device__ State state(i64) const { return {value}; }
+  };
+};
+
+// The root of the sum of squares.
+struct Squares {
+  typedef f64 Number;
+  typedef Total<f64> State;
+  static __device__ State start(const Ask &) { return {0}; }
+  static __device__ void add(State &state, f64 x, i64, const Ask &) { state.value += x * x; }
+  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) { keep<f64>(out, at, code, ::sqrt(state.value)); }
+  struct Fast {
+    f64 even, odd;
+    __device__ Fast(const Ask &) : even(0), odd(0) {}
+    __device__ __forceinline__ void take(const f32 (&x)[4], int) {
+      even += (f64)x[0] * x[0];
+      odd += (f64)x[1] * x[1];
+      even += (f64)x[2] * x[2];
+      odd += (f64)x[3] * x[3];
+    }
+    __device__ State state(i64) const { return {even + odd}; }
+  };
+};
+
+// Sums of rarer terms, and extremes of absolute values.
+enum Term { NOT_NAN, ABSOLUTE, POWER, NOT_ZERO, MOST, LEAST };
 
 struct Terms {
   typedef f64 Number;
   typedef Total<f64> State;
   static __device__ State start(const Ask &ask) { return {ask.mode == LEAST ? infinity() : 0}; }
-  static __device__ void add(State &state, f64 x, i64, const Ask &ask) {
-    f64 term = ask.mode == PLAIN ? x : ask.mode == SQUARE ? x * x : rare_term(ask.mode, x, ask.a);
-    state = join(state, {term}, ask);
+  static __device__ f64 term(f64 x, const Ask &ask) {
+    switch (ask.mode) {
+      case NOT_NAN: return not_number(x) ? 0 : x;
+      case POWER: return ::pow(::fabs(x), ask.a);
+      case NOT_ZERO: return x != 0;
+      default: return ::fabs(x);
+    }
   }
+  static __device__ void add(State &state, f64 x, i64, const Ask &ask) { state = join(state, {term(x, ask)}, ask); }
   static __device__ State join(State a, State b, const Ask &ask) {
     if (ask.mode < MOST) return {a.value + b.value};
     bool keeps = ask.mode == MOST ? b.value < a.value : a.value < b.value;
     return keeps || not_number(a.value) ? a : b;
   }
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
-    f64 value = state.value;
-    if (ask.mode == SQUARE) value = ::sqrt(value);
-    if (ask.mode == POWER) value = ::pow(value, 1 / ask.a);
-    keep<f64>(out, at, code, ask.b == 1 ? value : value / ask.b);
+    keep<f64>(out, at, code, ask.mode == POWER ? ::pow(state.value, 1 / ask.a) : state.value);
   }
-  // Plain sums are in f32 within four elements: the CPU's lanes are longer.
-  struct Fast {
-    State even, odd;
-    __device__ Fast(const Ask &ask) : even(start(ask)), odd(even) {}
-    __device__ __forceinline__ void take(const f32 (&x)[4], int, const Ask &ask) {
-      if (ask.mode == PLAIN) {
-        even.value += (x[0] + x[1]) + (x[2] + x[3]);
-      } else if (ask.mode == SQUARE) {
-        even.value += (f64)x[0] * x[0];
-        odd.value += (f64)x[1] * x[1];
-        even.value += (f64)x[2] * x[2];
-        odd.value += (f64)x[3] * x[3];
-      } else {
-#pragma unroll 1
-        for (int k = 0; k < 4; ++k) add(even, k == 0 ? x[0] : k == 1 ? x[1] : k == 2 ? x[2] : x[3], 0, ask);
-      }
-    }
-    __device__ State state(i64, const Ask &ask) const { return join(even, odd, ask); }
-  };
 };
 
 // How many elements are not zero, and whether any or all are.
@@ -82,7 +95,6 @@ enum Truths { COUNT, ANY, ALL };
 template <typename C> struct Nonzero {
   typedef C Number;
   typedef Total<i64> State;
-  typedef NoFast Fast;
   static __device__ State start(const Ask &) { return {0}; }
   static __device__ void add(State &state, C x, i64, const Ask &) { state.value += x != 0; }
   static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
@@ -95,7 +107,6 @@ template <typename C> struct Nonzero {
 struct WholeSum {
   typedef i64 Number;
   typedef Total<i64> State;
-  typedef NoFast Fast;
   static __device__ State start(const Ask &) { return {0}; }
   static __device__ void add(State &state, i64 x, i64, const Ask &) { state.value += x; }
   static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
@@ -105,7 +116,6 @@ struct WholeSum {
 template <typename C> struct Product {
   typedef C Number;
   typedef Total<C> State;
-  typedef NoFast Fast;
   static __device__ State start(const Ask &) { return {1}; }
   static __device__ void add(State &state, C x, i64, const Ask &) { state.value *= x; }
   static __device__ State join(State a, State b, const Ask &) { return {a.value * b.value}; }
@@ -159,12 +169,12 @@ struct Moments {
     State own;
     i32 fours;
     __device__ Fast(const Ask &ask) : own(start(ask)), fours(0) {}
-    __device__ __forceinline__ void take(const f32 (&x)[4], int, const Ask &) {
+    __device__ __forceinline__ void take(const f32 (&x)[4], int) {
       if (fours++ == 0) own.around = x[0];
 #pragma unroll
       for (int k = 0; k < 4; ++k) take_one(own, x[k]);
     }
-    __device__ State state(i64, const Ask &) const { return {4.0 * fours, own.around, own.sum, own.squares}; }
+    __device__ State state(i64) const { return {4.0 * fours, own.around, own.sum, own.squares}; }
   };
 };
 
@@ -174,7 +184,6 @@ struct Exponentials { f64 top, sum; };
 struct LogSumExp {
   typedef f64 Number;
   typedef Exponentials State;
-  typedef NoFast Fast;
   static __device__ State start(const Ask &) { return {-infinity(), 0}; }
   static __device__ f64 exponential(f64 x, const Ask &ask) { return ask.narrow ? (f64)::expf((f32)x) : ::exp(x); }
   static __device__ void add(State &state, f64 x, i64, const Ask &ask) {
@@ -204,35 +213,9 @@ template <typename C> struct Found {
   i64 place;
 };
 
-// The best of some elements, by their opposites if the smallest is wanted. A NaN is the best.
-struct BestPlace {
-  f32 best, sign;
-  int first, place;
-  __device__ BestPlace(const Ask &ask) : best(-(f32)infinity()), sign(ask.mode & 1 ? 1.0f : -1.0f), first(-1), place(-1) {}
-  __device__ __forceinline__ void take(const f32 (&x)[4], int index, const Ask &) {
-    if (first < 0) first = index;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      f32 value = x[k] * sign;
-      bool takes = !(value <= best) && best == best;
-      best = takes ? value : best;
-      place = takes ? index + k : place;
-    }
-  }
-  // Elements that are all infinitely bad have a first as well.
-  __device__ Found<f64> state(i64 from, const Ask &) const {
-    int found = place < 0 ? first : place;
-    return {(f64)best * sign, found < 0 ? -1 : from + found};
-  }
-};
-
-template <typename C> struct FastPlace { typedef NoFast type; };
-template <> struct FastPlace<f64> { typedef BestPlace type; };
-
 template <typename C> struct Place {
   typedef C Number;
   typedef Found<C> State;
-  typedef typename FastPlace<C>::type Fast;
   static __device__ State start(const Ask &) { return {0, -1}; }
   static __device__ void add(State &state, C x, i64 index, const Ask &ask) { state = join(state, {x, index}, ask); }
   static __device__ State join(State a, State b, const Ask &ask) {
@@ -247,6 +230,27 @@ template <typename C> struct Place {
     if (ask.mode >= 2) keep<C>(out, at, code, state.value);
     else keep<i64>(out, at, code, state.place);
   }
+  // By opposites if the smallest is wanted. A NaN is the best.
+  struct Fast {
+    f32 best, sign;
+    int first, place;
+    __device__ Fast(const Ask &ask) : best(-(f32)infinity()), sign(ask.mode & 1 ? 1.0f : -1.0f), first(-1), place(-1) {}
+    __device__ __forceinline__ void take(const f32 (&x)[4], int index) {
+      if (first < 0) first = index;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        f32 value = x[k] * sign;
+        bool takes = !(value <= best) && best == best;
+        best = takes ? value : best;
+        place = takes ? index + k : place;
+      }
+    }
+    // Elements that are all infinitely bad have a first as well.
+    __device__ State state(i64 from) const {
+      int found = place < 0 ? first : place;
+      return {(C)best * (C)sign, found < 0 ? -1 : from + found};
+    }
+  };
 };
 
 template <typename S> union Words {
@@ -255,7 +259,7 @@ template <typename S> union Words {
 };
 
 // Joins the states of a team; its first thread has the result.
-template <typename P> __device__ __noinline__ typename P::State team_join(typename P::State state, int team, const Ask &ask) {
+template <typename P> __device__ __forceinline__ typename P::State team_join(typename P::State state, int team, const Ask &ask) {
   typedef typename P::State S;
   __shared__ S warps[32];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, rounds = team > 32 ? 2 : 1;
@@ -281,7 +285,7 @@ template <typename P> __device__ __noinline__ typename P::State team_join(typena
 // Elements from..to of a dense row by packs, and one by one what lies before and behind them. There
 // are fewer than 2^31.
 template <typename P, typename T>
-__device__ void fold_packs(typename P::State &state, const T *row, i64 from, i64 to, int lane, int team, const Ask &ask) {
+__device__ __forceinline__ typename P::State fold_packs(const T *row, i64 from, i64 to, int lane, int team, const Ask &ask) {
   const int wide = 16 / sizeof(T);
   row += from;
   int length = (int)(to - from), head = min((int)((16 - ((u64)row & 15)) & 15) / (int)sizeof(T), length);
@@ -292,7 +296,7 @@ __device__ void fold_packs(typename P::State &state, const T *row, i64 from, i64
 #pragma unroll
     for (int k = 0; k < wide; k += 4) {
       f32 four[4] = {load(pack.v[k]), load(pack.v[k + 1]), load(pack.v[k + 2]), load(pack.v[k + 3])};
-      fast.take(four, head + i * wide + k, ask);
+      fast.take(four, head + i * wide + k);
     }
   };
   int i = lane;
@@ -303,25 +307,31 @@ __device__ void fold_packs(typename P::State &state, const T *row, i64 from, i64
     for (int j = 0; j < 4; ++j) take(four[j], i + j * team);
   }
   for (; i < count; i += team) take(packs[i], i);
-  state = P::join(state, fast.state(from, ask), ask);
+  typename P::State state = fast.state(from);
   for (int j = lane; j < loose; j += team) {
     int index = j < head ? j : j + count * wide;
     P::add(state, load(row[index]), from + index, ask);
   }
+  return state;
 }
 
-template <typename P, typename Fast> struct Packs {
-  static __device__ bool fold(typename P::State &state, const void *x, i64 start, i64 from, i64 to, int lane, int team, i32 code, const Ask &ask) {
-    if (code == F32) fold_packs<P, f32>(state, (const f32 *)x + start, from, to, lane, team, ask);
-    else if (code == BF16) fold_packs<P, bf16>(state, (const bf16 *)x + start, from, to, lane, team, ask);
-    else if (code == F16) fold_packs<P, f16>(state, (const f16 *)x + start, from, to, lane, team, ask);
-    else return false;
-    return true;
+// Folds of dense rows; the second run is the other kernel's.
+template <typename P, typename T>
+__device__ void fold_rows(i64 outputs, i64 parts, const Strided &outer, int team, const Ask &ask, i32 out_code, const T *x, void *out,
+                          void *states) {
+  typedef typename P::State S;
+  i64 teams = blockDim.x / team, length = (ask.count + parts - 1) / parts;
+  int lane = threadIdx.x % team;
+  for (i64 job = blockIdx.x * teams + threadIdx.x / team; job < outputs * parts; job += gridDim.x * teams) {
+    i64 part = job / outputs, output = job - part * outputs, at[2];
+    locate<2>(outer, output, at);
+    i64 from = min(part * length, ask.count), to = min(from + length, ask.count);
+    S state = team_join<P>(fold_packs<P, T>(x + at[0], from, to, lane, team, ask), team, ask);
+    if (lane != 0) continue;
+    if (parts == 1) P::finish(state, out, at[1], out_code, ask);
+    else ((S *)states)[job] = state;
   }
-};
-template <typename P> struct Packs<P, NoFast> {
-  static __device__ bool fold(typename P::State &, const void *, i64, i64, i64, int, int, i32, const Ask &) { return false; }
-};
+}
 
 // Up to four elements `step` apart. All of them are on their way at once: one does not keep the
 // memory busy. A call, because every dtype in every fold would take long to compile.
@@ -364,7 +374,7 @@ __device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided
     S state = P::start(ask);
     if (joins) {
       for (i64 i = lane; i < parts; i += team) state = P::join(state, states[i * outputs + output], ask);
-    } else if (team == 1 || step != 1 || length >> 31 || !Packs<P, typename P::Fast>::fold(state, x, at[0], from, to, lane, team, code, ask)) {
+    } else {
       i64 each = step < 0 ? team : 4 * team;
       for (i64 i = from + lane; i < to; i += each) {
         i64 first[1] = {i * step};
@@ -390,13 +400,27 @@ __device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided
     Ask ask = {mode, count, a, b, code != F64};                                                                        \
     fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                     \
   }
+FOLD(sums_real, Sums)
+FOLD(squares_real, Squares)
 FOLD(terms_real, Terms)
 FOLD(nonzero_real, Nonzero<f64>)
 FOLD(nonzero_whole, Nonzero<i64>)
-FOLD(sum_whole, WholeSum)
+FOLD(sums_whole, WholeSum)
 FOLD(product_real, Product<f64>)
 FOLD(product_whole, Product<i64>)
 FOLD(moments_real, Moments)
 FOLD(logsumexp_real, LogSumExp)
 FOLD(place_real, Place<f64>)
 FOLD(place_whole, Place<i64>)
+
+#define ROWS(name, type, P)                                                                                        \
+  KERNEL(name##_rows_##type)(i64 outputs, i64 parts, i64 count, Strided outer, i32 team, i32 mode, f64 a, f64 b, \
+                             i32 out_code, const type *x, void *out, void *states) {                              \
+    Ask ask = {mode, count, a, b, true};                                                                           \
+    fold_rows<P, type>(outputs, parts, outer, team, ask, out_code, x, out, states);                               \
+  }
+#define ROWS_OF(name, P) ROWS(name, f32, P) ROWS(name, f16, P) ROWS(name, bf16, P)
+ROWS_OF(sums, Sums)
+ROWS_OF(squares, Squares)
+ROWS_OF(moments, Moments)
+ROWS_OF(place, Place<f64>)

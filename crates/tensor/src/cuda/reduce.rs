@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::strided::Strided;
 use super::tail::code;
-use super::{CudaLaunch, address, whole};
+use super::{CudaLaunch, address, type_name, whole};
 
 /// Which fold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,20 +34,20 @@ pub(crate) enum Fold {
 }
 
 impl Fold {
-    /// The kernel's name for elements of `dtype`, its mode and its two numbers.
-    fn kernel(self, dtype: DType, count: usize) -> (String, i32, [f64; 2]) {
+    /// What the kernel's name starts with for elements of `dtype`, its mode and its two numbers.
+    fn kernel(self, dtype: DType, count: usize) -> (&'static str, i32, [f64; 2]) {
         let real = dtype.is_float();
-        let (name, mode, numbers) = match self {
-            Fold::Sum | Fold::NanSum if !real => ("sum", 0, [0.0, 1.0]),
-            Fold::Sum => ("terms", 0, [0.0, 1.0]),
-            Fold::Mean => ("terms", 0, [0.0, count as f64]),
-            Fold::NanSum => ("terms", 1, [0.0, 1.0]),
-            Fold::Norm(1.0) => ("terms", 2, [0.0, 1.0]),
-            Fold::Norm(2.0) => ("terms", 4, [0.0, 1.0]),
-            Fold::Norm(0.0) => ("terms", 5, [0.0, 1.0]),
-            Fold::Norm(f64::INFINITY) => ("terms", 6, [0.0, 1.0]),
-            Fold::Norm(f64::NEG_INFINITY) => ("terms", 7, [0.0, 1.0]),
-            Fold::Norm(order) => ("terms", 3, [order, 1.0]),
+        match self {
+            Fold::Sum | Fold::NanSum if !real => ("sums", 0, [0.0, 1.0]),
+            Fold::Sum => ("sums", 0, [0.0, 1.0]),
+            Fold::Mean => ("sums", 0, [0.0, count as f64]),
+            Fold::NanSum => ("terms", 0, [0.0; 2]),
+            Fold::Norm(1.0) => ("terms", 1, [0.0; 2]),
+            Fold::Norm(2.0) => ("squares", 0, [0.0; 2]),
+            Fold::Norm(0.0) => ("terms", 3, [0.0; 2]),
+            Fold::Norm(f64::INFINITY) => ("terms", 4, [0.0; 2]),
+            Fold::Norm(f64::NEG_INFINITY) => ("terms", 5, [0.0; 2]),
+            Fold::Norm(order) => ("terms", 2, [order, 0.0]),
             Fold::CountNonzero => ("nonzero", 0, [0.0; 2]),
             Fold::Any => ("nonzero", 1, [0.0; 2]),
             Fold::All => ("nonzero", 2, [0.0; 2]),
@@ -58,8 +58,7 @@ impl Fold {
             Fold::Argmax => ("place", 1, [0.0; 2]),
             Fold::Amin => ("place", 2, [0.0; 2]),
             Fold::Amax => ("place", 3, [0.0; 2]),
-        };
-        (format!("{name}_{}", if real { "real" } else { "whole" }), mode, numbers)
+        }
     }
 }
 
@@ -150,11 +149,17 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         [_] => inner.strides(0)[0] as u64,
         _ => u64::MAX,
     };
-    let (kernel, mode, [a, b]) = fold.kernel(x.dtype(), count);
+    let (name, mode, [a, b]) = fold.kernel(x.dtype(), count);
+    let kernel = format!("{name}_{}", if x.dtype().is_float() { "real" } else { "whole" });
     let ask = [Argument::I32(mode), Argument::F64(a), Argument::F64(b)];
     let codes = [x, out].map(|operand| Argument::I32(code(operand.dtype()) as i32));
     let states = whole(launch.workspace.pointer().addr());
     let inner = inner.argument(launch.operation)?;
+    let grid = |teams: usize, team: usize| Grid {
+        blocks: (teams.div_ceil(THREADS / team).clamp(1, 1 << 20) as u32, 1, 1),
+        threads: THREADS as u32,
+        shared_bytes: 0,
+    };
     let run = |team: usize, joins: bool, teams: usize| {
         let mut arguments = vec![
             whole(outputs),
@@ -168,14 +173,21 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         ];
         arguments.extend(ask.iter().chain(&codes).cloned());
         arguments.extend([address(x), address(out), states.clone()]);
-        let grid = Grid {
-            blocks: (teams.div_ceil(THREADS / team).clamp(1, 1 << 20) as u32, 1, 1),
-            threads: THREADS as u32,
-            shared_bytes: 0,
-        };
-        launch.run(&source_files::REDUCE, &kernel, grid, &arguments)
+        launch.run(&source_files::REDUCE, &kernel, grid(teams, team), &arguments)
     };
-    run(team, false, outputs * parts)?;
+    let common = matches!(x.dtype(), DType::F32 | DType::F16 | DType::BF16)
+        && matches!(name, "sums" | "squares" | "moments" | "place");
+    if common && step == 1 && team > 1 && count.div_ceil(parts) < 1 << 31 {
+        let mut arguments = vec![whole(outputs), whole(parts), whole(count), outer.clone()];
+        arguments.push(Argument::I32(team as i32));
+        arguments.extend(ask.iter().chain([&codes[1]]).cloned());
+        arguments.extend([address(x), address(out), states.clone()]);
+        let kernel = format!("{name}_rows_{}", type_name(x.dtype()));
+        let grid = grid(outputs * parts, team);
+        launch.run(&source_files::REDUCE, &kernel, grid, &arguments)?;
+    } else {
+        run(team, false, outputs * parts)?;
+    }
     match parts {
         1 => Ok(()),
         2..=64 => run(32, true, outputs),
