@@ -1,4 +1,4 @@
-"""PyTorch's side of `cargo xtask bench operations`: the same work under the same names as `operations.rs`."""
+"""PyTorch's side of `cargo xtask bench operations`: the same work under the same names as the test kit's `workloads.rs`."""
 
 import torch
 import torch.nn.functional as F
@@ -44,8 +44,37 @@ def cross_entropy():
     return step([normal(4096, 32_768)], lambda x: F.cross_entropy(x, target))
 
 
+def batch_norm(x):
+    """A step of training: forward and backward."""
+    channels = x.shape[1]
+    mean, var = torch.zeros(channels), torch.ones(channels)
+    leaves = [x, torch.ones(channels), torch.zeros(channels)]
+    return step(leaves, lambda x, weight, bias: F.batch_norm(x, mean, var, weight, bias, True))
+
+
+def linear_cross_entropy(rows):
+    target = whole(50_304, rows)
+    return step([normal(rows, 768), normal(50_304, 768) * 0.02], lambda x, w: F.cross_entropy(F.linear(x, w), target))
+
+
+def lstm(steps):
+    network = torch.nn.LSTM(256, 256, 2)
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.05)
+    x, weights = normal(steps, 32, 256).requires_grad_(), list(network.parameters())
+    given = network(x)[0].detach().clone()
+    return lambda: torch.autograd.grad(network(x)[0], [x, *weights], given)
+
+
 def attention():
-    heads = [normal(4, 8, 1024, 64) for _ in range(3)]
+    # A GPU is not busy with what a processor has enough of.
+    on_gpu = torch.get_default_device().type == "cuda"
+    sizes, dtype = ((16, 12, 1024, 64), torch.bfloat16) if on_gpu else ((4, 8, 1024, 64), torch.float32)
+    return attend(sizes, dtype)
+
+
+def attend(sizes, dtype=torch.float32):
+    heads = [normal(*sizes).to(dtype) for _ in range(3)]
     return step(heads, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
@@ -87,9 +116,12 @@ WORK = {
     "conv2d_depthwise_96_forward": lambda: convolution(32, 96, 96, 56, 96, False),
     "conv2d_depthwise_96": lambda: convolution(32, 96, 96, 56, 96, True),
     "max_pool2d_64mb": lambda: step([normal(64, 64, 64, 64)], lambda x: F.max_pool2d(x, 2, 2)),
+    "batch_norm_64mb": lambda: batch_norm(normal(64, 64, 64, 64)),
     "group_norm_64mb": group_norm,
     "cross_entropy_4096x32768": cross_entropy,
+    "linear_cross_entropy_50304": lambda: linear_cross_entropy(4096),
     "attention_causal": attention,
+    "lstm": lambda: lstm(64),
     "embedding_50000x512": embedding,
     "cumsum_64mb": lambda: one(square(), lambda x: x.cumsum(-1)),
     "topk_64mb": lambda: one(square(), lambda x: x.topk(50)[0]),
@@ -104,4 +136,9 @@ WORK = {
     "var_64mb": lambda: one(square(), lambda x: x.var(-1)),
     "logsumexp_64mb": lambda: one(square(), lambda x: x.logsumexp(-1)),
     "norm_64mb": lambda: one(square(), lambda x: torch.linalg.vector_norm(x, dim=-1)),
+    # Looked at for their peaks of memory.
+    "attention_8192": lambda: attend((1, 8, 8192, 64)),
+    "conv2d_batch_256": lambda: convolution(256, 64, 64, 56, 1, True),
+    "linear_cross_entropy_16384": lambda: linear_cross_entropy(16_384),
+    "lstm_512": lambda: lstm(512),
 }

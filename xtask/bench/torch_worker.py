@@ -1,4 +1,5 @@
-"""PyTorch's side of `cargo xtask bench cpu` and `bench operations`: the same work under the same names as `worker.rs`."""
+"""PyTorch's side of `cargo xtask bench cpu` and `bench operations`: the same work under the same names as the test kit's
+`bench_worker`. `--cuda` does the work of the operations on a GPU, for `gpu_rows.py`."""
 
 import sys
 import time
@@ -9,6 +10,9 @@ import torch.nn.functional as F
 import torch_operations
 
 torch.set_num_threads(2)
+ON_GPU = "--cuda" in sys.argv
+if ON_GPU:
+    torch.set_default_device("cuda")
 
 
 def normal(*sizes):
@@ -43,20 +47,6 @@ def cat():
     return lambda: torch.cat([x, y], 0)
 
 
-def batch_norm(x):
-    x.requires_grad_()
-    channels = x.shape[1]
-    weight, bias = torch.ones(channels, requires_grad=True), torch.zeros(channels, requires_grad=True)
-    mean, var = torch.zeros(channels), torch.ones(channels)
-    given = x.detach().clone()
-
-    def step():
-        y = F.batch_norm(x, mean, var, weight, bias, True)
-        return torch.autograd.grad(y, [x, weight, bias], given)
-
-    return step
-
-
 def add_of_4():
     x = normal(4)
     return lambda: x + x
@@ -71,9 +61,8 @@ WORK = {
     "gelu_64mb": lambda: one(square(), F.gelu),
     "softmax_64mb": lambda: one(square(), lambda x: x.softmax(-1)),
     "layer_norm_64mb": lambda: one(square(), lambda x: F.layer_norm(x, (4096,))),
-    "batch_norm_64mb": lambda: batch_norm(normal(64, 64, 64, 64)),
-    "batch_norm_channels_last_64mb": lambda: batch_norm(normal(64, 64, 64, 64).permute(0, 3, 1, 2)),
-    "batch_norm_features_64mb": lambda: batch_norm(normal(65_536, 256)),
+    "batch_norm_channels_last_64mb": lambda: torch_operations.batch_norm(normal(64, 64, 64, 64).permute(0, 3, 1, 2)),
+    "batch_norm_features_64mb": lambda: torch_operations.batch_norm(normal(65_536, 256)),
     "add_in_place_400mb": lambda: one(normal(100_000_000), lambda x: x.add_(1)),
     "sum_64mb": lambda: one(square(), torch.sum),
     "add_4mb": lambda: one(normal(1024, 1024), lambda x: x + 1),
@@ -94,13 +83,41 @@ WORK = {
     **torch_operations.WORK,
 }
 
+
+
+def resident_bytes(name):
+    """A line of /proc/self/status."""
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith(name))
+
+
+def tell_peak(name):
+    """The most bytes that work took: what the process grew by, or what the caching allocator had allocated."""
+    before = resident_bytes("VmRSS")
+    WORK[name]()()
+    if ON_GPU:
+        torch.cuda.synchronize()
+        print(torch.cuda.max_memory_allocated())
+    else:
+        print(resident_bytes("VmHWM") - before)
+
+
+if sys.argv[1:2] == ["peak"]:
+    for name in sys.argv[2:]:
+        if name != "--cuda":
+            tell_peak(name)
+    sys.exit()
+
 current, work = None, None
 for line in sys.stdin:
     name, _, count = line.strip().rpartition(" ")
     if name != current:
         work = None
         current, work = name, WORK[name]()
+    finish = torch.cuda.synchronize if ON_GPU else lambda: None
+    finish()
     start = time.perf_counter()
     for _ in range(int(count)):
         work()
+    finish()
     print((time.perf_counter() - start) * 1e6, flush=True)

@@ -27,6 +27,7 @@ done
 if [ $# -eq 0 ] && python3 -c 'import torch' 2>/dev/null; then
     echo "== PyTorch on the same GPU"
     python3 "$here/torch_gpu.py" 2>&1 | tee "$out/torch.txt"
+    python3 "$here/gpu_rows.py" 2>&1 | tee "$out/rows.txt"
 fi
 exit $status
 "#;
@@ -47,8 +48,15 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     let program = folder.join("gpu_bundle");
     copy(&built(profile)?, &program)?;
     run::plain(&mut run::command("strip", &[&program.to_string_lossy()]))?;
-    let peer = run::root().join("crates/tensor/examples/torch_gpu.py");
-    copy(&peer, &folder.join("torch_gpu.py"))?;
+    let scripts = [
+        "crates/tensor/examples/torch_gpu.py",
+        "xtask/bench/gpu_rows.py",
+        "xtask/bench/torch_operations.py",
+        "xtask/bench/torch_worker.py",
+    ];
+    for script in scripts.map(Path::new) {
+        copy(&run::root().join(script), &folder.join(script.file_name().unwrap_or_default()))?;
+    }
     let script = folder.join("run.sh");
     std::fs::write(&script, RUN).map_err(|e| format!("{}: {e}", script.display()))?;
     make_runnable(&script)?;

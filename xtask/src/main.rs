@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_lint;
+mod bench_memory;
 mod bench_report;
 mod conformance;
 mod fuzz;
@@ -37,6 +38,7 @@ cargo xtask COMMAND
   bench cpu [NAME]   times beside PyTorch's, in paired runs
   bench operations [NAME]
                      the same for convolutions, norms, losses, attention and searches
+  bench memory       peaks of memory beside PyTorch's, and a dry run's
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
   bench large-report memory and zooms of a snapshot with 12 million events
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Some("bench") if rest.first().is_some_and(|what| what == "lint") => {
             bench_lint::bench(&rest[1..])
         }
+        Some("bench") if rest == ["memory"] => bench_memory::bench(),
         Some("bench") if rest == ["report"] => bench_report::bench(),
         Some("bench") if rest == ["large-report"] => bench_report::bench_large(),
         Some("bench") => bench::bench(rest),

@@ -1,6 +1,6 @@
 //! Compiles every CUDA source by NVRTC, without a GPU, into a folder of cubins: `compile_kernels
 //! FOLDER [CAPABILITY]`. The check that the sources are sound, and the way that `cargo xtask
-//! gpu-bundle` makes its cubins.
+//! gpu-bundle` makes its cubins. One kernel alone is compiled too, as a cold start does.
 
 #![allow(clippy::print_stdout)]
 
@@ -23,6 +23,12 @@ fn main() -> plimsoll_core::Result<()> {
         };
         println!("{}.cu: {} bytes for sm_{capability}", source.name, code.len());
     }
+    let unary = &plimsoll_cuda::source_files::UNARY;
+    let start = std::time::Instant::now();
+    let alone = plimsoll_cuda::compile("unary", &unary.text_of("exp_f32"), capability)?;
+    let has = |name: &str| alone.windows(name.len()).any(|part| part == name.as_bytes());
+    assert!(has("exp_f32") && !has("log_f32"), "one kernel is compiled alone");
+    println!("exp_f32 of unary.cu alone: {} bytes in {:?}", alone.len(), start.elapsed());
     let count = plimsoll_cuda::source_files::ALL.len();
     println!("test result: ok. {count} passed; 0 failed");
     Ok(())

@@ -85,16 +85,16 @@ template <typename H> __device__ f32 next_half(f32 x, f32 y) {
   else h.bits += (x < y) == (x > 0) ? 1 : -1;
   return load(h);
 }
-extern "C" __global__ void nextafter_f64(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
+KERNEL(nextafter_f64)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
                                          f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p, f64 q, f64 r) {
   Numbers<f64> given = {ra, rb, rc};
-  tail<f64>(n, s, dense, codes, out, a, b, c, given, [](f64 x, f64 y, f64) { return next(x, y); });
+  tail<false, f64>(n, s, dense, codes, out, a, b, c, given, [](f64 x, f64 y, f64) { return next(x, y); });
 }
-extern "C" __global__ void nextafter_f32(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
+KERNEL(nextafter_f32)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
                                          f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p, f64 q, f64 r) {
   Numbers<f32> given = {(f32)ra, (f32)rb, (f32)rc};
   i32 code = (i32)(codes & 255);
-  tail<f32>(n, s, dense, codes, out, a, b, c, given, [=](f32 x, f32 y, f32) {
+  tail<false, f32>(n, s, dense, codes, out, a, b, c, given, [=](f32 x, f32 y, f32) {
     return code == F16 ? next_half<f16>(x, y) : code == BF16 ? next_half<bf16>(x, y) : next(x, y);
   });
 }

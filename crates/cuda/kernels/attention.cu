@@ -324,19 +324,18 @@ __device__ void backward(const Shape &shape, const Saved<C> &saved, void *to_que
   }
 }
 
-#define ATTENTION(C)                                                                                                                \
-  extern "C" __global__ void __launch_bounds__(256) attention_##C(Shape shape, Heads query, Heads key, Heads value, Heads mask,     \
-                                                                  void *out, C *sums) {                                             \
-    forward<C>(shape, query, key, value, mask, out, sums);                                                                          \
-  }                                                                                                                                 \
-  extern "C" __global__ void attention_products_##C(Shape shape, Heads grad, Heads result, C *along) {                              \
-    products<C>(shape, grad, result, along);                                                                                        \
-  }                                                                                                                                 \
-  extern "C" __global__ void __launch_bounds__(256)                                                                                 \
-      attention_backward_##C(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const C *sums, const C *along,\
-                             void *to_query, void *to_key, void *to_value) {                                                        \
-    Saved<C> saved = {query, key, value, mask, grad, sums, along};                                                                  \
-    backward<C>(shape, saved, to_query, to_key, to_value);                                                                          \
+#define ATTENTION(C)                                                                                                                              \
+  KERNEL_OF(256, attention_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask,                                                     \
+                                                                  void *out, C *sums) {                                                           \
+    forward<C>(shape, query, key, value, mask, out, sums);                                                                                        \
+  }                                                                                                                                               \
+  KERNEL(attention_products_##C)(Shape shape, Heads grad, Heads result, C *along) {                                                               \
+    products<C>(shape, grad, result, along);                                                                                                      \
+  }                                                                                                                                               \
+  KERNEL_OF(256, attention_backward_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const C *sums, const C *along, \
+                             void *to_query, void *to_key, void *to_value) {                                                                      \
+    Saved<C> saved = {query, key, value, mask, grad, sums, along};                                                                                \
+    backward<C>(shape, saved, to_query, to_key, to_value);                                                                                        \
   }
 ATTENTION(f32)
 ATTENTION(f64)

@@ -381,23 +381,21 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
   }
 }
 
-#define ATTENTION(type, D)                                                                                                           \
-  extern "C" __global__ void __launch_bounds__(256) attention_##type##_##D(Shape shape, Heads query, Heads key, Heads value,         \
-                                                                           Heads mask, void *out, f32 *sums) {                       \
-    forward<type, D>(shape, query, key, value, mask, out, sums);                                                                     \
-  }                                                                                                                                  \
-  extern "C" __global__ void attention_products_##type##_##D(Shape shape, Heads grad, Heads result, f32 *along) {                    \
-    products<f32>(shape, grad, result, along);                                                                                       \
-  }                                                                                                                                  \
-  extern "C" __global__ void __launch_bounds__(128)                                                                                  \
-      attention_keys_##type##_##D(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,         \
-                                  const f32 *along, void *to_key, void *to_value) {                                                  \
-    Saved saved = {query, key, value, mask, grad, sums, along};                                                                      \
-    backward_keys<type, D>(shape, saved, to_key, to_value);                                                                          \
-  }                                                                                                                                  \
-  extern "C" __global__ void __launch_bounds__(128)                                                                                  \
-      attention_queries_##type##_##D(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,      \
-                                     const f32 *along, void *to_query) {                                                             \
-    Saved saved = {query, key, value, mask, grad, sums, along};                                                                      \
-    backward_queries<type, D>(shape, saved, to_query);                                                                               \
+#define ATTENTION(type, D)                                                                                                                  \
+  KERNEL_OF(256, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
+                                                                           Heads mask, void *out, f32 *sums) {                              \
+    forward<type, D>(shape, query, key, value, mask, out, sums);                                                                            \
+  }                                                                                                                                         \
+  KERNEL(attention_products_##type##_##D)(Shape shape, Heads grad, Heads result, f32 *along) {                                              \
+    products<f32>(shape, grad, result, along);                                                                                              \
+  }                                                                                                                                         \
+  KERNEL_OF(128, attention_keys_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,    \
+                                  const f32 *along, void *to_key, void *to_value) {                                                         \
+    Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
+    backward_keys<type, D>(shape, saved, to_key, to_value);                                                                                 \
+  }                                                                                                                                         \
+  KERNEL_OF(128, attention_queries_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums, \
+                                     const f32 *along, void *to_query) {                                                                    \
+    Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
+    backward_queries<type, D>(shape, saved, to_query);                                                                                      \
   }

@@ -130,7 +130,7 @@ template <typename T> __device__ void measure(const Jobs &jobs, const Strided &i
 
 // What is done to each channel, `(x - center) * scale + shift` as three doubles, and what is kept.
 // In evaluation `mean` and `var` are read, in training written if they are there.
-extern "C" __global__ void batch_norm_settle(i64 channels, i64 parts, i32 training, f64 momentum, f64 eps, Parameter weight,
+KERNEL(batch_norm_settle)(i64 channels, i64 parts, i32 training, f64 momentum, f64 eps, Parameter weight,
                                              Parameter bias, Parameter mean, Parameter var, Parameter mean_out,
                                              Parameter rstd_out, const f64 *partial, f64 *affine) {
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
@@ -178,7 +178,7 @@ template <typename T> __device__ void apply(const Jobs &jobs, const Strided &inn
 
 // For each channel center, 1 / deviation and weight / deviation, as three doubles of four. `spread`
 // is 1 / deviation in training, the variance in evaluation.
-extern "C" __global__ void batch_norm_backward_prepare(i64 channels, i32 training, f64 eps, Parameter mean, Parameter spread,
+KERNEL(batch_norm_backward_prepare)(i64 channels, i32 training, f64 eps, Parameter mean, Parameter spread,
                                                        Parameter weight, f64 *slopes) {
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
     f64 rstd = training ? read(spread, channel) : 1 / sqrt(read(spread, channel) + eps);
@@ -214,7 +214,7 @@ __device__ void backward_measure(const Jobs &jobs, const Strided &inner, const T
 
 // The gradients of weight and bias, and for the input's `(grad - mean - (x - center) * slope) *
 // scale`: four doubles a channel.
-extern "C" __global__ void batch_norm_backward_settle(i64 channels, i64 parts, i64 count, i32 training, Parameter weight_out,
+KERNEL(batch_norm_backward_settle)(i64 channels, i64 parts, i64 count, i32 training, Parameter weight_out,
                                                       Parameter bias_out, const f64 *partial, f64 *slopes) {
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
     f64 total = 0, product = 0;
@@ -251,21 +251,21 @@ __device__ void backward_apply(const Jobs &jobs, const Strided &inner, i32 train
   });
 }
 
-#define BATCH_NORM(type)                                                                                                \
-  extern "C" __global__ void batch_norm_measure_##type(Jobs jobs, Strided inner, const type *x, f64 *partial) {         \
-    measure<type>(jobs, inner, x, partial);                                                                             \
-  }                                                                                                                     \
-  extern "C" __global__ void batch_norm_apply_##type(Jobs jobs, Strided inner, const type *x, type *out,                \
-                                                     const f64 *affine) {                                               \
-    apply<type>(jobs, inner, x, out, affine);                                                                           \
-  }                                                                                                                     \
-  extern "C" __global__ void batch_norm_backward_measure_##type(Jobs jobs, Strided inner, const type *x,                \
-                                                                const type *grad, const f64 *slopes, f64 *partial) {    \
-    backward_measure<type>(jobs, inner, x, grad, slopes, partial);                                                      \
-  }                                                                                                                     \
-  extern "C" __global__ void batch_norm_backward_apply_##type(Jobs jobs, Strided inner, i32 training, const type *x,    \
-                                                              const type *grad, type *out, const f64 *slopes) {         \
-    backward_apply<type>(jobs, inner, training, x, grad, out, slopes);                                                  \
+#define BATCH_NORM(type)                                                                                             \
+  KERNEL(batch_norm_measure_##type)(Jobs jobs, Strided inner, const type *x, f64 *partial) {                         \
+    measure<type>(jobs, inner, x, partial);                                                                          \
+  }                                                                                                                  \
+  KERNEL(batch_norm_apply_##type)(Jobs jobs, Strided inner, const type *x, type *out,                                \
+                                                     const f64 *affine) {                                            \
+    apply<type>(jobs, inner, x, out, affine);                                                                        \
+  }                                                                                                                  \
+  KERNEL(batch_norm_backward_measure_##type)(Jobs jobs, Strided inner, const type *x,                                \
+                                                                const type *grad, const f64 *slopes, f64 *partial) { \
+    backward_measure<type>(jobs, inner, x, grad, slopes, partial);                                                   \
+  }                                                                                                                  \
+  KERNEL(batch_norm_backward_apply_##type)(Jobs jobs, Strided inner, i32 training, const type *x,                    \
+                                                              const type *grad, type *out, const f64 *slopes) {      \
+    backward_apply<type>(jobs, inner, training, x, grad, out, slopes);                                               \
   }
 BATCH_NORM(f32)
 BATCH_NORM(f64)

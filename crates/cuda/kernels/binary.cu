@@ -70,12 +70,12 @@ template <typename C> struct Minimum {
   __device__ C operator()(C x, C y) const { return x != x || x < y ? x : y; }
 };
 
-#define BINARY(name, type, Op)                                                                                     \
-  extern "C" __global__ void name##_##type(i64 n, Strided s, i32 dense, const type *a, const type *b, type *out,   \
-                                           i32 side, f64 real, i64 whole, f64 alpha, i64 whole_alpha) {            \
-    typedef Compute<type>::number C;                                                                                 \
-    Op<C> op = {(C)Number<type>::of(alpha, whole_alpha)};                                                          \
-    map2<type>(n, s, dense, a, b, out, side, real, whole, op);                                                     \
+#define BINARY(name, type, Op)                                                                          \
+  KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *a, const type *b, type *out,           \
+                                           i32 side, f64 real, i64 whole, f64 alpha, i64 whole_alpha) { \
+    typedef Compute<type>::number C;                                                                    \
+    Op<C> op = {(C)Number<type>::of(alpha, whole_alpha)};                                               \
+    map2<type>(n, s, dense, a, b, out, side, real, whole, op);                                          \
   }
 #define BINARY_FLOATS(name, Op) BINARY(name, f32, Op) BINARY(name, f64, Op) BINARY(name, f16, Op) BINARY(name, bf16, Op)
 #define BINARY_ALL(name, Op) \

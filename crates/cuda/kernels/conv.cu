@@ -242,25 +242,25 @@ template <typename C> __device__ void add_parts(const Geometry &g, i64 parts, co
   }
 }
 
-#define CONV(C)                                                                                                                       \
-  extern "C" __global__ void __launch_bounds__(256) conv_##C(Geometry g, const void *x, const void *weight, const void *bias,         \
-                                                             i64 bias_stride, void *y) {                                              \
-    correlate<C, false>(g, x, weight, bias, bias_stride, y);                                                                          \
-  }                                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(256) conv_input_##C(Geometry g, const void *grad, const void *weight, const void *bias,\
-                                                                   i64 bias_stride, void *x) {                                        \
-    correlate<C, true>(g, grad, weight, bias, bias_stride, x);                                                                        \
-  }                                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(256) conv_weight_##C(Geometry g, const void *x, const void *grad, i64 parts,           \
-                                                                    i64 part_pixels, C *partial, void *out) {                         \
-    weights<C>(g, x, grad, parts, part_pixels, partial, out);                                                                         \
+#define CONV(C)                                                                                               \
+  KERNEL_OF(256, conv_##C)(Geometry g, const void *x, const void *weight, const void *bias,                   \
+                                                             i64 bias_stride, void *y) {                      \
+    correlate<C, false>(g, x, weight, bias, bias_stride, y);                                                  \
+  }                                                                                                           \
+  KERNEL_OF(256, conv_input_##C)(Geometry g, const void *grad, const void *weight, const void *bias,          \
+                                                                   i64 bias_stride, void *x) {                \
+    correlate<C, true>(g, grad, weight, bias, bias_stride, x);                                                \
+  }                                                                                                           \
+  KERNEL_OF(256, conv_weight_##C)(Geometry g, const void *x, const void *grad, i64 parts,                     \
+                                                                    i64 part_pixels, C *partial, void *out) { \
+    weights<C>(g, x, grad, parts, part_pixels, partial, out);                                                 \
   }
 CONV(f32)
 CONV(f64)
 
-#define PARTS(C)                                                                                                            \
-  extern "C" __global__ void conv_weight_parts_##C(Geometry g, i64 parts, const C *partial, void *out) {                    \
-    add_parts<C>(g, parts, partial, out);                                                                                   \
+#define PARTS(C)                                                                      \
+  KERNEL(conv_weight_parts_##C)(Geometry g, i64 parts, const C *partial, void *out) { \
+    add_parts<C>(g, parts, partial, out);                                             \
   }
 PARTS(f32)
 PARTS(f64)

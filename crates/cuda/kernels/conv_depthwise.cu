@@ -127,17 +127,17 @@ template <typename C> __device__ void weights(const Geometry &g, const void *x, 
   }
 }
 
-#define DIRECT(C)                                                                                                                 \
-  extern "C" __global__ void conv_direct_##C(Geometry g, i64 side_by_side, const void *x, const void *weight, const void *bias,   \
-                                             i64 bias_stride, void *y) {                                                          \
-    direct<C, false>(g, side_by_side, x, weight, bias, bias_stride, y);                                                           \
-  }                                                                                                                               \
-  extern "C" __global__ void conv_input_direct_##C(Geometry g, i64 side_by_side, const void *grad, const void *weight,            \
-                                                   const void *bias, i64 bias_stride, void *x) {                                  \
-    direct<C, true>(g, side_by_side, grad, weight, bias, bias_stride, x);                                                         \
-  }                                                                                                                               \
-  extern "C" __global__ void conv_weight_direct_##C(Geometry g, const void *x, const void *grad, i64 parts, C *partial) {         \
-    weights<C>(g, x, grad, parts, partial);                                                                                       \
+#define DIRECT(C)                                                                                            \
+  KERNEL(conv_direct_##C)(Geometry g, i64 side_by_side, const void *x, const void *weight, const void *bias, \
+                                             i64 bias_stride, void *y) {                                     \
+    direct<C, false>(g, side_by_side, x, weight, bias, bias_stride, y);                                      \
+  }                                                                                                          \
+  KERNEL(conv_input_direct_##C)(Geometry g, i64 side_by_side, const void *grad, const void *weight,          \
+                                                   const void *bias, i64 bias_stride, void *x) {             \
+    direct<C, true>(g, side_by_side, grad, weight, bias, bias_stride, x);                                    \
+  }                                                                                                          \
+  KERNEL(conv_weight_direct_##C)(Geometry g, const void *x, const void *grad, i64 parts, C *partial) {       \
+    weights<C>(g, x, grad, parts, partial);                                                                  \
   }
 DIRECT(f32)
 DIRECT(i64)

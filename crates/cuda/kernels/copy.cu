@@ -17,9 +17,9 @@ __device__ void convert(i64 n, const Strided &s, int dense, const A *x, B *out) 
   }
 }
 
-#define CAST(from, to)                                                                                         \
-  extern "C" __global__ void copy_##from##_##to(i64 n, Strided s, i32 dense, const from *x, to *out) {         \
-    convert<from, to>(n, s, dense, x, out);                                                                    \
+#define CAST(from, to)                                                              \
+  KERNEL(copy_##from##_##to)(i64 n, Strided s, i32 dense, const from *x, to *out) { \
+    convert<from, to>(n, s, dense, x, out);                                         \
   }
 #define CAST_FROM(from) \
   CAST(from, f32) CAST(from, f64) CAST(from, f16) CAST(from, bf16) CAST(from, i64) CAST(from, i32) \
@@ -53,10 +53,10 @@ __device__ void transpose(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_b
     if (c0 + k < columns && r < rows) out[(c0 + k) * out_row + r] = tile[tx][k];
 }
 
-#define TRANSPOSE(bytes, type)                                                                                      \
-  extern "C" __global__ void transpose_##bytes(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_batch,          \
-                                               i64 out_batch, const type *x, type *out) {                           \
-    transpose<type>(rows, columns, x_row, out_row, x_batch, out_batch, x, out);                                     \
+#define TRANSPOSE(bytes, type)                                                            \
+  KERNEL(transpose_##bytes)(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_batch,   \
+                                               i64 out_batch, const type *x, type *out) { \
+    transpose<type>(rows, columns, x_row, out_row, x_batch, out_batch, x, out);           \
   }
 TRANSPOSE(1, u8)
 TRANSPOSE(2, u16)

@@ -348,42 +348,42 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
   }
 }
 
-#define ROWS(type)                                                                                                                   \
-  extern "C" __global__ void cross_entropy_rows_##type(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,\
-                                                       type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,     \
-                                                       Total *totals, Fault fault) {                                                 \
-    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                              \
-  }                                                                                                                                  \
-  extern "C" __global__ void cross_entropy_backward_rows_##type(                                                                     \
-      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                               \
-      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) {   \
-    backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                      \
+#define ROWS(type)                                                                                                                 \
+  KERNEL(cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                 \
+                                                       type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,   \
+                                                       Total *totals, Fault fault) {                                               \
+    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                            \
+  }                                                                                                                                \
+  KERNEL(cross_entropy_backward_rows_##type)(                                                                                      \
+      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
+      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
+    backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                    \
   }
 ROWS(f32)
 ROWS(f64)
 ROWS(f16)
 ROWS(bf16)
 
-#define OTHERS(C)                                                                                                                    \
-  extern "C" __global__ void cross_entropy_columns_##C(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight,\
-                                                       void *loss, C *tops, C *log_sums, Total *totals, Fault fault) {               \
-    by_column<C>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                              \
-  }                                                                                                                                  \
-  extern "C" __global__ void nll_loss_##C(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss, \
-                                          Total *totals, Fault fault) {                                                              \
-    likelihood<C>(rows, terms, x, targets, weight, loss, totals, fault);                                                             \
-  }                                                                                                                                  \
-  extern "C" __global__ void loss_finish_##C(i64 blocks, Terms terms, const Total *totals, void *loss, C *weight) {                  \
-    finish<C>(blocks, terms, totals, loss, weight);                                                                                  \
-  }                                                                                                                                  \
-  extern "C" __global__ void nll_loss_backward_##C(Rows rows, Terms terms, const void *grad, const i64 *targets, const void *weight, \
-                                                   const C *divisor, void *out) {                                                    \
-    likelihood_backward<C>(rows, terms, grad, targets, weight, divisor, out);                                                        \
-  }                                                                                                                                  \
-  extern "C" __global__ void cross_entropy_backward_columns_##C(Rows rows, Terms terms, const void *grad, const void *x,             \
-                                                                const i64 *targets, const void *weight, const C *divisor,            \
-                                                                const C *tops, const C *log_sums, void *out) {                       \
-    backward_by_column<C>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                      \
+#define OTHERS(C)                                                                                                         \
+  KERNEL(cross_entropy_columns_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight,        \
+                                                       void *loss, C *tops, C *log_sums, Total *totals, Fault fault) {    \
+    by_column<C>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                   \
+  }                                                                                                                       \
+  KERNEL(nll_loss_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss,         \
+                                          Total *totals, Fault fault) {                                                   \
+    likelihood<C>(rows, terms, x, targets, weight, loss, totals, fault);                                                  \
+  }                                                                                                                       \
+  KERNEL(loss_finish_##C)(i64 blocks, Terms terms, const Total *totals, void *loss, C *weight) {                          \
+    finish<C>(blocks, terms, totals, loss, weight);                                                                       \
+  }                                                                                                                       \
+  KERNEL(nll_loss_backward_##C)(Rows rows, Terms terms, const void *grad, const i64 *targets, const void *weight,         \
+                                                   const C *divisor, void *out) {                                         \
+    likelihood_backward<C>(rows, terms, grad, targets, weight, divisor, out);                                             \
+  }                                                                                                                       \
+  KERNEL(cross_entropy_backward_columns_##C)(Rows rows, Terms terms, const void *grad, const void *x,                     \
+                                                                const i64 *targets, const void *weight, const C *divisor, \
+                                                                const C *tops, const C *log_sums, void *out) {            \
+    backward_by_column<C>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                           \
   }
 OTHERS(f32)
 OTHERS(f64)

@@ -64,13 +64,13 @@ __device__ void backward(const Sizes &s, f64 order, const T *grad, const T *x, c
   }
 }
 
-#define DISTANCE(type)                                                                                                               \
-  extern "C" __global__ void cdist_##type(Sizes s, f64 order, const type *x, const type *y, type *out) {                             \
-    forward<type>(s, order, x, y, out);                                                                                              \
-  }                                                                                                                                  \
-  extern "C" __global__ void cdist_backward_##type(Sizes s, f64 order, const type *grad, const type *x, const type *y,               \
-                                                   const type *distances, type *out) {                                               \
-    backward<type>(s, order, grad, x, y, distances, out);                                                                            \
+#define DISTANCE(type)                                                                              \
+  KERNEL(cdist_##type)(Sizes s, f64 order, const type *x, const type *y, type *out) {               \
+    forward<type>(s, order, x, y, out);                                                             \
+  }                                                                                                 \
+  KERNEL(cdist_backward_##type)(Sizes s, f64 order, const type *grad, const type *x, const type *y, \
+                                                   const type *distances, type *out) {              \
+    backward<type>(s, order, grad, x, y, distances, out);                                           \
   }
 DISTANCE(f32)
 DISTANCE(f64)

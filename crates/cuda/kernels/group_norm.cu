@@ -157,27 +157,27 @@ template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, 
   if (bias) put<C>(bias, channel, width, (C)shift);
 }
 
-#define GROUP_NORM(type)                                                                                                            \
-  extern "C" __global__ void group_norm_##type(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,           \
-                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {               \
-    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                                 \
-      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                                            \
-    else                                                                                                                            \
-      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                                           \
+#define GROUP_NORM(type)                                                                                              \
+  KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                \
+                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
+    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                   \
+      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                              \
+    else                                                                                                              \
+      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                             \
   }
 GROUP_NORM(f32)
 GROUP_NORM(f64)
 GROUP_NORM(f16)
 GROUP_NORM(bf16)
 
-#define BACKWARD(C)                                                                                                                 \
-  extern "C" __global__ void group_norm_backward_##C(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,        \
-                                                     const C *rstd, const void *weight, f64 *sums, void *out) {                     \
-    backward<C>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                                              \
-  }                                                                                                                                 \
-  extern "C" __global__ void group_norm_parameters_##C(Sizes sizes, i64 width, const f64 *sums, const C *rstd, void *weight,        \
-                                                       void *bias) {                                                                \
-    parameters<C>(sizes, width, sums, rstd, weight, bias);                                                                          \
+#define BACKWARD(C)                                                                                             \
+  KERNEL(group_norm_backward_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,       \
+                                                     const C *rstd, const void *weight, f64 *sums, void *out) { \
+    backward<C>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                          \
+  }                                                                                                             \
+  KERNEL(group_norm_parameters_##C)(Sizes sizes, i64 width, const f64 *sums, const C *rstd, void *weight,       \
+                                                       void *bias) {                                            \
+    parameters<C>(sizes, width, sums, rstd, weight, bias);                                                      \
   }
 BACKWARD(f32)
 BACKWARD(f64)

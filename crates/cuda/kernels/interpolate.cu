@@ -178,11 +178,11 @@ template <typename C> __device__ void backward(const Job &job, const Range *rang
   }
 }
 
-#define INTERPOLATE(C)                                                                                                  \
-  extern "C" __global__ void interpolate_##C(Job job, const void *x, void *out) { forward<C>(job, x, out); }            \
-  extern "C" __global__ void interpolate_ranges_##C(Job job, Range *out) { ranges<C>(job, out); }                       \
-  extern "C" __global__ void interpolate_backward_##C(Job job, const Range *found, const void *grad, void *out) {       \
-    backward<C>(job, found, grad, out);                                                                                 \
+#define INTERPOLATE(C)                                                                         \
+  KERNEL(interpolate_##C)(Job job, const void *x, void *out) { forward<C>(job, x, out); }      \
+  KERNEL(interpolate_ranges_##C)(Job job, Range *out) { ranges<C>(job, out); }                 \
+  KERNEL(interpolate_backward_##C)(Job job, const Range *found, const void *grad, void *out) { \
+    backward<C>(job, found, grad, out);                                                        \
   }
 INTERPOLATE(f32)
 INTERPOLATE(f64)

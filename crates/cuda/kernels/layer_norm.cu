@@ -162,22 +162,22 @@ __device__ void backward_parameters(i64 rows, i64 length, const T *grad, const T
   if (bias) bias[i] = Store<T>::from(db);
 }
 
-#define LAYER_NORM(type)                                                                                              \
-  extern "C" __global__ void layer_norm_##type(i64 rows, i64 length, f64 eps, const type *x, const type *weight,      \
-                                               const type *bias, type *out, Compute<type>::number *mean,                \
-                                               Compute<type>::number *rstd) {                                           \
-    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                               \
-  }                                                                                                                   \
-  extern "C" __global__ void layer_norm_backward_##type(i64 rows, i64 length, const type *grad, const type *x,        \
-                                                        const Compute<type>::number *mean,                              \
-                                                        const Compute<type>::number *rstd, const type *weight,          \
-                                                        type *out) {                                                  \
-    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out);                                             \
-  }                                                                                                                   \
-  extern "C" __global__ void layer_norm_parameters_##type(i64 rows, i64 length, const type *grad, const type *x,      \
-                                                          const Compute<type>::number *mean,                            \
+#define LAYER_NORM(type)                                                                                                 \
+  KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                            \
+                                               const type *bias, type *out, Compute<type>::number *mean,                 \
+                                               Compute<type>::number *rstd) {                                            \
+    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                  \
+  }                                                                                                                      \
+  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                              \
+                                                        const Compute<type>::number *mean,                               \
+                                                        const Compute<type>::number *rstd, const type *weight,           \
+                                                        type *out) {                                                     \
+    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out);                                                \
+  }                                                                                                                      \
+  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                            \
+                                                          const Compute<type>::number *mean,                             \
                                                           const Compute<type>::number *rstd, type *weight, type *bias) { \
-    backward_parameters<type>(rows, length, grad, x, mean, rstd, weight, bias);                                       \
+    backward_parameters<type>(rows, length, grad, x, mean, rstd, weight, bias);                                          \
   }
 LAYER_NORM(f32)
 LAYER_NORM(f64)

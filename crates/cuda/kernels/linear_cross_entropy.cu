@@ -131,21 +131,21 @@ template <typename T> __device__ void add_columns(i64 rows, i64 classes, i32 is_
   }
 }
 
-#define LINEAR_CROSS_ENTROPY(type)                                                                                                   \
-  extern "C" __global__ void linear_counts_##type(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out,        \
-                                                  Fault fault) {                                                                     \
-    counts<type>(terms, rows, targets, weights, out, fault);                                                                         \
-  }                                                                                                                                  \
-  extern "C" __global__ void linear_rows_##type(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,           \
-                                                const type *weights, const type *grads, const Counts *given, f64 *losses,            \
-                                                type *loss) {                                                                        \
-    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss);                                          \
-  }                                                                                                                                  \
-  extern "C" __global__ void linear_losses_##type(i64 rows, const f64 *losses, const Counts *given, type *loss) {                    \
-    add_losses<type>(rows, losses, given, loss);                                                                                     \
-  }                                                                                                                                  \
-  extern "C" __global__ void linear_bias_##type(i64 rows, i64 classes, i32 is_first, const type *scores, type *out) {                \
-    add_columns<type>(rows, classes, is_first, scores, out);                                                                         \
+#define LINEAR_CROSS_ENTROPY(type)                                                                                        \
+  KERNEL(linear_counts_##type)(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out,               \
+                                                  Fault fault) {                                                          \
+    counts<type>(terms, rows, targets, weights, out, fault);                                                              \
+  }                                                                                                                       \
+  KERNEL(linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,                   \
+                                                const type *weights, const type *grads, const Counts *given, f64 *losses, \
+                                                type *loss) {                                                             \
+    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss);                               \
+  }                                                                                                                       \
+  KERNEL(linear_losses_##type)(i64 rows, const f64 *losses, const Counts *given, type *loss) {                            \
+    add_losses<type>(rows, losses, given, loss);                                                                          \
+  }                                                                                                                       \
+  KERNEL(linear_bias_##type)(i64 rows, i64 classes, i32 is_first, const type *scores, type *out) {                        \
+    add_columns<type>(rows, classes, is_first, scores, out);                                                              \
   }
 LINEAR_CROSS_ENTROPY(f32)
 LINEAR_CROSS_ENTROPY(f64)

@@ -44,25 +44,25 @@ template <typename C> struct BceLogits {
   static __device__ C slope(C x, C t, C g, C) { return ((C)1 / ((C)1 + ::exp(-x)) - t) * g; }
 };
 
-#define LOSS(name, type, Op)                                                                                        \
-  extern "C" __global__ void name##_loss_##type(i64 n, Strided s, type *out, const type *x, const type *t,          \
-                                                f64 number) {                                                       \
-    typedef Compute<type>::number C;                                                                                \
-    for (i64 i = first_index(); i < n; i += all_threads()) {                                                        \
-      i64 at[3];                                                                                                    \
-      locate<3>(s, i, at);                                                                                          \
-      out[at[0]] = Store<type>::from(Op<C>::loss((C)load(x[at[1]]), (C)load(t[at[2]]), (C)number));                 \
-    }                                                                                                               \
-  }                                                                                                                 \
-  extern "C" __global__ void name##_slope_##type(i64 n, Strided s, type *out, const type *x, const type *t,         \
-                                                 const type *grad, f64 number) {                                    \
-    typedef Compute<type>::number C;                                                                                \
-    for (i64 i = first_index(); i < n; i += all_threads()) {                                                        \
-      i64 at[4];                                                                                                    \
-      locate<4>(s, i, at);                                                                                          \
-      out[at[0]] = Store<type>::from(                                                                               \
-          Op<C>::slope((C)load(x[at[1]]), (C)load(t[at[2]]), (C)load(grad[at[3]]), (C)number));                     \
-    }                                                                                                               \
+#define LOSS(name, type, Op)                                                                        \
+  KERNEL(name##_loss_##type)(i64 n, Strided s, type *out, const type *x, const type *t,             \
+                                                f64 number) {                                       \
+    typedef Compute<type>::number C;                                                                \
+    for (i64 i = first_index(); i < n; i += all_threads()) {                                        \
+      i64 at[3];                                                                                    \
+      locate<3>(s, i, at);                                                                          \
+      out[at[0]] = Store<type>::from(Op<C>::loss((C)load(x[at[1]]), (C)load(t[at[2]]), (C)number)); \
+    }                                                                                               \
+  }                                                                                                 \
+  KERNEL(name##_slope_##type)(i64 n, Strided s, type *out, const type *x, const type *t,            \
+                                                 const type *grad, f64 number) {                    \
+    typedef Compute<type>::number C;                                                                \
+    for (i64 i = first_index(); i < n; i += all_threads()) {                                        \
+      i64 at[4];                                                                                    \
+      locate<4>(s, i, at);                                                                          \
+      out[at[0]] = Store<type>::from(                                                               \
+          Op<C>::slope((C)load(x[at[1]]), (C)load(t[at[2]]), (C)load(grad[at[3]]), (C)number));     \
+    }                                                                                               \
   }
 #define LOSS_FLOATS(name, Op) LOSS(name, f32, Op) LOSS(name, f64, Op) LOSS(name, f16, Op) LOSS(name, bf16, Op)
 

@@ -13,8 +13,7 @@ struct Sizes {
 
 const int SIDE = 64, DEPTH = 16;
 
-extern "C" __global__ void __launch_bounds__(256)
-    integer_product(Sizes s, Strided batches, const void *a, const void *b, void *c) {
+KERNEL_OF(256, integer_product)(Sizes s, Strided batches, const void *a, const void *b, void *c) {
   __shared__ i64 left[DEPTH][SIDE + 1], right[DEPTH][SIDE + 1];
   i64 across = (s.n + SIDE - 1) / SIDE, down = (s.m + SIDE - 1) / SIDE;
   int x = threadIdx.x % 16, y = threadIdx.x / 16;

@@ -1,14 +1,21 @@
 // A step of AdamW over a table of tensors: blocks take chunks of elements, and find their tensor in
 // the table. The twin of `kernels/elementwise/src/optim.rs`.
 
-// The numbers of a step. Mirrors `numbers` in Rust.
+// The numbers of a step. `rate`, `scale` and `skip` point to numbers that are in memory, or are
+// null: the learning rate, what the gradients were multiplied by, and whether nothing is to happen
+// (1).
+// Mirrors `numbers` in Rust.
 struct Numbers {
   f64 learning_rate, beta1, beta2, eps, weight_decay, step, sign;
+  const f32 *rate, *scale, *skip;
 };
+
+__device__ __forceinline__ bool skips(const Numbers &n) { return n.skip && *n.skip == 1; }
 
 // What every element uses.
 template <typename C> struct Factors {
-  C kept, new1, beta2, new2, root, eps, size, sign;
+  C kept, new1, beta2, new2, root, eps, size, sign, scale;
+  bool scaled;
   // Powers are slow: thread 0 takes them for its block. The step is a number, or where `from`
   // points.
   __device__ Factors(const Numbers &n, const f32 *from) {
@@ -19,13 +26,16 @@ template <typename C> struct Factors {
       corrections[1] = 1 - pow(n.beta2, step);
     }
     __syncthreads();
-    kept = (C)(1 - n.learning_rate * n.weight_decay);
+    f64 rate = n.rate ? (f64)*n.rate : n.learning_rate;
+    scaled = n.scale;
+    scale = scaled ? (C)*n.scale : (C)1;
+    kept = (C)(1 - rate * n.weight_decay);
     new1 = (C)(1 - n.beta1);
     beta2 = (C)n.beta2;
     new2 = (C)(1 - n.beta2);
     root = (C)sqrt(corrections[1]);
     eps = (C)n.eps;
-    size = (C)(n.learning_rate / corrections[0]);
+    size = (C)(rate / corrections[0]);
     sign = (C)n.sign;
   }
 };
@@ -33,10 +43,15 @@ template <typename C> struct Factors {
 __device__ __forceinline__ f32 root_of(f32 x) { return sqrtf(x); }
 __device__ __forceinline__ f64 root_of(f64 x) { return sqrt(x); }
 
-// `largest` is null without AMSGrad.
+// `largest` is null without AMSGrad. A gradient is written only if it is scaled.
 template <typename T, typename C>
-__device__ __forceinline__ void adamw(const Factors<C> &f, T *p, const T *g, T *m, T *v, T *largest) {
-  C grad = (C)load(*g) * f.sign;
+__device__ __forceinline__ void adamw(const Factors<C> &f, T *p, T *g, T *m, T *v, T *largest) {
+  C grad = (C)load(*g);
+  if (f.scaled) {
+    grad = grad / f.scale;
+    *g = Store<T>::from(grad);
+  }
+  grad = grad * f.sign;
   C mean = (C)load(*m);
   mean = mean + (grad - mean) * f.new1;
   C square = (C)load(*v) * f.beta2 + grad * grad * f.new2;
@@ -67,6 +82,8 @@ struct Table {
 
 template <typename T> __device__ void over_table(const Table &table) {
   typedef typename Compute<T>::number C;
+  if (skips(table.numbers))
+    return;
   __shared__ int found;
   if (threadIdx.x == 0) {
     int low = 0, high = (int)table.entries - 1;
@@ -85,16 +102,18 @@ template <typename T> __device__ void over_table(const Table &table) {
   i64 from = ((i64)blockIdx.x - before) * table.chunk, to = min(from + table.chunk, e.count);
   Factors<C> factors(table.numbers, (const f32 *)e.step);
   T *p = (T *)e.parameter, *m = (T *)e.mean, *v = (T *)e.square, *largest = (T *)e.largest;
-  const T *g = (const T *)e.grad;
+  T *g = (T *)e.grad;
   for (i64 i = from + threadIdx.x; i < to; i += blockDim.x)
     adamw<T, C>(factors, p + i, g + i, m + i, v + i, largest ? largest + i : (T *)0);
 }
 
 // One tensor of any layout; `last` locates `largest` as its operand 0.
 template <typename T>
-__device__ void over_layout(i64 count, const Numbers &numbers, const Strided &all, const Strided &last, T *p, const T *g, T *m,
-                            T *v, T *largest, const f32 *step) {
+__device__ void over_layout(i64 count, const Numbers &numbers, const Strided &all, const Strided &last, T *p, T *g, T *m, T *v,
+                            T *largest, const f32 *step) {
   typedef typename Compute<T>::number C;
+  if (skips(numbers))
+    return;
   Factors<C> factors(numbers, step);
   for (i64 i = first_index(); i < count; i += all_threads()) {
     i64 at[4], at_last[1];
@@ -104,11 +123,11 @@ __device__ void over_layout(i64 count, const Numbers &numbers, const Strided &al
   }
 }
 
-#define ADAMW(type)                                                                                                     \
-  extern "C" __global__ void adamw_table_##type(const __grid_constant__ Table table) { over_table<type>(table); }       \
-  extern "C" __global__ void adamw_layout_##type(i64 count, Numbers numbers, Strided all, Strided last, type *p,        \
-                                                 const type *g, type *m, type *v, type *largest, const f32 *step) {     \
-    over_layout<type>(count, numbers, all, last, p, g, m, v, largest, step);                                            \
+#define ADAMW(type)                                                                                           \
+  KERNEL(adamw_table_##type)(const __grid_constant__ Table table) { over_table<type>(table); }                \
+  KERNEL(adamw_layout_##type)(i64 count, Numbers numbers, Strided all, Strided last, type *p,                 \
+                                                 type *g, type *m, type *v, type *largest, const f32 *step) { \
+    over_layout<type>(count, numbers, all, last, p, g, m, v, largest, step);                                  \
   }
 ADAMW(f32)
 ADAMW(f64)

@@ -294,37 +294,37 @@ struct Samples {
   i64 strides[3], order[3];
 };
 
-#define POOL(type)                                                                                                    \
-  extern "C" __global__ void max_pool_##type(Pooling p, Samples s, Volume layout, const type *x, const type *samples, \
-                                             type *y, i64 *places) {                                                  \
-    largest<type, SampleOf<type>::number>(p, x, samples, s.strides, s.order, y, places, layout);                      \
-  }                                                                                                                   \
-  extern "C" __global__ void max_pool_backward_##type(Pooling p, Volume layout, const type *grad, const i64 *places,  \
-                                                      type *x) {                                                      \
-    places_backward<type>(p, grad, places, layout, x);                                                                \
-  }                                                                                                                   \
-  extern "C" __global__ void scatter_places_##type(Pooling p, Volume layout, i64 accumulate, const type *values,      \
-                                                   const i64 *places, type *to) {                                     \
-    scatter<type>(p, accumulate, values, places, layout, to);                                                         \
-  }                                                                                                                   \
-  extern "C" __global__ void gather_places_##type(Pooling p, Volume layout, const type *from, const i64 *places,      \
-                                                  type *values) {                                                     \
-    gather<type>(p, from, places, layout, values);                                                                    \
+#define POOL(type)                                                                                 \
+  KERNEL(max_pool_##type)(Pooling p, Samples s, Volume layout, const type *x, const type *samples, \
+                                             type *y, i64 *places) {                               \
+    largest<type, SampleOf<type>::number>(p, x, samples, s.strides, s.order, y, places, layout);   \
+  }                                                                                                \
+  KERNEL(max_pool_backward_##type)(Pooling p, Volume layout, const type *grad, const i64 *places,  \
+                                                      type *x) {                                   \
+    places_backward<type>(p, grad, places, layout, x);                                             \
+  }                                                                                                \
+  KERNEL(scatter_places_##type)(Pooling p, Volume layout, i64 accumulate, const type *values,      \
+                                                   const i64 *places, type *to) {                  \
+    scatter<type>(p, accumulate, values, places, layout, to);                                      \
+  }                                                                                                \
+  KERNEL(gather_places_##type)(Pooling p, Volume layout, const type *from, const i64 *places,      \
+                                                  type *values) {                                  \
+    gather<type>(p, from, places, layout, values);                                                 \
   }
-#define MEANS(type)                                                                                                   \
-  extern "C" __global__ void mean_pool_##type(Pooling p, i64 padding, i64 has, i64 given, const type *x, type *y) {   \
-    mean<type>(p, padding, has, given, x, y);                                                                         \
-  }                                                                                                                   \
-  extern "C" __global__ void mean_pool_backward_##type(Pooling p, i64 padding, i64 has, i64 given, const type *grad,  \
-                                                       type *x) {                                                     \
-    mean_backward<type>(p, padding, has, given, grad, x);                                                             \
+#define MEANS(type)                                                                               \
+  KERNEL(mean_pool_##type)(Pooling p, i64 padding, i64 has, i64 given, const type *x, type *y) {  \
+    mean<type>(p, padding, has, given, x, y);                                                     \
+  }                                                                                               \
+  KERNEL(mean_pool_backward_##type)(Pooling p, i64 padding, i64 has, i64 given, const type *grad, \
+                                                       type *x) {                                 \
+    mean_backward<type>(p, padding, has, given, grad, x);                                         \
   }
-#define COLUMNS(type)                                                                                                 \
-  extern "C" __global__ void unfold_##type(Pooling p, i64 wide, const type *x, type *columns) {                       \
-    unfold_windows<type>(p, wide, x, columns);                                                                        \
-  }                                                                                                                   \
-  extern "C" __global__ void fold_##type(Pooling p, i64 high, i64 wide, const type *columns, type *x) {               \
-    fold_windows<type>(p, high, wide, columns, x);                                                                    \
+#define COLUMNS(type)                                                                \
+  KERNEL(unfold_##type)(Pooling p, i64 wide, const type *x, type *columns) {         \
+    unfold_windows<type>(p, wide, x, columns);                                       \
+  }                                                                                  \
+  KERNEL(fold_##type)(Pooling p, i64 high, i64 wide, const type *columns, type *x) { \
+    fold_windows<type>(p, high, wide, columns, x);                                   \
   }
 #define ALL(type) POOL(type) MEANS(type) COLUMNS(type)
 ALL(f32)

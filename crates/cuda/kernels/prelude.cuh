@@ -2,6 +2,25 @@
 // text, since NVRTC has no include path of ours, and free of toolkit headers, since a machine with
 // a driver need not have them.
 
+// A kernel's head: `KERNEL(name)(parameters) { body }`, or with the most threads that a block has.
+// A cold start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name` as
+// `~, 1`. The others become templates that nobody instantiates.
+#define KERNEL_1(name) extern "C" __global__ void name
+#define KERNEL_OF_1(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
+#ifdef ONLY
+#define KERNEL_0(name) template <int> __device__ void name
+#define KERNEL_OF_0(threads, name) KERNEL_0(name)
+#define SECOND(first, second, ...) second
+#define IS_WANTED(...) SECOND(__VA_ARGS__, 0, 0)
+#define PASTE(a, b) a##b
+#define CHOOSE(a, b) PASTE(a, b)
+#define KERNEL(name) CHOOSE(KERNEL_, IS_WANTED(WANTED_##name))(name)
+#define KERNEL_OF(threads, name) CHOOSE(KERNEL_OF_, IS_WANTED(WANTED_##name))(threads, name)
+#else
+#define KERNEL(name) KERNEL_1(name)
+#define KERNEL_OF(threads, name) KERNEL_OF_1(threads, name)
+#endif
+
 typedef unsigned char u8;
 typedef signed char i8;
 typedef unsigned short u16;
@@ -83,6 +102,8 @@ struct Strided {
 template <int N> __device__ __forceinline__ void locate(const Strided &s, i64 index, i64 (&at)[N]) {
 #pragma unroll
   for (int k = 0; k < N; ++k) at[k] = 0;
+  // Copies of a loop with divisions would take longer to compile than they save.
+#pragma unroll 1
   for (int d = 0; d < s.rank; ++d) {
     i64 size = s.sizes[d];
     // The outermost dimension takes what is left: a division less.

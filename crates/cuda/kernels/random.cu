@@ -45,8 +45,8 @@ __device__ __forceinline__ u64 joined(u32 low, u32 high) { return (u64)high << 3
 __device__ __forceinline__ f64 unit64(u32 low, u32 high) { return (f64)(joined(low, high) >> 11) * (1.0 / 9007199254740992.0); }
 __device__ __forceinline__ f32 unit32(u32 word, int bits) { return (f32)(i32)(word >> (32 - bits)) * (1.0f / (f32)(1u << bits)); }
 
-#define RANDOM(name, ...)                                                                                                         \
-  extern "C" __global__ void name(i64 n, Strided s, i32 dense, i32 code, u64 seed, u64 offset, const u64 *memory, __VA_ARGS__)
+#define RANDOM(name, ...) \
+  KERNEL(name)(i64 n, Strided s, i32 dense, i32 code, u64 seed, u64 offset, const u64 *memory, __VA_ARGS__)
 
 RANDOM(uniform, f64 low, f64 high, void *out) {
   Stream stream = stream_of(seed, offset, memory);

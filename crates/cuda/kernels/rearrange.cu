@@ -134,9 +134,9 @@ template <typename T> __device__ void triangle(i64 n, const Ways &w, T *out, i64
   }
 }
 
-#define REARRANGE(type)                                                                                                     \
-  extern "C" __global__ void rearrange_##type(i64 n, Ways w, const type *x, type *out, f64 real, i64 whole, i32 is_real) { \
-    rearrange<type>(n, w, x, out, is_real ? Store<type>::from(real) : Store<type>::from(whole));                            \
+#define REARRANGE(type)                                                                                 \
+  KERNEL(rearrange_##type)(i64 n, Ways w, const type *x, type *out, f64 real, i64 whole, i32 is_real) { \
+    rearrange<type>(n, w, x, out, is_real ? Store<type>::from(real) : Store<type>::from(whole));        \
   }
 REARRANGE(f32)
 REARRANGE(f64)
@@ -149,18 +149,18 @@ REARRANGE(i8)
 REARRANGE(u8)
 REARRANGE(truth)
 
-#define UNREARRANGE(type)                                                                       \
-  extern "C" __global__ void unrearrange_##type(i64 n, Ways w, const type *grad, type *out) { \
-    unrearrange<type>(n, w, grad, out);                                                        \
+#define UNREARRANGE(type)                                                  \
+  KERNEL(unrearrange_##type)(i64 n, Ways w, const type *grad, type *out) { \
+    unrearrange<type>(n, w, grad, out);                                    \
   }
 UNREARRANGE(f32)
 UNREARRANGE(f64)
 UNREARRANGE(f16)
 UNREARRANGE(bf16)
 
-#define TRIANGLE(bytes, type)                                                                              \
-  extern "C" __global__ void triangle_##bytes(i64 n, Ways w, type *out, i64 diagonal, i32 lower) {         \
-    triangle<type>(n, w, out, diagonal, lower);                                                            \
+#define TRIANGLE(bytes, type)                                                   \
+  KERNEL(triangle_##bytes)(i64 n, Ways w, type *out, i64 diagonal, i32 lower) { \
+    triangle<type>(n, w, out, diagonal, lower);                                 \
   }
 TRIANGLE(1, u8)
 TRIANGLE(2, u16)

@@ -1,139 +1,402 @@
-// Reductions. `outer` locates an output's first input element (operand 0) and the output itself
-// (operand 1); `inner` walks the elements that are folded into it. Each output is folded by `parts`
-// blocks, whose partial results lie in `partial` ([outputs][parts]) until `_finish` folds those.
-// With parts == 1 the result is written at once.
+// Reductions: folds of elements of any dtype to a result of any dtype, floats in f64 and integers
+// in i64. `outer` locates an output's first input element (operand 0) and the output itself
+// (operand 1); the elements folded into it are `step` apart, or where `inner` says if `step` is
+// negative.
+//
+// A team of threads folds an output, or one of its `parts`: one thread where outputs are
+// neighbours in memory, a warp, or the block. States of parts lie in `states` ([parts][outputs])
+// until a second run joins them. Which threads fold what depends on sizes alone, so results never
+// vary. Dense rows of the common dtypes go 16 bytes at a time into a fold's `Fast`, if it has one.
 
-template <typename C> struct Sum {
-  static __device__ C start() { return (C)0; }
-  static __device__ C fold(C a, C b) { return a + b; }
-};
-template <typename C> struct Infinite;
-template <> struct Infinite<f32> { static __device__ f32 value() { return __int_as_float(0x7f800000); } };
-template <> struct Infinite<f64> { static __device__ f64 value() { return __longlong_as_double(0x7ff0000000000000LL); } };
-template <> struct Infinite<i64> { static __device__ i64 value() { return 0x7fffffffffffffffLL; } };
-template <typename C> struct Amax {
-  static __device__ C start() { return -Infinite<C>::value() - (C)(sizeof(C) == 8 && (C)0.5 == (C)0); }
-  static __device__ C fold(C a, C b) { return a != a || a > b ? a : b; }
-};
-template <typename C> struct Amin {
-  static __device__ C start() { return Infinite<C>::value(); }
-  static __device__ C fold(C a, C b) { return a != a || a < b ? a : b; }
+// What a fold is asked: one of its modes, the elements of an output, two numbers, and whether
+// elements are narrower than f64.
+struct Ask {
+  i32 mode;
+  i64 count;
+  f64 a, b;
+  bool narrow;
 };
 
-// Folds a block's values; thread 0 has the result.
-template <typename C, typename R> __device__ C block_fold(C value) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value = R::fold(value, __shfl_down_sync(~0u, value, distance));
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  if (warp == 0) {
-    value = lane < (blockDim.x >> 5) ? warps[lane] : R::start();
-    for (int distance = 16; distance > 0; distance >>= 1) value = R::fold(value, __shfl_down_sync(~0u, value, distance));
+template <typename C> __device__ __forceinline__ bool not_number(C x) { return x != x; }
+__device__ __forceinline__ f64 infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+__device__ __forceinline__ f64 nan_number() { return __longlong_as_double(0x7ff8000000000000LL); }
+
+struct NoFast {};
+template <typename C> struct Total { C value; };
+
+// Sums of terms, and extremes of absolute values.
+enum Term { PLAIN, NOT_NAN, ABSOLUTE, POWER, SQUARE, NOT_ZERO, MOST, LEAST };
+
+__device__ __noinline__ f64 rare_term(i32 mode, f64 x, f64 power) {
+  switch (mode) {
+    case NOT_NAN: return not_number(x) ? 0 : x;
+    case POWER: return ::pow(::fabs(x), power);
+    case NOT_ZERO: return x != 0;
+    default: return ::fabs(x);
   }
-  __syncthreads();
-  return value;
 }
 
-template <typename T, typename O, typename C, typename R>
-__device__ void reduce(i64 outputs, i64 count, const Strided &outer, const Strided &inner, int dense, i64 parts, f64 scale,
-                       const T *x, O *out, C *partial) {
-  for (i64 job = blockIdx.x; job < outputs * parts; job += gridDim.x) {
-    i64 output = job / parts, part = job - output * parts;
-    i64 at[2];
+struct Terms {
+  typedef f64 Number;
+  typedef Total<f64> State;
+  static __device__ State start(const Ask &ask) { return {ask.mode == LEAST ? infinity() : 0}; }
+  static __device__ void add(State &state, f64 x, i64, const Ask &ask) {
+    f64 term = ask.mode == PLAIN ? x : ask.mode == SQUARE ? x * x : rare_term(ask.mode, x, ask.a);
+    state = join(state, {term}, ask);
+  }
+  static __device__ State join(State a, State b, const Ask &ask) {
+    if (ask.mode < MOST) return {a.value + b.value};
+    bool keeps = ask.mode == MOST ? b.value < a.value : a.value < b.value;
+    return keeps || not_number(a.value) ? a : b;
+  }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
+    f64 value = state.value;
+    if (ask.mode == SQUARE) value = ::sqrt(value);
+    if (ask.mode == POWER) value = ::pow(value, 1 / ask.a);
+    keep<f64>(out, at, code, ask.b == 1 ? value : value / ask.b);
+  }
+  // Plain sums are in f32 within four elements: the CPU's lanes are longer.
+  struct Fast {
+    State even, odd;
+    __device__ Fast(const Ask &ask) : even(start(ask)), odd(even) {}
+    __device__ __forceinline__ void take(const f32 (&x)[4], int, const Ask &ask) {
+      if (ask.mode == PLAIN) {
+        even.value += (x[0] + x[1]) + (x[2] + x[3]);
+      } else if (ask.mode == SQUARE) {
+        even.value += (f64)x[0] * x[0];
+        odd.value += (f64)x[1] * x[1];
+        even.value += (f64)x[2] * x[2];
+        odd.value += (f64)x[3] * x[3];
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < 4; ++k) add(even, k == 0 ? x[0] : k == 1 ? x[1] : k == 2 ? x[2] : x[3], 0, ask);
+      }
+    }
+    __device__ State state(i64, const Ask &ask) const { return join(even, odd, ask); }
+  };
+};
+
+// How many elements are not zero, and whether any or all are.
+enum Truths { COUNT, ANY, ALL };
+
+template <typename C> struct Nonzero {
+  typedef C Number;
+  typedef Total<i64> State;
+  typedef NoFast Fast;
+  static __device__ State start(const Ask &) { return {0}; }
+  static __device__ void add(State &state, C x, i64, const Ask &) { state.value += x != 0; }
+  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
+    i64 value = ask.mode == COUNT ? state.value : ask.mode == ANY ? state.value > 0 : state.value == ask.count;
+    keep<i64>(out, at, code, value);
+  }
+};
+
+struct WholeSum {
+  typedef i64 Number;
+  typedef Total<i64> State;
+  typedef NoFast Fast;
+  static __device__ State start(const Ask &) { return {0}; }
+  static __device__ void add(State &state, i64 x, i64, const Ask &) { state.value += x; }
+  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) { keep<i64>(out, at, code, state.value); }
+};
+
+template <typename C> struct Product {
+  typedef C Number;
+  typedef Total<C> State;
+  typedef NoFast Fast;
+  static __device__ State start(const Ask &) { return {1}; }
+  static __device__ void add(State &state, C x, i64, const Ask &) { state.value *= x; }
+  static __device__ State join(State a, State b, const Ask &) { return {a.value * b.value}; }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) { keep<C>(out, at, code, state.value); }
+};
+
+// Sums of the distances from one of the elements, and of their squares; for f64 `around` is the
+// mean of what was seen so far. The CPU's twin says why.
+struct Moment { f64 count, around, sum, squares; };
+
+struct Moments {
+  typedef f64 Number;
+  typedef Moment State;
+  static __device__ State start(const Ask &) { return {0, 0, 0, 0}; }
+  static __device__ __forceinline__ void take_one(State &state, f64 x) {
+    f64 apart = x - state.around;
+    state.sum += apart;
+    state.squares += apart * apart;
+  }
+  static __device__ void add(State &state, f64 x, i64, const Ask &ask) {
+    if (ask.narrow) {
+      if (state.count == 0) state.around = x;
+      take_one(state, x);
+      state.count += 1;
+      return;
+    }
+    state.count += 1;
+    f64 apart = x - state.around;
+    state.around += apart / state.count;
+    state.squares += apart * (x - state.around);
+  }
+  static __device__ State join(State a, State b, const Ask &ask) {
+    f64 count = a.count + b.count;
+    if (ask.narrow) {
+      f64 around = a.count == 0 ? b.around : a.around;
+      f64 apart = b.count == 0 ? 0 : b.around - around;
+      return {count, around, a.sum + b.sum + b.count * apart, a.squares + b.squares + apart * (2 * b.sum + b.count * apart)};
+    }
+    f64 share = count == 0 ? 0 : b.count / count, apart = b.around - a.around;
+    return {count, a.around + apart * share, 0, a.squares + b.squares + apart * apart * a.count * share};
+  }
+  // `a` is the correction; mode 1 takes the root.
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
+    f64 rest = ::fmax(state.count - ask.a, 0.0);
+    f64 spread = state.squares - state.sum * state.sum / state.count;
+    // A NaN stays one.
+    f64 variance = state.count == 0 ? nan_number() : (spread < 0 ? 0 : spread) / rest;
+    keep<f64>(out, at, code, ask.mode == 1 ? ::sqrt(variance) : variance);
+  }
+  struct Fast {
+    State own;
+    i32 fours;
+    __device__ Fast(const Ask &ask) : own(start(ask)), fours(0) {}
+    __device__ __forceinline__ void take(const f32 (&x)[4], int, const Ask &) {
+      if (fours++ == 0) own.around = x[0];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) take_one(own, x[k]);
+    }
+    __device__ State state(i64, const Ask &) const { return {4.0 * fours, own.around, own.sum, own.squares}; }
+  };
+};
+
+// exp(top) times sum: a sum of exponentials that cannot overflow.
+struct Exponentials { f64 top, sum; };
+
+struct LogSumExp {
+  typedef f64 Number;
+  typedef Exponentials State;
+  typedef NoFast Fast;
+  static __device__ State start(const Ask &) { return {-infinity(), 0}; }
+  static __device__ f64 exponential(f64 x, const Ask &ask) { return ask.narrow ? (f64)::expf((f32)x) : ::exp(x); }
+  static __device__ void add(State &state, f64 x, i64, const Ask &ask) {
+    // exp(-inf) is nothing; equal infinities have no difference.
+    bool rises = x > state.top;
+    f64 apart = x == state.top ? 0 : rises ? state.top - x : x - state.top, part = exponential(apart, ask);
+    state.sum = rises ? state.sum * part + 1 : state.sum + (x == -infinity() ? 0 : part);
+    if (rises) state.top = x;
+  }
+  static __device__ State join(State a, State b, const Ask &ask) {
+    if (b.top > a.top) {
+      State swapped = a;
+      a = b;
+      b = swapped;
+    }
+    return {a.top, a.top == b.top ? a.sum + b.sum : a.sum + b.sum * ::exp(b.top - a.top)};
+  }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) {
+    keep<f64>(out, at, code, state.sum == 0 ? -infinity() : state.top + ::log(state.sum));
+  }
+};
+
+// The first place of the largest (mode 1 or 3) or smallest (0 or 2) element, and with modes from 2
+// on the element itself; a NaN is both. A place below 0 stands for no element.
+template <typename C> struct Found {
+  C value;
+  i64 place;
+};
+
+// The best of some elements, by their opposites if the smallest is wanted. A NaN is the best.
+struct BestPlace {
+  f32 best, sign;
+  int first, place;
+  __device__ BestPlace(const Ask &ask) : best(-(f32)infinity()), sign(ask.mode & 1 ? 1.0f : -1.0f), first(-1), place(-1) {}
+  __device__ __forceinline__ void take(const f32 (&x)[4], int index, const Ask &) {
+    if (first < 0) first = index;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      f32 value = x[k] * sign;
+      bool takes = !(value <= best) && best == best;
+      best = takes ? value : best;
+      place = takes ? index + k : place;
+    }
+  }
+  // Elements that are all infinitely bad have a first as well.
+  __device__ Found<f64> state(i64 from, const Ask &) const {
+    int found = place < 0 ? first : place;
+    return {(f64)best * sign, found < 0 ? -1 : from + found};
+  }
+};
+
+template <typename C> struct FastPlace { typedef NoFast type; };
+template <> struct FastPlace<f64> { typedef BestPlace type; };
+
+template <typename C> struct Place {
+  typedef C Number;
+  typedef Found<C> State;
+  typedef typename FastPlace<C>::type Fast;
+  static __device__ State start(const Ask &) { return {0, -1}; }
+  static __device__ void add(State &state, C x, i64 index, const Ask &ask) { state = join(state, {x, index}, ask); }
+  static __device__ State join(State a, State b, const Ask &ask) {
+    if (a.place < 0) return b;
+    if (b.place < 0) return a;
+    bool first = a.place < b.place;
+    if (not_number(a.value) || not_number(b.value)) return not_number(a.value) && (first || !not_number(b.value)) ? a : b;
+    if (a.value == b.value) return first ? a : b;
+    return (ask.mode & 1 ? a.value > b.value : a.value < b.value) ? a : b;
+  }
+  static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
+    if (ask.mode >= 2) keep<C>(out, at, code, state.value);
+    else keep<i64>(out, at, code, state.place);
+  }
+};
+
+template <typename S> union Words {
+  S state;
+  u64 words[sizeof(S) / 8];
+};
+
+// Joins the states of a team; its first thread has the result.
+template <typename P> __device__ __noinline__ typename P::State team_join(typename P::State state, int team, const Ask &ask) {
+  typedef typename P::State S;
+  __shared__ S warps[32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, rounds = team > 32 ? 2 : 1;
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+#pragma unroll 1
+    for (int distance = 16; distance > 0; distance >>= 1) {
+      Words<S> own, other;
+      own.state = state;
+      for (int k = 0; k < (int)(sizeof(S) / 8); ++k) other.words[k] = __shfl_down_sync(~0u, own.words[k], distance);
+      state = P::join(state, other.state, ask);
+    }
+    if (rounds == 2 && round == 0) {
+      __syncthreads();
+      if (lane == 0) warps[warp] = state;
+      __syncthreads();
+      state = lane < (blockDim.x >> 5) ? warps[lane] : P::start(ask);
+    }
+  }
+  return state;
+}
+
+// Elements from..to of a dense row by packs, and one by one what lies before and behind them. There
+// are fewer than 2^31.
+template <typename P, typename T>
+__device__ void fold_packs(typename P::State &state, const T *row, i64 from, i64 to, int lane, int team, const Ask &ask) {
+  const int wide = 16 / sizeof(T);
+  row += from;
+  int length = (int)(to - from), head = min((int)((16 - ((u64)row & 15)) & 15) / (int)sizeof(T), length);
+  const Pack<T> *packs = (const Pack<T> *)(row + head);
+  int count = (length - head) / wide, loose = length - count * wide;
+  typename P::Fast fast(ask);
+  auto take = [&](const Pack<T> &pack, int i) {
+#pragma unroll
+    for (int k = 0; k < wide; k += 4) {
+      f32 four[4] = {load(pack.v[k]), load(pack.v[k + 1]), load(pack.v[k + 2]), load(pack.v[k + 3])};
+      fast.take(four, head + i * wide + k, ask);
+    }
+  };
+  int i = lane;
+  // Four loads are on their way at once: one does not keep the memory busy.
+  for (; i < count - 3 * team; i += 4 * team) {
+    Pack<T> four[4] = {packs[i], packs[i + team], packs[i + 2 * team], packs[i + 3 * team]};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) take(four[j], i + j * team);
+  }
+  for (; i < count; i += team) take(packs[i], i);
+  state = P::join(state, fast.state(from, ask), ask);
+  for (int j = lane; j < loose; j += team) {
+    int index = j < head ? j : j + count * wide;
+    P::add(state, load(row[index]), from + index, ask);
+  }
+}
+
+template <typename P, typename Fast> struct Packs {
+  static __device__ bool fold(typename P::State &state, const void *x, i64 start, i64 from, i64 to, int lane, int team, i32 code, const Ask &ask) {
+    if (code == F32) fold_packs<P, f32>(state, (const f32 *)x + start, from, to, lane, team, ask);
+    else if (code == BF16) fold_packs<P, bf16>(state, (const bf16 *)x + start, from, to, lane, team, ask);
+    else if (code == F16) fold_packs<P, f16>(state, (const f16 *)x + start, from, to, lane, team, ask);
+    else return false;
+    return true;
+  }
+};
+template <typename P> struct Packs<P, NoFast> {
+  static __device__ bool fold(typename P::State &, const void *, i64, i64, i64, int, int, i32, const Ask &) { return false; }
+};
+
+// Up to four elements `step` apart. All of them are on their way at once: one does not keep the
+// memory busy. A call, because every dtype in every fold would take long to compile.
+template <typename C> struct Four { C a, b, c, d; };
+template <typename C, typename T> __device__ __forceinline__ Four<C> fetch_as(const T *x, i64 step, i64 count) {
+  Four<C> four = {(C)load(x[0]), 0, 0, 0};
+  if (count > 1) four.b = load(x[step]);
+  if (count > 2) four.c = load(x[2 * step]);
+  if (count > 3) four.d = load(x[3 * step]);
+  return four;
+}
+template <typename C> __device__ __noinline__ Four<C> fetch(const void *x, i64 at, i64 step, i64 count, i32 code) {
+  switch (code) {
+    case BOOL: return fetch_as<C>((const truth *)x + at, step, count);
+    case U8: return fetch_as<C>((const u8 *)x + at, step, count);
+    case I8: return fetch_as<C>((const i8 *)x + at, step, count);
+    case I16: return fetch_as<C>((const i16 *)x + at, step, count);
+    case I32: return fetch_as<C>((const i32 *)x + at, step, count);
+    case I64: return fetch_as<C>((const i64 *)x + at, step, count);
+    case F16: return fetch_as<C>((const f16 *)x + at, step, count);
+    case BF16: return fetch_as<C>((const bf16 *)x + at, step, count);
+    case F32: return fetch_as<C>((const f32 *)x + at, step, count);
+    default: return fetch_as<C>((const f64 *)x + at, step, count);
+  }
+}
+
+template <typename P>
+__device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided &inner, i64 step, int team, bool joins, const Ask &ask,
+                     i32 code, i32 out_code, const void *x, void *out, void *memory) {
+  typedef typename P::State S;
+  typedef typename P::Number C;
+  S *states = (S *)memory;
+  i64 teams = blockDim.x / team, length = (ask.count + parts - 1) / parts;
+  int lane = threadIdx.x % team;
+  i64 jobs = joins ? outputs : outputs * parts;
+  for (i64 job = blockIdx.x * teams + threadIdx.x / team; job < jobs; job += gridDim.x * teams) {
+    i64 part = job / outputs, output = job - part * outputs, at[2];
     locate<2>(outer, output, at);
-    const T *base = x + at[0];
-    i64 length = (count + parts - 1) / parts;
-    i64 from = part * length, to = min(from + length, count);
-    C value = R::start();
-    if (dense) {
-      const int wide = 16 / sizeof(T);
-      i64 head = from;
-      while (head < to && ((u64)(base + head) & 15)) ++head;
-      for (i64 i = from + threadIdx.x; i < head; i += blockDim.x) value = R::fold(value, (C)load(base[i]));
-      i64 packs = (to - head) / wide;
-      const Pack<T> *p = (const Pack<T> *)(base + head);
-      C lanes[wide];
-#pragma unroll
-      for (int k = 0; k < wide; ++k) lanes[k] = R::start();
-      i64 i = threadIdx.x, side = blockDim.x;
-      // Four loads are on their way at once: one does not keep the memory busy.
-      for (; i + 3 * side < packs; i += 4 * side) {
-        Pack<T> four[4] = {p[i], p[i + side], p[i + 2 * side], p[i + 3 * side]};
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-#pragma unroll
-          for (int k = 0; k < wide; ++k) lanes[k] = R::fold(lanes[k], (C)load(four[j].v[k]));
-      }
-      for (; i < packs; i += side) {
-        Pack<T> pack = p[i];
-#pragma unroll
-        for (int k = 0; k < wide; ++k) lanes[k] = R::fold(lanes[k], (C)load(pack.v[k]));
-      }
-#pragma unroll
-      for (int k = 0; k < wide; ++k) value = R::fold(value, lanes[k]);
-      for (i64 i = head + packs * wide + threadIdx.x; i < to; i += blockDim.x) value = R::fold(value, (C)load(base[i]));
-    } else {
-      for (i64 i = from + threadIdx.x; i < to; i += blockDim.x) {
-        i64 inside[1];
-        locate<1>(inner, i, inside);
-        value = R::fold(value, (C)load(base[inside[0]]));
+    i64 from = part * length, to = min(from + length, ask.count);
+    S state = P::start(ask);
+    if (joins) {
+      for (i64 i = lane; i < parts; i += team) state = P::join(state, states[i * outputs + output], ask);
+    } else if (team == 1 || step != 1 || length >> 31 || !Packs<P, typename P::Fast>::fold(state, x, at[0], from, to, lane, team, code, ask)) {
+      i64 each = step < 0 ? team : 4 * team;
+      for (i64 i = from + lane; i < to; i += each) {
+        i64 first[1] = {i * step};
+        if (step < 0) locate<1>(inner, i, first);
+        Four<C> four = fetch<C>(x, at[0] + first[0], step * team, step < 0 ? 1 : to - i > 3 * team ? 4 : (to - i + team - 1) / team, code);
+#pragma unroll 1
+        for (i64 j = i; j < to && j < i + each; j += team) {
+          P::add(state, four.a, j, ask);
+          four = {four.b, four.c, four.d, four.d};
+        }
       }
     }
-    value = block_fold<C, R>(value);
-    if (threadIdx.x == 0) {
-      if (parts == 1)
-        out[at[1]] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
-      else
-        partial[job] = value;
-    }
+    if (team > 1) state = team_join<P>(state, team, ask);
+    if (lane != 0) continue;
+    if (joins || parts == 1) P::finish(state, out, at[1], out_code, ask);
+    else states[job] = state;
   }
 }
 
-template <typename O, typename C, typename R>
-__device__ void finish(i64 outputs, const Strided &outer, i64 parts, f64 scale, O *out, const C *partial) {
-  for (i64 output = blockIdx.x; output < outputs; output += gridDim.x) {
-    C value = R::start();
-    for (i64 i = threadIdx.x; i < parts; i += blockDim.x) value = R::fold(value, partial[output * parts + i]);
-    value = block_fold<C, R>(value);
-    if (threadIdx.x == 0) {
-      i64 at[2];
-      locate<2>(outer, output, at);
-      out[at[1]] = Store<O>::from((C)(scale == 1.0 ? value : (C)(value * scale)));
-    }
+#define FOLD(name, P)                                                                                                  \
+  KERNEL(name)(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 joins, i32 mode, \
+               f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {                          \
+    Ask ask = {mode, count, a, b, code != F64};                                                                        \
+    fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                     \
   }
-}
-
-#define REDUCE(name, type, result, compute, R)                                                                        \
-  extern "C" __global__ void name##_##type(i64 outputs, i64 count, Strided outer, Strided inner, i32 dense, i64 parts, \
-                                           f64 scale, const type *x, result *out, compute *partial) {                 \
-    reduce<type, result, compute, R<compute>>(outputs, count, outer, inner, dense, parts, scale, x, out, partial);    \
-  }                                                                                                                   \
-  extern "C" __global__ void name##_##type##_finish(i64 outputs, Strided outer, i64 parts, f64 scale, result *out,    \
-                                                    const compute *partial) {                                         \
-    finish<result, compute, R<compute>>(outputs, outer, parts, scale, out, partial);                                  \
-  }
-
-REDUCE(sum, f32, f32, f32, Sum)
-REDUCE(sum, f64, f64, f64, Sum)
-REDUCE(sum, f16, f16, f32, Sum)
-REDUCE(sum, bf16, bf16, f32, Sum)
-REDUCE(sum, i64, i64, i64, Sum)
-REDUCE(sum, i32, i64, i64, Sum)
-REDUCE(sum, i16, i64, i64, Sum)
-REDUCE(sum, i8, i64, i64, Sum)
-REDUCE(sum, u8, i64, i64, Sum)
-REDUCE(sum, truth, i64, i64, Sum)
-#define EXTREME(name, R)          \
-  REDUCE(name, f32, f32, f32, R)  \
-  REDUCE(name, f64, f64, f64, R)  \
-  REDUCE(name, f16, f16, f32, R)  \
-  REDUCE(name, bf16, bf16, f32, R) \
-  REDUCE(name, i64, i64, i64, R)  \
-  REDUCE(name, i32, i32, i64, R)  \
-  REDUCE(name, i16, i16, i64, R)  \
-  REDUCE(name, i8, i8, i64, R)    \
-  REDUCE(name, u8, u8, i64, R)    \
-  REDUCE(name, truth, truth, i64, R)
-EXTREME(amax, Amax)
-EXTREME(amin, Amin)
+FOLD(terms_real, Terms)
+FOLD(nonzero_real, Nonzero<f64>)
+FOLD(nonzero_whole, Nonzero<i64>)
+FOLD(sum_whole, WholeSum)
+FOLD(product_real, Product<f64>)
+FOLD(product_whole, Product<i64>)
+FOLD(moments_real, Moments)
+FOLD(logsumexp_real, LogSumExp)
+FOLD(place_real, Place<f64>)
+FOLD(place_whole, Place<i64>)

@@ -34,7 +34,7 @@ struct Rows {
 };
 
 // How many runs begin among the rows of each block.
-extern "C" __global__ void runs_count(i64 count, i64 width, i32 code, const void *x, i64 length, i64 *counts) {
+KERNEL(runs_count)(i64 count, i64 width, i32 code, const void *x, i64 length, i64 *counts) {
   __shared__ u32 warps[WARPS];
   Rows rows = {count, width, code, x};
   i64 from = blockIdx.x * length, to = min(from + length, count);
@@ -52,7 +52,7 @@ extern "C" __global__ void runs_count(i64 count, i64 width, i32 code, const void
 
 // The run of every row, if `ids` is given, and the row that each of `runs` runs begins with:
 // `starts` says how many begin before each block's rows.
-extern "C" __global__ void runs_begin(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *starts, i64 runs, i64 *ids,
+KERNEL(runs_begin)(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *starts, i64 runs, i64 *ids,
                                       i64 *begins) {
   __shared__ u32 warps[WARPS];
   Rows rows = {count, width, code, x};
@@ -77,7 +77,7 @@ extern "C" __global__ void runs_begin(i64 count, i64 width, i32 code, const void
 }
 
 // The first row of each run, and its length if `lengths` is given.
-extern "C" __global__ void runs_finish(i64 count, i64 width, i32 code, const void *x, i64 runs, const i64 *begins, void *first,
+KERNEL(runs_finish)(i64 count, i64 width, i32 code, const void *x, i64 runs, const i64 *begins, void *first,
                                        i64 *lengths) {
   for (i64 i = first_index(); i < runs * width; i += all_threads()) {
     i64 run = i / width;
@@ -87,13 +87,13 @@ extern "C" __global__ void runs_finish(i64 count, i64 width, i32 code, const voi
     lengths[run] = (run + 1 < runs ? begins[run + 1] : count) - begins[run];
 }
 
-extern "C" __global__ void order_start(i64 count, i64 *order) {
+KERNEL(order_start)(i64 count, i64 *order) {
   for (i64 i = first_index(); i < count; i += all_threads()) order[i] = i;
 }
 
 // Merges neighbouring runs of `length` rows that are in order: each row finds by halving how many
 // of the other run stand before it. Equal rows stay as they are.
-extern "C" __global__ void order_merge(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *from, i64 *to) {
+KERNEL(order_merge)(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *from, i64 *to) {
   Rows rows = {count, width, code, x};
   for (i64 i = first_index(); i < count; i += all_threads()) {
     i64 start = i / (2 * length) * 2 * length, middle = min(start + length, count), end = min(middle + length, count), own = from[i];
@@ -111,7 +111,7 @@ extern "C" __global__ void order_merge(i64 count, i64 width, i32 code, const voi
 
 // The element that each sorted line has most often, the least of several, and where its last came
 // from. A block a line. Operands of `outer`: sorted, places, values, positions.
-extern "C" __global__ void mode(i64 lines, i64 length, Strided outer, i64 step, i64 place_step, i32 code, const void *sorted,
+KERNEL(mode)(i64 lines, i64 length, Strided outer, i64 step, i64 place_step, i32 code, const void *sorted,
                                 const i64 *places, void *values, i64 *positions) {
   __shared__ i64 warps[WARPS], longest_of[WARPS], best_of[WARPS];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -209,15 +209,15 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
 
 // A team of 1 stands for blocks of neighbouring lines.
 #define SOFTMAX(type)                                                                                                               \
-  extern "C" __global__ void softmax_##type(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, i32 team,     \
-                                            const type *x, type *out) {                                                            \
-    if (team == 1) softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                     \
-    else softmax_lines<type>(lines, length, outer, x_step, out_step, log, team, x, out);                                           \
+  KERNEL(softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, i32 team,                         \
+                                            const type *x, type *out) {                                                             \
+    if (team == 1) softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                      \
+    else softmax_lines<type>(lines, length, outer, x_step, out_step, log, team, x, out);                                            \
   }                                                                                                                                 \
-  extern "C" __global__ void softmax_backward_##type(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step,              \
+  KERNEL(softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step,                                  \
                                                      i64 out_step, i32 log, i32 team, const type *grad, const type *y, type *out) { \
-    if (team == 1) backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                   \
-    else backward_lines<type>(lines, length, outer, grad_step, y_step, out_step, log, team, grad, y, out);                         \
+    if (team == 1) backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                    \
+    else backward_lines<type>(lines, length, outer, grad_step, y_step, out_step, log, team, grad, y, out);                          \
   }
 SOFTMAX(f32)
 SOFTMAX(f64)

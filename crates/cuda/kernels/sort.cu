@@ -47,7 +47,7 @@ __device__ __forceinline__ u32 warp_inclusive(u32 value) {
 
 // Sums counts up along the parts, a warp for each digit of each row: what comes before a part
 // takes its place, and the sum of all goes to `totals`.
-extern "C" __global__ void sort_sums(i64 digits, i64 parts, u32 *counts, u32 *totals) {
+KERNEL(sort_sums)(i64 digits, i64 parts, u32 *counts, u32 *totals) {
   int lane = threadIdx.x & 31;
   for (i64 digit = first_index() / 32; digit < digits; digit += all_threads() / 32) {
     u32 before = 0;
@@ -137,25 +137,25 @@ __device__ void place_pairs(i64 rows, i64 length, i64 parts, i64 span, i32 shift
   }
 }
 
-#define RADIX(K)                                                                                                                \
-  extern "C" __global__ void sort_keys_##K(i64 lines, i64 length, Strided outer, i64 step, i32 descending, i32 code,           \
-                                           const void *x, K *keys) {                                                           \
-    make_keys<K>(lines, length, outer, step, descending, code, x, keys);                                                       \
-  }                                                                                                                             \
-  extern "C" __global__ void sort_count_##K(i64 rows, i64 length, i64 parts, i64 span, i32 shift, const K *keys, u32 *counts) { \
-    count_digits<K>(rows, length, parts, span, shift, keys, counts);                                                           \
-  }                                                                                                                             \
-  extern "C" __global__ void sort_place_##K(i64 rows, i64 length, i64 parts, i64 span, i32 shift, i32 first, const K *keys,    \
-                                            const u32 *positions, K *keys_out, u32 *positions_out, const u32 *counts,          \
-                                            const u32 *totals) {                                                               \
-    place_pairs<K>(rows, length, parts, span, shift, first, keys, positions, keys_out, positions_out, counts, totals);         \
+#define RADIX(K)                                                                                                       \
+  KERNEL(sort_keys_##K)(i64 lines, i64 length, Strided outer, i64 step, i32 descending, i32 code,                      \
+                                           const void *x, K *keys) {                                                   \
+    make_keys<K>(lines, length, outer, step, descending, code, x, keys);                                               \
+  }                                                                                                                    \
+  KERNEL(sort_count_##K)(i64 rows, i64 length, i64 parts, i64 span, i32 shift, const K *keys, u32 *counts) {           \
+    count_digits<K>(rows, length, parts, span, shift, keys, counts);                                                   \
+  }                                                                                                                    \
+  KERNEL(sort_place_##K)(i64 rows, i64 length, i64 parts, i64 span, i32 shift, i32 first, const K *keys,               \
+                                            const u32 *positions, K *keys_out, u32 *positions_out, const u32 *counts,  \
+                                            const u32 *totals) {                                                       \
+    place_pairs<K>(rows, length, parts, span, shift, first, keys, positions, keys_out, positions_out, counts, totals); \
   }
 RADIX(u32)
 RADIX(u64)
 
 // The first `kept` elements of each line by their sorted positions, and those positions. Operands
 // of `outer`: x, values, indices.
-extern "C" __global__ void sort_gather(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, i64 value_step, i64 index_step,
+KERNEL(sort_gather)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, i64 value_step, i64 index_step,
                                        i32 code, const void *x, const u32 *positions, void *values, i64 *indices) {
   for (i64 i = first_index(); i < lines * kept; i += all_threads()) {
     i64 line = i / kept, rank = i - line * kept, at[3];
@@ -167,7 +167,7 @@ extern "C" __global__ void sort_gather(i64 lines, i64 length, i64 kept, Strided 
 }
 
 // Whole lines of up to SHORT elements, a block a line; `room` is the power of two that holds one.
-extern "C" __global__ void sort_short(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, i64 value_step, i64 index_step,
+KERNEL(sort_short)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, i64 value_step, i64 index_step,
                                       i32 descending, i32 room, i32 code, const void *x, void *values, i64 *indices) {
   __shared__ u64 keys[SHORT];
   __shared__ u32 positions[SHORT];

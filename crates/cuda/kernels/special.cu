@@ -1,8 +1,11 @@
 // Special functions, all of them computed in f64, which these GPUs are fast in; formulas as in the
 // CPU's `special/`.
 
-#define ONE(name, value) TAIL_REAL(name, { f64 v = (f64)x; return (T)(value); })
-#define TWO(name, value) TAIL_REAL(name, { f64 v = (f64)x, w = (f64)y; return (T)(value); })
+#undef TAIL_QUADS
+#define TAIL_QUADS false
+// One kernel serves all floats.
+#define ONE(name, value) TAIL_IN(name, f64, { f64 v = x; return value; })
+#define TWO(name, value) TAIL_IN(name, f64, { f64 v = x, w = y; return value; })
 
 __device__ const f64 PI = 3.14159265358979323846;
 __device__ __forceinline__ f64 not_a_number() { return __longlong_as_double(0x7ff8000000000000LL); }

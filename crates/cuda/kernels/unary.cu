@@ -23,9 +23,9 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
   }
 }
 
-#define UNARY(name, type, Function)                                                                      \
-  extern "C" __global__ void name##_##type(i64 n, Strided s, i32 dense, const type *x, type *out) {      \
-    map1<type>(n, s, dense, x, out, Function());                                                         \
+#define UNARY(name, type, Function)                                              \
+  KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *x, type *out) { \
+    map1<type>(n, s, dense, x, out, Function());                                 \
   }
 // A function of x, of type C: f32 (for the 16-bit types too) or f64; for numbers also the integers.
 #define FUNCTION(Name, body) \
@@ -84,10 +84,10 @@ DERIVATIVE(GeluTanhBackward, {
   return g * (C)0.5 * ((C)1 + t + y * ((C)1 - t * t) * slope);
 })
 
-#define GRAD(name, type, expression)                                                                               \
-  extern "C" __global__ void name##_##type(i64 n, Strided s, i32 dense, const type *grad, const type *saved,       \
-                                           type *out) {                                                            \
-    map_grad<type>(n, s, dense, grad, saved, out, expression());                                                   \
+#define GRAD(name, type, expression)                                                      \
+  KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *saved, \
+                                           type *out) {                                   \
+    map_grad<type>(n, s, dense, grad, saved, out, expression());                          \
   }
 #define GRAD_FLOATS(name, expression) \
   GRAD(name, f32, expression) GRAD(name, f64, expression) GRAD(name, f16, expression) GRAD(name, bf16, expression)

@@ -1,8 +1,10 @@
 //! Kernels: a source text becomes a cubin, a module, a function, a launch.
 //!
-//! A cubin is looked for beside the program (`cubins/`, made by `cargo xtask gpu-bundle`), then in
-//! the user's cache folder, and only then compiled, which takes about a quarter of a second a file.
-//! Its name carries a hash of the source, so a stale one is never loaded.
+//! A cubin of the whole file is looked for beside the program (`cubins/`, made by `cargo xtask
+//! gpu-bundle`) and in the user's cache folder. If there is none, the one kernel that is asked for
+//! is compiled, which takes about a fifth of a second, and kept in the cache folder: whole files
+//! take up to ten seconds, and programs use few of their kernels. A cubin's name carries a hash of
+//! the source, so a stale one is never loaded.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -16,21 +18,32 @@ use plimsoll_memory::StreamId;
 use crate::error::Told;
 use crate::{Argument, Context, Grid, KernelSource, nvrtc};
 
+/// What a cubin has: every kernel of its file, or one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Kernel,
+}
+
 impl KernelSource {
-    fn cubin(&self, capability: u32) -> Result<Vec<u8>> {
-        let name = self.cubin_name(capability);
+    /// A cubin that has `kernel`, if the file has it.
+    fn cubin(&self, kernel: &str, capability: u32) -> Result<(Vec<u8>, Part)> {
+        let (whole, one) = (self.cubin_name(capability), self.kernel_name(kernel, capability));
         let beside = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.join("cubins")));
         let cache = cache_folder();
         for folder in beside.iter().chain(&cache) {
-            if let Ok(code) = std::fs::read(folder.join(&name)) {
-                return Ok(code);
+            if let Ok(code) = std::fs::read(folder.join(&whole)) {
+                return Ok((code, Part::Whole));
             }
         }
-        let code = nvrtc::compile(self.name, self.text, capability)?;
-        if let Some(folder) = cache {
-            store(&folder, &name, &code);
+        if let Some(Ok(code)) = cache.as_ref().map(|folder| std::fs::read(folder.join(&one))) {
+            return Ok((code, Part::Kernel));
         }
-        Ok(code)
+        let code = nvrtc::compile(self.name, &self.text_of(kernel), capability)?;
+        if let Some(folder) = cache {
+            store(&folder, &one, &code);
+        }
+        Ok((code, Part::Kernel))
     }
 }
 
@@ -61,10 +74,11 @@ unsafe impl Send for Kernel {}
 // SAFETY: as for Send.
 unsafe impl Sync for Kernel {}
 
-/// Modules and functions that are loaded, by the address of their source and their name.
+/// Functions and modules that are loaded, by the address of their source and their name. A module
+/// of a whole file has none.
 pub(crate) struct Kernels {
     functions: Mutex<HashMap<(usize, String), Kernel>>,
-    modules: Mutex<HashMap<usize, Module>>,
+    modules: Mutex<HashMap<(usize, String), Module>>,
 }
 
 #[derive(Clone, Copy)]
@@ -88,7 +102,7 @@ impl Context {
             return Ok(*kernel);
         }
         let _bound = self.bind()?;
-        let module = self.module(source)?;
+        let module = self.module(source, name)?;
         let text = CString::new(name)
             .map_err(|_| Error::invalid_argument(format!("`{name}` is not a kernel's name")))?;
         // SAFETY: the module is loaded and never unloaded.
@@ -109,17 +123,21 @@ impl Context {
         Ok(Kernel(function))
     }
 
-    fn module(&self, source: &'static KernelSource) -> Result<Module> {
-        let key = std::ptr::from_ref(source).addr();
+    /// The module with kernel `name`.
+    fn module(&self, source: &'static KernelSource, name: &str) -> Result<Module> {
+        let address = std::ptr::from_ref(source).addr();
         let mut modules = self.kernels.modules.lock();
-        if let Some(module) = modules.get(&key) {
-            return Ok(*module);
+        for key in [String::new(), name.to_string()] {
+            if let Some(module) = modules.get(&(address, key)) {
+                return Ok(*module);
+            }
         }
-        let code = source.cubin(self.properties().capability)?;
+        let (code, part) = source.cubin(name, self.properties().capability)?;
         // SAFETY: `code` is a whole cubin; the driver copies it.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) }
             .told(&format!("cuModuleLoadData of {}.cu", source.name))?;
-        modules.insert(key, Module(module));
+        let key = if part == Part::Whole { String::new() } else { name.to_string() };
+        modules.insert((address, key), Module(module));
         Ok(Module(module))
     }
 

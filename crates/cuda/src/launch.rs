@@ -13,11 +13,29 @@ pub struct KernelSource {
 impl KernelSource {
     /// The file name of its cubin for a compute capability.
     pub fn cubin_name(&self, capability: u32) -> String {
-        // FNV-1a: any change of the text gives another name.
-        let hash = self.text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        format!("{}-sm{capability}-{:016x}.cubin", self.name, self.hash())
+    }
+
+    /// The file name of the cubin of one kernel.
+    pub fn kernel_name(&self, kernel: &str, capability: u32) -> String {
+        format!("{}.{kernel}-sm{capability}-{:016x}.cubin", self.name, self.hash())
+    }
+
+    /// The text with one kernel alone: see `KERNEL` in `prelude.cuh`.
+    ///
+    /// ```
+    /// let text = plimsoll_cuda::source_files::UNARY.text_of("exp_f32");
+    /// assert!(text.starts_with("#define ONLY\n#define WANTED_exp_f32 ~, 1\n"));
+    /// ```
+    pub fn text_of(&self, kernel: &str) -> String {
+        format!("#define ONLY\n#define WANTED_{kernel} ~, 1\n{}", self.text)
+    }
+
+    /// FNV-1a: any change of the text gives another.
+    fn hash(&self) -> u64 {
+        self.text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        format!("{}-sm{capability}-{hash:016x}.cubin", self.name)
+        })
     }
 }
 

@@ -44,6 +44,22 @@ macro_rules! key_source {
     };
 }
 
+/// A source of the long tail over keys that were sorted.
+macro_rules! sorted_source {
+    ($name:literal) => {
+        KernelSource {
+            name: $name,
+            text: concat!(
+                include_str!("../kernels/prelude.cuh"),
+                include_str!("../kernels/tail.cuh"),
+                include_str!("../kernels/key.cuh"),
+                include_str!("../kernels/sorted.cuh"),
+                include_str!(concat!("../kernels/", $name, ".cu"))
+            ),
+        }
+    };
+}
+
 /// Attention on a dtype by tensor cores, for rows of up to so many elements.
 macro_rules! attention_source {
     ($name:literal, $instance:literal) => {
@@ -123,12 +139,12 @@ pub static LINEAR_CROSS_ENTROPY: KernelSource = source!("linear_cross_entropy");
 pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
 pub static CTC: KernelSource = source!("ctc");
+/// Pooling of contiguous planes by the largest.
+pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
 /// Reading where indices say.
 pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
-/// Pooling of contiguous planes by the largest.
-pub static POOL_PLANES: KernelSource = halves_source!("pool_planes");
 /// Layer normalisation.
 pub static LAYER_NORM: KernelSource = source!("layer_norm");
 /// Losses of elements and targets.
@@ -139,12 +155,12 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Positions in the order of keys.
+pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
-/// Reductions.
-pub static REDUCE: KernelSource = source!("reduce");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource = source!("softmax");
 /// Elementwise kernels of one input.
@@ -157,28 +173,24 @@ pub static ARITHMETIC: KernelSource = tail_source!("arithmetic");
 pub static BITWISE: KernelSource = tail_source!("bitwise");
 /// Comparisons.
 pub static COMPARE: KernelSource = tail_source!("compare");
-/// Folds of the long tail.
-pub static FOLDS: KernelSource = tail_source!("folds");
 /// Functions of one input of the long tail.
 pub static FUNCTIONS: KernelSource = tail_source!("functions");
 /// Random numbers.
 pub static RANDOM: KernelSource = tail_source!("random");
+/// Reductions.
+pub static REDUCE: KernelSource = tail_source!("reduce");
 /// Scans along a dimension.
 pub static SCAN: KernelSource = tail_source!("scan");
 /// Searches in sorted sequences, and histograms.
 pub static SEARCH: KernelSource = tail_source!("search");
+/// Bags of rows of a table.
+pub static EMBEDDING_BAG: KernelSource = sorted_source!("embedding_bag");
+/// Writing where indices say.
+pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = KernelSource {
-    name: "attention",
-    text: concat!(
-        include_str!("../kernels/prelude.cuh"),
-        include_str!("../kernels/tail.cuh"),
-        include_str!("../kernels/attention.cuh"),
-        include_str!("../kernels/attention.cu")
-    ),
-};
+pub static ATTENTION: KernelSource = tail_source!("attention");
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.
@@ -213,8 +225,8 @@ pub static ALL: &[&KernelSource] = &[
     &CROSS_ENTROPY,
     &CTC,
     &DISTANCE,
+    &EMBEDDING_BAG,
     &FILL,
-    &FOLDS,
     &FUNCTIONS,
     &GRID,
     &GROUP_NORM,
@@ -226,6 +238,7 @@ pub static ALL: &[&KernelSource] = &[
     &MATMUL,
     &NONZERO,
     &OPTIM,
+    &ORDER,
     &POOL,
     &POOL_PLANES,
     &RANDOM,
@@ -234,6 +247,7 @@ pub static ALL: &[&KernelSource] = &[
     &REDUCE,
     &RUNS,
     &SCAN,
+    &SCATTER,
     &SEARCH,
     &SELECT,
     &SOFTMAX,
@@ -243,3 +257,18 @@ pub static ALL: &[&KernelSource] = &[
     &TOPK,
     &UNARY,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    /// Or it would be compiled with every other kernel of its file.
+    #[test]
+    fn every_kernel_can_be_compiled_alone() {
+        for source in ALL {
+            let prelude = include_str!("../kernels/prelude.cuh");
+            let own = source.text.strip_prefix(prelude).unwrap_or(source.text);
+            assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
+        }
+    }
+}

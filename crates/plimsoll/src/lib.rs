@@ -103,8 +103,9 @@ pub use plimsoll_tensor::{
     BatchNormOptions, DType, Device, DeviceKind, DimList, DivOptions, Draws, Element, Error,
     ErrorKind, EyeSize, GeluOptions, LayerNormOptions, Lent, Other, ReduceOptions, Result,
     RoundingMode, Scalar, SoftmaxOptions, SortOptions, SumOptions, Tensor, TensorOptions, To,
-    Truth, ViewAs, WeakTensor, autocast, autocast_with, manual_seed, manual_seed_on, ops,
-    result_type,
+    Truth, ViewAs, WeakTensor, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
+    is_autocast_cache_enabled, is_autocast_enabled, manual_seed, manual_seed_on, ops, result_type,
+    set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
 };
 
 pub use plimsoll_tensor::device;
@@ -129,7 +130,7 @@ pub mod autograd {
     pub use plimsoll_tensor::{
         BackwardContext, BackwardOptions, Context, EnableGrad, Function, GradFn, GradOptions,
         GraphNode, HookHandle, InferenceMode, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope,
-        WeakGradFn, apply_function, enable_grad, grad, inference_mode, is_grad_enabled,
+        WeakGradFn, apply_function, backward, enable_grad, grad, inference_mode, is_grad_enabled,
         is_inference_mode_enabled, no_grad, save_on_host, saved_tensors_hooks, walk,
     };
 }

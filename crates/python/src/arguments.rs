@@ -7,6 +7,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
+use crate::numpy;
+use crate::overrides;
 use crate::tensor::PyTensor;
 
 /// A host number; it keeps its class, because promotion looks at it.
@@ -33,6 +35,10 @@ impl<'py> FromPyObject<'_, 'py> for Number {
         if object.is_instance_of::<PyInt>() {
             // Past 64 bits Python's own OverflowError: a float in its place would lose digits.
             return Ok(Number(Scalar::Int(object.extract()?)));
+        }
+        // As in PyTorch an array is no number, of however few elements.
+        if numpy::is_array(&object) {
+            return Err(PyTypeError::new_err("an array is not a number; use its item()"));
         }
         if let Ok(value) = object.extract::<i64>() {
             return Ok(Number(Scalar::Int(value)));
@@ -76,17 +82,31 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
     }
 }
 
-/// A second operand, and the object that it was given as.
+/// What an operator is given beside its tensor.
 #[derive(Debug)]
-pub(crate) struct Given<'py> {
-    pub(crate) operand: Operand,
-    pub(crate) object: Bound<'py, PyAny>,
+pub(crate) enum Given<'py> {
+    /// An operand, and the object that it was given as.
+    Operand(Operand, Bound<'py, PyAny>),
+    /// An object whose class takes operations over.
+    Other(Bound<'py, PyAny>),
+}
+
+impl<'py> Given<'py> {
+    pub(crate) fn object(&self) -> &Bound<'py, PyAny> {
+        match self {
+            Given::Operand(_, object) | Given::Other(object) => object,
+        }
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Given<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Given<'py>> {
-        Ok(Given { operand: object.extract()?, object: object.to_owned() })
+        match object.extract() {
+            Ok(operand) => Ok(Given::Operand(operand, object.to_owned())),
+            Err(_) if overrides::takes_over(&object)? => Ok(Given::Other(object.to_owned())),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -43,6 +43,11 @@ impl PyTensor {
         self.tensor().is_leaf()
     }
 
+    /// Whether it was made in inference mode.
+    fn is_inference(&self) -> bool {
+        self.with(Tensor::is_inference)
+    }
+
     /// The recorded operation that made it, a node of the graph.
     #[getter]
     fn grad_fn<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyNode>>> {
@@ -184,8 +189,42 @@ fn grad<'py>(
     grads.into_iter().map(|grad| grad.map(|grad| wrap(py, grad)).transpose()).collect()
 }
 
+/// Computes the gradients of everything that led to these tensors and adds them to the leaves.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors, retain_graph = None, create_graph = false, inputs = None))]
+fn _backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
+    let tensor = |object: &Bound<'_, PyTensor>| object.get().tensor();
+    let tensors: Vec<Tensor> = tensors.iter().map(tensor).collect();
+    let grads: Vec<Option<Tensor>> =
+        grad_tensors.iter().map(|grad| grad.as_ref().map(tensor)).collect();
+    if grads.len() != tensors.len() {
+        return Err(PyRuntimeError::new_err(format!(
+            "backward: {} tensors need as many grad_tensors, not {}",
+            tensors.len(),
+            grads.len()
+        )));
+    }
+    let pairs: Vec<_> = tensors.iter().zip(grads.iter().map(Option::as_ref)).collect();
+    let options = BackwardOptions {
+        gradient: None,
+        retain_graph: retain_graph.unwrap_or(create_graph),
+        create_graph,
+        inputs: inputs.unwrap_or_default(),
+    };
+    call(py, || rust::backward(&pairs, options))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Mode>()?;
+    module.add_function(wrap_pyfunction!(_backward, module)?)?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(is_inference_mode_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)

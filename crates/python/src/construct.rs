@@ -35,7 +35,10 @@ impl PyTensor {
         let options = (DType::F32, place);
         let made = match &first {
             None => call(py, || Tensor::empty(&[0], options))?,
-            Some(only) if data.len() == 1 && only.extract::<i64>().is_err() => {
+            Some(only)
+                if data.len() == 1
+                    && (only.is_instance_of::<PyTensor>() || only.extract::<i64>().is_err()) =>
+            {
                 of_values(py, only, place)?
             }
             Some(_) => {

@@ -1,11 +1,11 @@
 //! Tensors of given values: from lists, from NumPy, from DLPack. What is made from sizes is in
 //! `constructors.rs`.
 
-use plimsoll_core::{DType, Device, Scalar};
+use plimsoll_core::{DType, Device, Scalar, promote_dtypes};
 use plimsoll_tensor::{Tensor, fits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyRange, PyTuple};
 
 use crate::arguments::Number;
 use crate::call::{call, fresh};
@@ -65,14 +65,10 @@ pub(crate) fn from_lists(
     dtype: Option<DTypeArg>,
     device: Device,
 ) -> PyResult<Tensor> {
-    let (mut values, mut shape) = (Vec::new(), Vec::new());
-    collect(data, 0, &mut shape, &mut values)?;
-    let class = values.iter().map(|value| value.class()).max();
-    let inferred = match class {
-        Some(plimsoll_core::DTypeClass::Bool) => DType::Bool,
-        Some(plimsoll_core::DTypeClass::Integer) => DType::I64,
-        _ => DType::F32,
-    };
+    let mut read = Read::default();
+    read.collect(data, 0)?;
+    let Read { shape, values, dtype: found } = read;
+    let inferred = found.unwrap_or(DType::F32);
     if let Some(DTypeArg(dtype)) = dtype
         && let Some(value) = values.iter().find(|value| !fits(**value, dtype))
     {
@@ -83,55 +79,97 @@ pub(crate) fn from_lists(
         // 64 bits hold every value; the conversion is the tensor's own, with its rules. A whole
         // number that is to stay one never becomes a double, which holds 53 bits.
         let stays_whole = dtype.is_some_and(|dtype| !dtype.0.is_float() && dtype.0 != DType::Bool);
-        let wide = match inferred {
-            DType::F32 if !stays_whole => {
-                let values: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
-                Tensor::from_slice(&values, &shape, device)?
-            }
-            _ => {
-                let values: Vec<i64> = values.iter().map(|value| value.to_i64()).collect();
-                Tensor::from_slice(&values, &shape, device)?
-            }
+        let wide = if inferred.is_float() && !stays_whole {
+            let values: Vec<f64> = values.iter().map(|value| value.to_f64()).collect();
+            Tensor::from_slice(&values, &shape, device)?
+        } else {
+            let values: Vec<i64> = values.iter().map(|value| value.to_i64()).collect();
+            Tensor::from_slice(&values, &shape, device)?
         };
         wide.to(dtype.map_or(inferred, |dtype| dtype.0))
     })
 }
 
-/// Values in row-major order; every list of one depth must have the same length.
-fn collect(
-    data: &Bound<'_, PyAny>,
-    depth: usize,
-    shape: &mut Vec<i64>,
-    values: &mut Vec<Scalar>,
-) -> PyResult<()> {
-    let items: Vec<Bound<'_, PyAny>> = if let Ok(list) = data.cast::<PyList>() {
-        list.iter().collect()
-    } else if let Ok(tuple) = data.cast::<PyTuple>() {
-        tuple.iter().collect()
-    } else {
-        if depth < shape.len() {
-            return Err(PyValueError::new_err("the nested lists are not all of the same depth"));
+/// What nested lists hold, in row-major order.
+#[derive(Default)]
+struct Read {
+    shape: Vec<i64>,
+    values: Vec<Scalar>,
+    /// The dtype that holds all of them: Python's numbers are float32, int64 or bool, NumPy's and
+    /// tensors have one of their own.
+    dtype: Option<DType>,
+}
+
+impl Read {
+    /// Every list of one depth must have the same length.
+    fn collect(&mut self, data: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        let Some(items) = items(data)? else { return self.number(data, depth) };
+        if depth == 64 {
+            return Err(PyValueError::new_err("lists nested 64 deep or more make no tensor"));
         }
-        values.push(data.extract::<Number>()?.scalar());
-        return Ok(());
-    };
-    if depth == 64 {
-        return Err(PyValueError::new_err("lists nested 64 deep or more make no tensor"));
-    }
-    if depth == shape.len() {
-        if !values.is_empty() {
-            return Err(PyValueError::new_err("the nested lists are not all of the same depth"));
+        if depth == self.shape.len() {
+            if !self.values.is_empty() {
+                return Err(different_depths());
+            }
+            self.shape.push(items.len() as i64);
         }
-        shape.push(items.len() as i64);
+        if self.shape[depth] != items.len() as i64 {
+            return Err(PyValueError::new_err(format!(
+                "the lists at depth {depth} differ in length: {} and {}",
+                self.shape[depth],
+                items.len()
+            )));
+        }
+        items.iter().try_for_each(|item| self.collect(item, depth + 1))
     }
-    if shape[depth] != items.len() as i64 {
-        return Err(PyValueError::new_err(format!(
-            "the lists at depth {depth} differ in length: {} and {}",
-            shape[depth],
-            items.len()
-        )));
+
+    fn number(&mut self, data: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if depth < self.shape.len() {
+            return Err(different_depths());
+        }
+        let (value, dtype) = if let Ok(tensor) = data.cast::<PyTensor>() {
+            let tensor = tensor.get().tensor().detach();
+            if tensor.numel() != 1 {
+                return Err(PyValueError::new_err(format!(
+                    "a tensor of shape {:?} among numbers: only one of one element is a number; use stack()",
+                    tensor.shape()
+                )));
+            }
+            (call(data.py(), || tensor.to_scalar())?, tensor.dtype())
+        } else if let Some(dtype) = numpy::dtype_of_number(data)? {
+            (data.call_method0("item")?.extract::<Number>()?.scalar(), dtype)
+        } else {
+            let value = data.extract::<Number>()?.scalar();
+            let dtype = match value {
+                Scalar::Bool(_) => DType::Bool,
+                Scalar::Int(_) => DType::I64,
+                Scalar::Float(_) => DType::F32,
+            };
+            (value, dtype)
+        };
+        self.values.push(value);
+        self.dtype = Some(self.dtype.map_or(dtype, |found| promote_dtypes(found, dtype)));
+        Ok(())
     }
-    items.iter().try_for_each(|item| collect(item, depth + 1, shape, values))
+}
+
+/// The items of a list, a tuple, an array or a range; none of a number.
+fn items<'py>(data: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    if let Ok(list) = data.cast::<PyList>() {
+        return Ok(Some(list.iter().collect()));
+    }
+    if let Ok(tuple) = data.cast::<PyTuple>() {
+        return Ok(Some(tuple.iter().collect()));
+    }
+    let several = numpy::is_array(data) && data.getattr("ndim")?.extract::<usize>()? > 0;
+    if several || data.is_instance_of::<PyRange>() {
+        return data.try_iter()?.collect::<PyResult<_>>().map(Some);
+    }
+    Ok(None)
+}
+
+fn different_depths() -> PyErr {
+    PyValueError::new_err("the nested lists are not all of the same depth")
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

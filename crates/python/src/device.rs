@@ -98,6 +98,12 @@ fn dry(py: Python<'_>, of: DeviceArg) -> PyResult<PyDevice> {
     device::dry(of.0).map(PyDevice).map_err(|error| to_python(py, error))
 }
 
+/// Every device that this process has opened.
+#[pyfunction]
+fn _devices() -> Vec<PyDevice> {
+    device::all().into_iter().map(PyDevice).collect()
+}
+
 /// Waits for all work on a device.
 #[pyfunction]
 #[pyo3(signature = (device = None))]
@@ -110,5 +116,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDevice>()?;
     module.add_function(wrap_pyfunction!(private_cpu, module)?)?;
     module.add_function(wrap_pyfunction!(dry, module)?)?;
+    module.add_function(wrap_pyfunction!(_devices, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)
 }

@@ -1,10 +1,12 @@
 //! Memory shared with others, by method: NumPy arrays and DLPack capsules. What they are made of is
 //! in `numpy.rs` and `dlpack.rs`.
 
+use plimsoll_core::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::call::call;
+use crate::companion::wrap;
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -47,6 +49,29 @@ impl PyTensor {
         let copies = pyo3::types::PyDict::new(py);
         copies.set_item("copy", converts || copy == Some(true))?;
         shared.call_method("astype", (dtype,), Some(&copies))
+    }
+
+    /// NumPy leaves operators to whoever ranks higher.
+    #[classattr]
+    fn __array_priority__() -> u32 {
+        1000
+    }
+
+    /// What a function of NumPy's computed from tensors, as a tensor; truths as bytes, as in
+    /// PyTorch.
+    #[pyo3(signature = (array, _context = None, _return_scalar = false))]
+    fn __array_wrap__<'py>(
+        &self,
+        array: &Bound<'py, PyAny>,
+        _context: Option<&Bound<'py, PyAny>>,
+        _return_scalar: bool,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let py = array.py();
+        let array = match crate::numpy::dtype_of_array(array) {
+            Ok(DType::Bool) => array.call_method1("astype", ("uint8",))?,
+            _ => array.clone(),
+        };
+        wrap(py, crate::numpy::from_array(py, &array)?)
     }
 
     /// The memory for another framework, as the DLPack standard hands it over.

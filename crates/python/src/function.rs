@@ -20,6 +20,7 @@ use crate::call::{call, in_call};
 use crate::companion::register;
 use crate::device::DeviceArg;
 use crate::error::to_python;
+use crate::overrides::{self, Call};
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
 use crate::targets::Targets;
@@ -151,6 +152,10 @@ impl Function {
         kwargs: Option<&Bound<'py, PyDict>>,
         form: Form,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let plain = overrides::are_plain(slf, args, kwargs);
+        if !plain && let Some(answer) = self.overridden(py, slf, args, kwargs, form)? {
+            return Ok(answer);
+        }
         let signatures = self.signatures()?;
         let mut reasons = Vec::new();
         let (generator, kwargs) = generator(signatures, kwargs)?;
@@ -165,7 +170,7 @@ impl Function {
                     continue;
                 }
             };
-            let class = classes(slf, args, kwargs)?;
+            let class = if plain { None } else { classes(slf, args, kwargs)? };
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), new, .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
@@ -205,6 +210,29 @@ impl Function {
             device.extract::<Option<DeviceArg>>()?;
         }
         Err(self.no_match(signatures, &reasons))
+    }
+
+    /// What a class of the user's answers in the place of the operation, if one takes it over.
+    fn overridden<'py>(
+        &self,
+        py: Python<'py>,
+        slf: Option<&Bound<'py, PyTensor>>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        form: Form,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let call = || {
+            let in_place = format!("{}_", self.name);
+            let function = match (slf, form) {
+                (Some(_), Form::InPlace) => overrides::method(py, &in_place)?,
+                (Some(_), Form::New) => overrides::method(py, self.name)?,
+                (None, _) => py.import("plimsoll._plimsoll")?.getattr(self.name)?,
+            };
+            let args = PyTuple::new(py, first(slf).chain(args.iter()).collect::<Vec<_>>())?;
+            Ok(Call { name: self.name, function, args, kwargs: kwargs.cloned() })
+        };
+        let named = kwargs.into_iter().flat_map(|kwargs| kwargs.values());
+        overrides::ask(first(slf).chain(args.iter()).chain(named), call)
     }
 
     /// Whether the tensor takes the shape of the result, which it was too small for.
@@ -344,15 +372,19 @@ fn generator<'py>(
     Ok((given.extract()?, Some(others)))
 }
 
+/// The object of a method as the first of its arguments.
+fn first<'py>(slf: Option<&Bound<'py, PyTensor>>) -> std::option::IntoIter<Bound<'py, PyAny>> {
+    slf.map(|slf| slf.clone().into_any()).into_iter()
+}
+
 /// The class of the results.
 fn classes<'py>(
     slf: Option<&Bound<'py, PyTensor>>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Class<'py>> {
-    let slf = slf.map(|slf| slf.clone().into_any());
     let named = kwargs.into_iter().flat_map(|kwargs| kwargs.values());
-    subclass::of_all(slf.into_iter().chain(args.iter()).chain(named))
+    subclass::of_all(first(slf).chain(args.iter()).chain(named))
 }
 
 /// Refuses a whole number past 64 bits in Python's own words: it fits no signature.

@@ -7,9 +7,10 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError}
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple};
 
-use crate::arguments::Operand;
+use crate::arguments::{Given, Operand};
 use crate::call::{call, fresh_of};
 use crate::companion::wrap;
+use crate::overrides;
 use crate::tensor::PyTensor;
 use crate::{create, numpy};
 
@@ -33,9 +34,15 @@ impl PyTensor {
     fn __getitem__<'py>(
         slf: &Bound<'py, PyTensor>,
         index: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyTensor>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(answer) =
+            overrides::ask_method(slf, std::slice::from_ref(index), "__getitem__")?
+        {
+            return Ok(answer);
+        }
         let parts = parts(&slf.get().tensor(), index)?;
-        fresh_of(slf, |this| this.at(&parts.iter().map(Part::at).collect::<Vec<_>>()[..]))
+        let at = |this: &Tensor| this.at(&parts.iter().map(Part::at).collect::<Vec<_>>()[..]);
+        Ok(fresh_of(slf, at)?.into_any())
     }
 
     /// The rows. Without this Python would ask for one after another until there is none, and find
@@ -48,13 +55,19 @@ impl PyTensor {
         PyList::new(slf.py(), rows)?.try_iter()
     }
 
-    fn __setitem__(
-        &self,
-        py: Python<'_>,
-        index: &Bound<'_, PyAny>,
-        value: Operand,
+    fn __setitem__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        index: &Bound<'py, PyAny>,
+        value: Given<'py>,
     ) -> PyResult<()> {
-        let tensor = self.tensor();
+        let (py, tensor) = (slf.py(), slf.get().tensor());
+        let given = [index.clone(), value.object().clone()];
+        if overrides::ask_method(slf, &given, "__setitem__")?.is_some() {
+            return Ok(());
+        }
+        let Given::Operand(value, _) = value else {
+            return Err(PyTypeError::new_err("a tensor takes tensors and numbers"));
+        };
         let parts = parts(&tensor, index)?;
         call(py, || {
             let parts: Vec<At<'_>> = parts.iter().map(Part::at).collect();

@@ -7,6 +7,7 @@
 //! (`frames.rs`).
 
 mod arguments;
+mod autocast;
 mod autograd;
 mod bind;
 mod bound_arguments;
@@ -40,6 +41,7 @@ mod numpy;
 mod object;
 mod operators;
 mod optim;
+mod overrides;
 mod pool;
 mod random;
 mod saved_hooks;
@@ -66,8 +68,10 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     select::register(module)?;
     in_place_views::register_functions(module)?;
     generated::register(module)?;
+    autocast::register(module)?;
     autograd::register(module)?;
     optim::register(module)?;
+    overrides::register(module)?;
     custom::register(module)?;
     hooks::register(module)?;
     node::register(module)?;

@@ -1,20 +1,24 @@
 //! Nodes of the graph as Python sees them: what `grad_fn` gives. One object for one node as long as
 //! somebody holds it. A custom function's node shows what its context has.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
-use plimsoll_tensor::GradFn;
+use plimsoll_tensor::signature::{Kind, Signature};
+use plimsoll_tensor::{GradFn, ops};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::call;
+use crate::call::{call, in_flight};
 use crate::companion::wrap;
 use crate::custom;
+use crate::error::to_python;
 use crate::hooks::{self, PyHook};
 use crate::tensor::PyTensor;
 
@@ -114,12 +118,27 @@ impl PyNode {
         hooks::before_node(&self.grad_fn, hook)
     }
 
-    /// What the context of a custom function has.
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match custom::context(py, &self.grad_fn) {
-            Some(context) if !name.starts_with("__") => context.getattr(name),
-            _ => Err(PyAttributeError::new_err(format!("{} has no attribute {name}", self.name()))),
+    /// A dictionary for notes of the program's, which the node keeps.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        if let Some(known) = self.grad_fn.kept::<Metadata>() {
+            return known.0.bind(py).clone();
         }
+        let made = PyDict::new(py);
+        self.grad_fn.keep(Arc::new(Metadata(made.clone().unbind())));
+        made
+    }
+
+    /// What the context of a custom function has, or what an operation saved: `_saved_self`,
+    /// `_saved_result`, by the names of its arguments.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let found = match (custom::context(py, &self.grad_fn), name.strip_prefix("_saved_")) {
+            (Some(context), _) if !name.starts_with("__") => Some(context.getattr(name)?),
+            (None, Some(argument)) => self.saved(py, argument)?,
+            _ => None,
+        };
+        let none = || PyAttributeError::new_err(format!("{} has no attribute {name}", self.name()));
+        found.ok_or_else(none)
     }
 
     fn __repr__(slf: &Bound<'_, PyNode>) -> String {
@@ -128,13 +147,13 @@ impl PyNode {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // As for tensors: see Note [Collecting tensors] in `object.rs`.
-        if self.place.load(Ordering::Relaxed).is_null() || call::in_flight() {
+        if self.place.load(Ordering::Relaxed).is_null() || in_flight() {
             return Ok(());
         }
         let mut outcome = Ok(());
         self.grad_fn.each_foreign(&mut |owned| {
-            if let (Ok(()), Some(callable)) = (&outcome, owned.downcast_ref::<Py<PyAny>>()) {
-                outcome = visit.call(callable);
+            if outcome.is_ok() {
+                outcome = self::visit(owned, &visit);
             }
         });
         outcome
@@ -142,6 +161,49 @@ impl PyNode {
 
     fn __clear__(&self) {
         self.grad_fn.remove_own_hooks();
+    }
+}
+
+/// The notes of a node.
+struct Metadata(Py<PyDict>);
+
+/// Shows the collector one thing that a node or a tensor owns.
+pub(crate) fn visit(owned: &dyn Any, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    if let Some(object) = owned.downcast_ref::<Py<PyAny>>() {
+        return visit.call(object);
+    }
+    owned.downcast_ref::<Metadata>().map_or(Ok(()), |notes| visit.call(&notes.0))
+}
+
+impl PyNode {
+    /// What the operation saved of the argument or the result of that name: a tensor, or None. No
+    /// answer if it saves nothing of that name.
+    fn saved<'py>(&self, py: Python<'py>, argument: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let operation = ops().find(|info| info.name == self.grad_fn.name());
+        let Some(text) = operation.and_then(|info| info.signatures.first()) else {
+            return Ok(None);
+        };
+        let signature = Signature::parse(text).map_err(|error| to_python(py, error))?;
+        let is_tensor =
+            |kind| matches!(kind, Kind::Tensor | Kind::OptionalTensor | Kind::TensorOrNumber);
+        let tensors = signature.parameters.iter().filter(|parameter| is_tensor(parameter.kind));
+        let input = tensors.enumerate().find(|(_, parameter)| parameter.name == argument);
+        let output = match argument.strip_prefix("result") {
+            Some("") if signature.results.len() == 1 => Some(0),
+            Some(number) => number.parse().ok(),
+            None => signature.results.iter().position(|name| name == argument),
+        };
+        let [inputs, outputs] = call(py, || self.grad_fn.saved_by_place())?;
+        let (list, index) = match (input, output) {
+            (Some((index, _)), _) => (inputs, index),
+            (None, Some(index)) => (outputs, index),
+            (None, None) => return Ok(None),
+        };
+        match list.into_iter().nth(index) {
+            None => Ok(None),
+            Some(None) => Ok(Some(py.None().into_bound(py))),
+            Some(Some(tensor)) => Ok(Some(wrap(py, tensor)?.into_any())),
+        }
     }
 }
 

@@ -5,10 +5,36 @@
 use plimsoll_core::{DType, Device};
 use plimsoll_tensor::{Lent, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::call::call;
+
+/// A class of NumPy's, if the program uses NumPy.
+fn class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
+    let modules = py.import(intern!(py, "sys")).ok()?.getattr(intern!(py, "modules")).ok()?;
+    modules.get_item(intern!(py, "numpy")).ok()?.getattr(name).ok()
+}
+
+/// Whether the object is a NumPy array.
+pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    let class = class(object.py(), "ndarray");
+    class.is_some_and(|class| object.is_instance(&class).unwrap_or(false))
+}
+
+/// The dtype of one of NumPy's numbers; none for any other object.
+pub(crate) fn dtype_of_number(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    match class(object.py(), "generic") {
+        Some(class) if object.is_instance(&class)? => Ok(Some(dtype_of(object)?.0)),
+        _ => Ok(None),
+    }
+}
+
+/// The dtype of an array.
+pub(crate) fn dtype_of_array(array: &Bound<'_, PyAny>) -> PyResult<DType> {
+    dtype_of(array).map(|(dtype, _)| dtype)
+}
 
 /// A tensor's memory as NumPy wants to see it. The array keeps this object, and with it the memory.
 #[pyclass(name = "_LentMemory", module = "plimsoll", frozen)]

@@ -5,12 +5,14 @@
 //! Python's collector finds cycles by visiting what each object owns. Attributes and hooks belong
 //! to the Rust tensor, which others than this object may hold: a `.grad`, a base of views, a graph.
 //! So they are shown only if this object is the tensor's only holder; otherwise what they refer to
-//! must stay. The collector visits twice and must be told the same both times. Holders appear and
-//! vanish only in work that Python started (`call.rs` counts it), so while such work runs nothing
-//! is shown.
+//! must stay. Then they are shown too of the tensors that this tensor alone keeps: its gradient,
+//! and what it is a view of. The collector visits twice and must be told the same both times.
+//! Holders appear and vanish only in work that Python started (`call.rs` counts it), so while such
+//! work runs nothing is shown.
 
 use std::sync::atomic::Ordering;
 
+use plimsoll_tensor::Tensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -18,6 +20,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call;
 use crate::companion;
+use crate::node;
 use crate::tensor::PyTensor;
 
 #[pymethods]
@@ -37,6 +40,10 @@ impl PyTensor {
     }
 
     fn __delattr__(slf: &Bound<'_, PyTensor>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        // As in PyTorch: the attribute stays, without a value.
+        if name == "grad" {
+            return slf.setattr(name, slf.py().None());
+        }
         generic_set(slf, name, None)
     }
 
@@ -66,14 +73,7 @@ impl PyTensor {
             if !companion::is_held_by_python_alone(tensor) {
                 return Ok(());
             }
-            companion::traverse(tensor, &visit)?;
-            let mut outcome = Ok(());
-            tensor.each_foreign_hook(&mut |owned| {
-                if let (Ok(()), Some(callable)) = (&outcome, owned.downcast_ref::<Py<PyAny>>()) {
-                    outcome = visit.call(callable);
-                }
-            });
-            outcome
+            traverse(tensor, &visit)
         })
     }
 
@@ -81,8 +81,13 @@ impl PyTensor {
         let alone = slf.get().with(companion::is_held_by_python_alone);
         let tensor = &slf.get().tensor();
         if alone {
-            companion::forget_attributes(tensor);
-            tensor.remove_own_hooks();
+            let mut own = Vec::new();
+            slf.get()
+                .with(|tensor| each_own(tensor, &mut |own_tensor| own.push(own_tensor.clone())));
+            for tensor in std::iter::once(tensor).chain(&own) {
+                companion::forget_attributes(tensor);
+                tensor.remove_own_hooks();
+            }
         } else if companion::has_attributes(tensor) {
             // This object is garbage, its tensor is not. The dictionary in the object is emptied
             // next; the attributes wait in the companion for the tensor's next object.
@@ -90,6 +95,38 @@ impl PyTensor {
         }
         Ok(())
     }
+}
+
+/// Shows the collector what belongs to a tensor that one object alone holds, and to the gradient
+/// and the base that only this tensor keeps.
+fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    let mut outcome = traverse_one(tensor, visit);
+    each_own(tensor, &mut |own| {
+        if outcome.is_ok() {
+            outcome = traverse_one(own, visit);
+        }
+    });
+    outcome
+}
+
+/// The gradient and the base that only `tensor` keeps and that no object stands for.
+fn each_own(tensor: &Tensor, look: &mut dyn FnMut(&Tensor)) {
+    tensor.each_own_tensor(&mut |own| {
+        if companion::is_held_by_python_alone(own) {
+            look(own);
+        }
+    });
+}
+
+fn traverse_one(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    companion::traverse(tensor, visit)?;
+    let mut outcome = Ok(());
+    tensor.each_foreign_hook(&mut |owned| {
+        if outcome.is_ok() {
+            outcome = node::visit(owned, visit);
+        }
+    });
+    outcome
 }
 
 /// What Python does where a class has no `__setattr__`: descriptors first, then the object's

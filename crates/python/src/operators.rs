@@ -1,130 +1,140 @@
 //! Python's operators on tensors, each the operation of the same meaning. What is neither a tensor
 //! nor a number gets `NotImplemented`, so that Python can ask the other operand.
 
-use plimsoll_core::Result;
+use plimsoll_core::{Device, Result};
 use plimsoll_tensor::{DivOptions, Other, RoundingMode, Tensor};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
 use crate::arguments::{Given, Operand};
-use crate::call::{fresh_as, fresh_of, write};
+use crate::call::{fresh, fresh_as, fresh_of, write};
+use crate::numpy;
+use crate::overrides;
 use crate::subclass;
 use crate::tensor::PyTensor;
 
 /// What an operator makes.
-type Made<'py> = PyResult<Bound<'py, PyTensor>>;
+type Made<'py> = PyResult<Bound<'py, PyAny>>;
 
 #[pymethods]
 impl PyTensor {
     fn __add__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.add(other))
+        binary(slf, &other, "add", |this, other| this.add(other))
     }
 
     fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.add(other))
+        binary(slf, &other, "add", |this, other| this.add(other))
     }
 
     fn __sub__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.sub(other))
+        binary(slf, &other, "sub", |this, other| this.sub(other))
     }
 
     fn __rsub__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| match other {
+        binary(slf, &other, "__rsub__", |this, other| match other {
             Other::Tensor(other) => other.sub(this),
             Other::Scalar(number) => this.rsub(number),
         })
     }
 
     fn __mul__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.mul(other))
+        binary(slf, &other, "mul", |this, other| this.mul(other))
     }
 
     fn __rmul__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.mul(other))
+        binary(slf, &other, "mul", |this, other| this.mul(other))
     }
 
     fn __truediv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.div(other))
+        binary(slf, &other, "div", |this, other| this.div(other))
     }
 
-    fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| match other {
+    fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        if numpy::is_array(other) {
+            // NumPy multiplies, as in PyTorch, where this is how one divides.
+            let reciprocal = fresh_of(slf, |this| this.reciprocal())?;
+            return reciprocal.as_any().mul(other);
+        }
+        let Ok(other) = other.extract::<Given<'py>>() else { return not_implemented(slf.py()) };
+        binary(slf, &other, "__rtruediv__", |this, other| match other {
             Other::Tensor(other) => other.div(this),
             Other::Scalar(number) => this.rdiv(number),
         })
     }
 
     /// PyTorch's name for it, which its own tables of operators use.
-    fn __rdiv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
+    fn __rdiv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> Made<'py> {
         PyTensor::__rtruediv__(slf, other)
     }
 
     fn __floordiv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.floor_divide(other))
+        binary(slf, &other, "__floordiv__", |this, other| this.floor_divide(other))
     }
 
     fn __rfloordiv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| match other {
+        binary(slf, &other, "__rfloordiv__", |this, other| match other {
             Other::Tensor(other) => other.floor_divide(this),
             Other::Scalar(number) => Tensor::full(&[], number, this.device())?.floor_divide(this),
         })
     }
 
     fn __mod__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.remainder(other))
+        binary(slf, &other, "__mod__", |this, other| this.remainder(other))
     }
 
     fn __rmod__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| match other {
+        binary(slf, &other, "__rmod__", |this, other| match other {
             Other::Tensor(other) => other.remainder(this),
             Other::Scalar(number) => this.rremainder(number),
         })
     }
 
     fn __and__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_and(other))
+        binary(slf, &other, "__and__", |this, other| this.bitwise_and(other))
     }
 
     fn __rand__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_and(other))
+        binary(slf, &other, "__rand__", |this, other| this.bitwise_and(other))
     }
 
     fn __or__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_or(other))
+        binary(slf, &other, "__or__", |this, other| this.bitwise_or(other))
     }
 
     fn __ror__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_or(other))
+        binary(slf, &other, "__ror__", |this, other| this.bitwise_or(other))
     }
 
     fn __xor__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_xor(other))
+        binary(slf, &other, "__xor__", |this, other| this.bitwise_xor(other))
     }
 
     fn __rxor__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_xor(other))
+        binary(slf, &other, "__rxor__", |this, other| this.bitwise_xor(other))
     }
 
     fn __lshift__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_left_shift(other))
+        binary(slf, &other, "__lshift__", |this, other| this.bitwise_left_shift(other))
     }
 
     fn __rshift__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
-        binary(slf, &other, |this, other| this.bitwise_right_shift(other))
+        binary(slf, &other, "__rshift__", |this, other| this.bitwise_right_shift(other))
     }
 
     fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> Made<'py> {
-        fresh_of(slf, |this| this.bitwise_not())
+        unary(slf, "bitwise_not", |this| this.bitwise_not())
     }
 
     fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> Made<'py> {
-        fresh_of(slf, |this| this.positive())
+        unary(slf, "positive", |this| this.positive())
     }
 
-    fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyTensor>) -> Made<'py> {
-        let class = subclass::of_two(slf, Some(other.as_any()))?;
-        let (this, other) = (slf.get().tensor(), other.get().tensor());
-        fresh_as(slf.py(), &class, || this.matmul(&other))
+    fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        product(slf, other, "matmul", |this, other| this.matmul(other))
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> Made<'py> {
+        product(slf, other, "__rmatmul__", |this, other| other.matmul(this))
     }
 
     fn __pow__<'py>(
@@ -132,7 +142,7 @@ impl PyTensor {
         exponent: Given<'py>,
         _modulo: Option<Bound<'py, PyAny>>,
     ) -> Made<'py> {
-        binary(slf, &exponent, |this, exponent| this.pow(exponent))
+        binary(slf, &exponent, "pow", |this, exponent| this.pow(exponent))
     }
 
     fn __rpow__<'py>(
@@ -140,18 +150,18 @@ impl PyTensor {
         base: Given<'py>,
         _modulo: Option<Bound<'py, PyAny>>,
     ) -> Made<'py> {
-        binary(slf, &base, |this, base| match base {
+        binary(slf, &base, "__rpow__", |this, base| match base {
             Other::Tensor(base) => base.pow(this),
             Other::Scalar(number) => this.rpow(number),
         })
     }
 
     fn __neg__<'py>(slf: &Bound<'py, PyTensor>) -> Made<'py> {
-        fresh_of(slf, |this| this.neg())
+        unary(slf, "neg", |this| this.neg())
     }
 
     fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> Made<'py> {
-        fresh_of(slf, |this| this.abs())
+        unary(slf, "abs", |this| this.abs())
     }
 
     fn __iadd__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
@@ -209,10 +219,26 @@ impl PyTensor {
 
     fn __richcmp__<'py>(
         slf: &Bound<'py, PyTensor>,
-        other: Given<'py>,
+        other: &Bound<'py, PyAny>,
         comparison: CompareOp,
     ) -> Made<'py> {
-        binary(slf, &other, |this, other| match comparison {
+        let py = slf.py();
+        // As in PyTorch, which compares with arrays by `==` alone.
+        if matches!(comparison, CompareOp::Eq) && numpy::is_array(other) {
+            let other = numpy::copy_array(py, other, Device::CPU)?;
+            let this = slf.get().tensor();
+            return Ok(fresh(py, || this.eq(&other))?.into_any());
+        }
+        let Ok(other) = other.extract::<Given<'py>>() else { return not_implemented(py) };
+        let name = match comparison {
+            CompareOp::Lt => "lt",
+            CompareOp::Le => "le",
+            CompareOp::Eq => "eq",
+            CompareOp::Ne => "ne",
+            CompareOp::Gt => "gt",
+            CompareOp::Ge => "ge",
+        };
+        binary(slf, &other, name, |this, other| match comparison {
             CompareOp::Lt => this.lt(other),
             CompareOp::Le => this.le(other),
             CompareOp::Eq => this.eq(other),
@@ -223,14 +249,52 @@ impl PyTensor {
     }
 }
 
+fn not_implemented(py: Python<'_>) -> Made<'_> {
+    Ok(py.NotImplemented().into_bound(py))
+}
+
+/// An operator of two operands, which a class knows by the name of a method if it takes it over.
 fn binary<'py>(
     slf: &Bound<'py, PyTensor>,
     other: &Given<'py>,
+    name: &'static str,
     work: impl FnOnce(&Tensor, Other<'_>) -> Result<Tensor> + Send,
 ) -> Made<'py> {
-    let class = subclass::of_two(slf, Some(&other.object))?;
-    let (this, operand) = (slf.get().tensor(), &other.operand);
-    fresh_as(slf.py(), &class, || work(&this, operand.other()))
+    let plain = overrides::is_plain(slf.as_any()) && overrides::is_plain(other.object());
+    if !plain && let Some(answer) = overrides::ask_operator(slf, other.object(), name)? {
+        return Ok(answer);
+    }
+    let Given::Operand(operand, object) = other else { return not_implemented(slf.py()) };
+    let class = if plain { None } else { subclass::of_two(slf, Some(object))? };
+    let this = slf.get().tensor();
+    Ok(fresh_as(slf.py(), &class, || work(&this, operand.other()))?.into_any())
+}
+
+fn unary<'py>(
+    slf: &Bound<'py, PyTensor>,
+    name: &'static str,
+    work: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+) -> Made<'py> {
+    match overrides::ask_method(slf, &[], name)? {
+        Some(answer) => Ok(answer),
+        None => Ok(fresh_of(slf, work)?.into_any()),
+    }
+}
+
+/// A product of matrices, which numbers have none of.
+fn product<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    name: &'static str,
+    work: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor> + Send,
+) -> Made<'py> {
+    if let Some(answer) = overrides::ask_operator(slf, other, name)? {
+        return Ok(answer);
+    }
+    let Ok(second) = other.cast::<PyTensor>() else { return not_implemented(slf.py()) };
+    let class = subclass::of_two(slf, Some(other))?;
+    let (this, second) = (slf.get().tensor(), second.get().tensor());
+    Ok(fresh_as(slf.py(), &class, || work(&this, &second))?.into_any())
 }
 
 fn update(

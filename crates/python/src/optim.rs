@@ -10,21 +10,28 @@ use crate::function::{Function, New, Out, Overload, Results};
 
 static FUSED_ADAMW_: Function = Function::new(
     "_fused_adamw_",
-    &[Overload {
-        signature: "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
-        new: New::Tensors(|a| fused_adamw_(a).map(|()| Results::new())),
-        in_place: None,
-        out: Out::None,
-    }],
+    &[
+        Overload {
+            signature: "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+            new: New::Tensors(|a| {
+                fused_adamw_(a, AdamWOptions::new().tensor_lr(a.tensor(6)?))
+                    .map(|()| Results::new())
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+        Overload {
+            signature: "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+            new: New::Tensors(|a| {
+                fused_adamw_(a, AdamWOptions::new().lr(a.float(6)?)).map(|()| Results::new())
+            }),
+            in_place: None,
+            out: Out::None,
+        },
+    ],
 );
 
-fn fused_adamw_(a: &Arguments) -> Result<()> {
-    if a.optional_tensor(13).is_some() || a.optional_tensor(14).is_some() {
-        return Err(Error::unsupported(
-            "_fused_adamw_",
-            "grad_scale and found_inf are not taken yet; divide the gradients before the step",
-        ));
-    }
+fn fused_adamw_(a: &Arguments, options: AdamWOptions<'_>) -> Result<()> {
     let (params, largest, amsgrad) = (a.tensors(0)?, a.tensors(4)?, a.bool(11)?);
     if amsgrad && largest.len() != params.len() {
         let why = format!(
@@ -35,7 +42,8 @@ fn fused_adamw_(a: &Arguments) -> Result<()> {
         return Err(Error::invalid_argument(why).in_operation("_fused_adamw_"));
     }
     let largest = if amsgrad { largest } else { Vec::new() };
-    let options = AdamWOptions::new().lr(a.float(6)?).beta1(a.float(7)?).beta2(a.float(8)?);
+    let options = options.grad_scale(a.optional_tensor(13)).found_inf(a.optional_tensor(14));
+    let options = options.beta1(a.float(7)?).beta2(a.float(8)?);
     let options = options.weight_decay(a.float(9)?).eps(a.float(10)?).maximize(a.bool(12)?);
     // PyTorch's does not ask whether its parameters are leaves: a step is never recorded.
     no_grad(|| {

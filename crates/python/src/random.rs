@@ -4,9 +4,11 @@ use std::hash::{BuildHasher, Hasher};
 
 use plimsoll_core::Device;
 use plimsoll_tensor::{Generator, RngState, manual_seed as seed_all, with_generator};
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use crate::call::{call, fresh};
 use crate::device::{DeviceArg, PyDevice};
@@ -14,7 +16,7 @@ use crate::error::to_python;
 use crate::tensor::PyTensor;
 
 /// A source of random numbers for one device.
-#[pyclass(name = "Generator", module = "plimsoll", frozen)]
+#[pyclass(name = "Generator", module = "plimsoll", frozen, weakref)]
 #[derive(Debug)]
 pub(crate) struct PyGenerator(Generator);
 
@@ -75,10 +77,25 @@ impl PyGenerator {
         PyGenerator(copy)
     }
 
+    /// A pickle, and a copy, is another generator that goes on from the same state.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let state = (self.initial_seed(), py.None(), self.get_state(py)?);
+        Ok((PyGenerator::type_object(py), (self.device(),), state))
+    }
+
+    fn __setstate__(slf: Bound<'_, PyGenerator>, state: State<'_>) -> PyResult<()> {
+        PyGenerator::set_state(slf, &state.2).map(drop)
+    }
+
     fn __repr__(&self) -> String {
         format!("<plimsoll.Generator on {}>", self.0.device())
     }
 }
+
+/// Seed, offset (which is part of the state here, and None) and state, as PyTorch has them.
+type State<'py> = (u64, Py<PyAny>, Bound<'py, PyTensor>);
+
+type Reduced<'py> = (Bound<'py, PyType>, (PyDevice,), State<'py>);
 
 /// PyTorch's default seed.
 const DEFAULT_SEED: u64 = 67_280_421_310_721;

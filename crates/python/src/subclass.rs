@@ -1,7 +1,8 @@
 //! Which class a result has. As PyTorch's default `__torch_function__` has it, operations on
 //! objects of a subclass of `Tensor` give that subclass, of several the most derived; classes that
 //! have nothing to do with each other are refused. A class opts out, as parameters do, with
-//! `__torch_function__ = _disabled_torch_function_impl`.
+//! `__torch_function__ = _disabled_torch_function_impl`; one with a method of its own there is
+//! asked before anything runs (`overrides.rs`).
 
 use plimsoll_tensor::Tensor;
 use pyo3::PyTypeInfo;
@@ -12,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
 use crate::companion;
+use crate::overrides;
 use crate::tensor::PyTensor;
 
 /// The class of results; none for `Tensor` itself.
@@ -29,15 +31,17 @@ fn class_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Class<'py>> {
     let py = object.py();
     let class = object.get_type();
     let base = PyTensor::type_object(py);
-    if class.is(&base) || !class.is_subclass(&base)? {
+    if class.is(&base) || !class.is_subclass(&base)? || overrides::are_disabled() {
         return Ok(None);
     }
     let own = class.getattr_opt(intern!(py, "__torch_function__"))?;
-    let disabled = match (own, DISABLED.get(py)) {
-        (Some(own), Some(disabled)) => own.is(disabled),
-        _ => false,
-    };
+    let disabled = own.is_some_and(|own| is_disabled_impl(&own));
     Ok((!disabled).then_some(class))
+}
+
+/// Whether this is what a class has to opt out.
+pub(crate) fn is_disabled_impl(method: &Bound<'_, PyAny>) -> bool {
+    DISABLED.get(method.py()).is_some_and(|disabled| method.is(disabled))
 }
 
 /// The class of what an operation makes of `first` and `second`.

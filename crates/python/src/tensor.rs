@@ -271,6 +271,17 @@ impl PyTensor {
         Ok(call(py, || self.tensor().to_scalar())?.to_i64())
     }
 
+    /// A whole number where Python needs one: a position, a size.
+    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
+        let whole = self.with(|tensor| tensor.numel() == 1 && !tensor.dtype().is_float());
+        if !whole {
+            return Err(PyTypeError::new_err(
+                "only a tensor of integers with one element can be an index",
+            ));
+        }
+        Ok(call(py, || self.tensor().to_scalar())?.to_i64())
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         call(py, || Ok(self.tensor().to_string()))
     }

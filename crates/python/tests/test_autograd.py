@@ -178,3 +178,87 @@ def test_no_tensor_is_its_own_gradient():
     with pytest.raises(RuntimeError, match="its own gradient"):
         x.grad = x
     assert x.grad is None
+
+
+def test_backward_of_several_tensors():
+    def gradient(run):
+        w = pm.tensor([1.0, 2.0], requires_grad=True)
+        run(w)
+        return None if w.grad is None else w.grad.tolist()
+
+    backward = pm.autograd.backward
+    one, two = pm.ones(2), pm.tensor(2.0)
+    assert gradient(lambda w: backward((w * 2).sum())) == [2.0, 2.0]
+    assert gradient(lambda w: backward([(w * 2).sum(), (w * 3).sum()])) == [5.0, 5.0]
+    assert gradient(lambda w: backward(w * 2, one)) == [2.0, 2.0]
+    assert gradient(lambda w: backward([w * 2, w.sum()], [one, None])) == [3.0, 3.0]
+    assert gradient(lambda w: backward((w.sum(),), (two,), True, True)) == [2.0, 2.0]
+    assert gradient(lambda w: backward(w.sum(), inputs=w)) == [1.0, 1.0]
+    assert gradient(lambda w: backward([])) is None
+    with pytest.warns(FutureWarning):
+        assert gradient(lambda w: backward(w.sum(), grad_variables=[pm.ones([])])) == [1.0, 1.0]
+    w = pm.tensor([1.0, 2.0], requires_grad=True)
+    s = (w * w).sum()
+    backward([s, s], retain_graph=True)
+    assert w.grad.tolist() == [4.0, 8.0]
+    backward([s])
+    assert w.grad.tolist() == [6.0, 12.0]
+    for refused in (
+        lambda: backward([s]),
+        lambda: backward([w * 2, w.sum()], [None, None]),
+        lambda: backward([w * 2, w.sum()], [one]),
+        lambda: backward([w.sum()], inputs=[]),
+        lambda: backward([w.detach().sum()]),
+        lambda: backward(w.sum(), one),
+        lambda: backward(w.sum(), two, grad_variables=two),
+    ):
+        with pytest.raises(RuntimeError):
+            refused()
+
+
+def test_deleting_a_gradient():
+    w = pm.tensor([1.0, 2.0], requires_grad=True)
+    w.sum().backward()
+    del w.grad
+    assert w.grad is None
+    del w.grad
+    for name in ("grad_fn", "shape", "abc"):
+        with pytest.raises(AttributeError):
+            delattr(w, name)
+
+
+def test_what_was_made_in_inference_mode_is_written_there_only():
+    with pm.inference_mode():
+        made = pm.ones(2)
+        view = made.view(2)
+        made.add_(1)
+        pm.add(made, made, out=made)
+    plain = pm.ones(2)
+    with pm.inference_mode():
+        of_plain = plain.view(2)
+    for write in (
+        lambda: made.add_(1),
+        lambda: view.mul_(2),
+        lambda: made.view(1, 2).add_(1),
+        lambda: made.copy_(plain),
+        lambda: made.zero_(),
+        lambda: made.normal_(),
+        lambda: made.__setitem__(0, 5.0),
+        lambda: made.__iadd__(1),
+        lambda: pm.add(plain, plain, out=made),
+        lambda: pm.add(pm.ones(3), 1, out=made),
+        lambda: pm.ones(2, out=made),
+        lambda: pm.rand(2, out=made),
+        lambda: pm.sum(pm.ones(2, 2), 0, out=view),
+        lambda: pm.max(pm.ones(2, 2), 0, out=(made, pm.zeros(2, dtype=pm.int64))),
+        lambda: pm.cumsum(plain, 0, out=made),
+        lambda: pm.matmul(pm.ones(2, 2), plain, out=made),
+    ):
+        for mode in (pm.enable_grad, pm.no_grad):
+            with mode(), pytest.raises(RuntimeError, match="inference mode"):
+                write()
+    assert made.tolist() == [4.0, 4.0] and made.is_inference() and view.is_inference()
+    assert pm.add(plain, plain, out=of_plain) is of_plain and not of_plain.is_inference()
+    assert not made.clone().is_inference() and (made + 1).add_(1).tolist() == [6.0, 6.0]
+    with pm.inference_mode():
+        assert pm.add(plain, plain, out=plain).tolist() == [4.0, 4.0]

@@ -1,6 +1,7 @@
 """Nodes of the graph and hooks, each with what PyTorch 2.15 does."""
 
 import gc
+import math
 
 import pytest
 
@@ -284,6 +285,160 @@ def test_pack_hooks_get_leaves_themselves():
 
     with graph.saved_tensors_hooks(pack, lambda t: t):
         y = (weight * 2.0) * weight
-    assert seen == [(False, False), (True, True)]
+    assert seen == [(False, True), (True, True)]
     y.sum().backward()
     assert weight.grad.tolist() == [4.0, 4.0]
+
+
+def test_pack_hooks_get_other_inputs_with_their_graph():
+    weight, seen = pm.ones(2, requires_grad=True), []
+
+    def pack(t):
+        seen.append(t)
+        return t
+
+    with graph.saved_tensors_hooks(pack, lambda t: t):
+        y = weight * 2.0
+        z = y * y
+        result = z.exp()
+    assert [t.requires_grad for t in seen] == [True, True, False]
+    assert all(t.grad_fn is y.grad_fn and not t.is_leaf for t in seen[:2])
+    # Of a result the values alone: with its graph it would keep itself.
+    assert seen[2].tolist() == result.tolist() and seen[2].grad_fn is None
+    assert z.grad_fn._saved_self.grad_fn is y.grad_fn
+    assert result.grad_fn._saved_result.grad_fn is result.grad_fn
+    result.sum().backward()
+    assert weight.grad.tolist() == pytest.approx([8 * math.exp(4)] * 2)
+
+
+def test_a_graph_whose_hooks_keep_everything_is_freed():
+    device = pm.private_cpu()
+    weight = pm.ones(4, device=device, requires_grad=True)
+    before = pm.memory_allocated(device)
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = weight * 2.0
+        z = (y * y).exp()
+        # What was packed lies behind its own node now.
+        y.mul_(z)
+    del y, z
+    assert pm.memory_allocated(device) == before
+
+
+def test_what_an_operation_saved():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    product, power = x * y, y.exp()
+    assert product.grad_fn._saved_self is x
+    other = product.grad_fn._saved_other
+    assert other.tolist() == y.tolist() and other.grad_fn is y.grad_fn
+    assert power.grad_fn._saved_result.tolist() == power.tolist()
+    constant = pm.ones(2)
+    assert (x * constant).grad_fn._saved_self is None
+    for name in ("_saved_nothing", "_saved_self", "variable", "foo"):
+        with pytest.raises(AttributeError):
+            getattr(power.grad_fn, name)
+    power.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        power.grad_fn._saved_result
+
+
+def test_notes_on_a_node():
+    y = leaf(1.0) * 2
+    assert y.grad_fn.metadata == {}
+    y.grad_fn.metadata["a"] = 1
+    assert y.grad_fn.metadata == {"a": 1} and (leaf(1.0) * 2).grad_fn.metadata == {}
+    with pytest.raises(AttributeError):
+        y.grad_fn.metadata = {}
+    accumulate = y.grad_fn.next_functions[0][0]
+    accumulate.metadata[1] = 2
+    assert accumulate.metadata == {1: 2} and accumulate.next_functions == ()
+
+
+def note_on_a_node(device):
+    y = pm.ones(4, device=device, requires_grad=True).exp()
+    y.grad_fn.metadata["y"] = y
+    return y
+
+
+def attribute_of_a_gradient(device):
+    x = pm.ones(4, device=device, requires_grad=True)
+    x.sum().backward()
+    x.grad.owner = x
+    return x
+
+
+def attribute_of_a_retained_gradient(device):
+    y = pm.ones(4, device=device, requires_grad=True) * 2
+    y.retain_grad()
+    y.sum().backward()
+    y.grad.owner = y
+    return y
+
+
+def attribute_of_a_base(device):
+    x = pm.ones(4, device=device)
+    view = x[:2]
+    x.view_of_mine = view
+    return view
+
+
+def hook_of_a_leaf_that_one_node_holds_twice(device):
+    x = pm.ones(4, device=device, requires_grad=True)
+    y = (x * x).sum()
+    x.register_hook(lambda grad: y)
+    return y
+
+
+PACKED = []
+
+
+def packed_tensor(device):
+    def pack(tensor):
+        PACKED.append([tensor])
+        return PACKED[-1]
+
+    x = pm.ones(4, device=device, requires_grad=True)
+    with graph.saved_tensors_hooks(pack, lambda packed: packed[0]):
+        y = x.exp()
+    PACKED.pop().append(y)
+    return y
+
+
+def hook_behind_a_saved_input(device):
+    x = pm.ones(4, device=device, requires_grad=True)
+    y = x * 2
+    z = (y * y).exp().sum()
+    y.register_hook(lambda grad: z)
+    return z
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        note_on_a_node,
+        attribute_of_a_gradient,
+        attribute_of_a_retained_gradient,
+        attribute_of_a_base,
+        hook_of_a_leaf_that_one_node_holds_twice,
+        packed_tensor,
+        hook_behind_a_saved_input,
+    ],
+)
+def test_cycles_through_what_a_tensor_alone_keeps_are_collected(make):
+    assert collected(make)
+
+
+def test_what_a_graph_needs_is_not_collected():
+    device = pm.private_cpu()
+    x = pm.ones(4, device=device, requires_grad=True)
+    x.register_hook(lambda grad: grad * len(marks))
+    marks = [1, 2]
+    with graph.saved_tensors_hooks(lambda t: [t.clone()], lambda packed: packed[0]):
+        y = x.exp()
+    z = y.sum()
+    del y
+    gc.collect()
+    z.backward()
+    x.grad.mark = marks
+    gc.collect()
+    assert x.grad.tolist() == pytest.approx([2 * math.e] * 4) and x.grad.mark is marks

@@ -1,5 +1,9 @@
 """Random state: generators, seeds, and forks."""
 
+import copy
+import pickle
+import weakref
+
 import pytest
 
 import plimsoll as pm
@@ -86,3 +90,32 @@ def test_forks():
     with pm.random.fork_rng(enabled=False):
         pm.rand(2)
     assert pm.rand(2).tolist() != expected[0]
+
+
+def test_a_fork_without_devices_is_of_all():
+    own = pm.private_cpu()
+    pm.manual_seed(3)
+    expected = pm.rand(2).tolist(), pm.rand(2, device=own).tolist()
+    pm.manual_seed(3)
+    with pm.random.fork_rng():
+        pm.rand(2), pm.rand(2, device=own)
+        late = pm.private_cpu()
+        first = pm.rand(2, device=late).tolist()
+    assert (pm.rand(2).tolist(), pm.rand(2, device=own).tolist()) == expected
+    assert pm.rand(2, device=late).tolist() == first
+    pm.manual_seed(3)
+    with pm.random.fork_rng(devices=[]):
+        pm.rand(2), pm.rand(2, device=own)
+    assert pm.rand(2).tolist() == expected[0] and pm.rand(2, device=own).tolist() != expected[1]
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_a_copy_of_a_generator_goes_on_from_its_state(again):
+    generator = pm.Generator().manual_seed(3)
+    pm.rand(5, generator=generator)
+    made = again(generator)
+    assert made is not generator and (made.device, made.initial_seed()) == (pm.device("cpu"), 3)
+    first = pm.rand(3, generator=made).tolist()
+    assert pm.rand(3, generator=generator).tolist() == first
+    assert again(pm.default_generator) is not pm.default_generator
+    assert weakref.ref(made)() is made

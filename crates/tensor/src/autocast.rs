@@ -14,16 +14,40 @@ use crate::op_info::{Cast, OpInfo};
 use crate::{Tensor, WeakTensor};
 
 /// What is in force on this thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     /// For CUDA and the stand-in accelerator.
-    cuda: Option<DType>,
-    cpu: Option<DType>,
+    cuda: Setting,
+    cpu: Setting,
     caches: bool,
 }
 
+/// What is in force for devices of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Setting {
+    enabled: bool,
+    lower: DType,
+}
+
+impl Setting {
+    fn target(self) -> Option<DType> {
+        self.enabled.then_some(self.lower)
+    }
+}
+
 impl State {
-    const OFF: State = State { cuda: None, cpu: None, caches: true };
+    const OFF: State = State {
+        cuda: Setting { enabled: false, lower: DType::F16 },
+        cpu: Setting { enabled: false, lower: DType::BF16 },
+        caches: true,
+    };
+
+    fn of(&mut self, kind: DeviceKind) -> &mut Setting {
+        match kind {
+            DeviceKind::Cpu => &mut self.cpu,
+            _ => &mut self.cuda,
+        }
+    }
 }
 
 thread_local! {
@@ -36,13 +60,14 @@ thread_local! {
 #[inline]
 pub(crate) fn is_on() -> bool {
     let state = STATE.get();
-    state.cuda.is_some() || state.cpu.is_some()
+    state.cuda.enabled || state.cpu.enabled
 }
 
 /// How [`autocast_with`] casts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutocastOptions {
-    /// The lower precision; `None` is float16 on CUDA and bfloat16 on the CPU.
+    /// The lower precision; `None` is the one in force ([`autocast_dtype`]): float16 on CUDA and
+    /// bfloat16 on the CPU, unless it was set.
     pub dtype: Option<DType>,
     /// Whether casting is on inside; `false` switches it off inside a region where it is on.
     pub enabled: bool,
@@ -98,16 +123,10 @@ impl AutocastRegion {
     /// Starts a region, until the guard drops.
     pub fn enter(kind: DeviceKind, options: AutocastOptions) -> AutocastRegion {
         let before = STATE.get();
-        let lower = match kind {
-            DeviceKind::Cpu => DType::BF16,
-            _ => DType::F16,
-        };
-        let dtype = options.enabled.then(|| options.dtype.unwrap_or(lower));
         let mut state = State { caches: options.cache_enabled, ..before };
-        match kind {
-            DeviceKind::Cpu => state.cpu = dtype,
-            _ => state.cuda = dtype,
-        }
+        let setting = state.of(kind);
+        setting.enabled = options.enabled;
+        setting.lower = options.dtype.unwrap_or(setting.lower);
         STATE.set(state);
         AutocastRegion { before, not_send: PhantomData }
     }
@@ -117,10 +136,77 @@ impl Drop for AutocastRegion {
     fn drop(&mut self) {
         STATE.set(self.before);
         if !is_on() {
-            // Taken out first: dropping casts may run code of other tensors' owners.
-            drop(CASTS.with(|casts| std::mem::take(&mut *casts.borrow_mut())));
+            clear_autocast_cache();
         }
     }
+}
+
+/// Forgets the casts of leaves that are remembered; the end of the outermost region does.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let w = Tensor::ones(&[2, 2], DType::F32)?.requires_grad_(true)?;
+/// autocast(DeviceKind::Cpu, || {
+///     let total = || Ok::<_, Error>(w.matmul(&w)?.sum()?.to_scalar()?.to_f64());
+///     assert_eq!(total()?, 8.0);
+///     no_grad(|| w.zero_().map(drop))?;
+///     assert_eq!(total()?, 8.0);
+///     clear_autocast_cache();
+///     assert_eq!(total()?, 0.0);
+///     Ok::<(), Error>(())
+/// })?;
+/// # Ok::<(), Error>(())
+/// ```
+pub fn clear_autocast_cache() {
+    // Taken out first: dropping casts may run code of other tensors' owners.
+    drop(CASTS.try_with(|casts| std::mem::take(&mut *casts.borrow_mut())));
+}
+
+/// Whether this thread casts for devices of `kind`.
+pub fn is_autocast_enabled(kind: DeviceKind) -> bool {
+    STATE.get().of(kind).enabled
+}
+
+/// Has this thread cast for devices of `kind`, or not, without a region that ends.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let x = Tensor::ones(&[2, 2], DType::F32)?;
+/// set_autocast_enabled(DeviceKind::Cpu, true);
+/// assert!(is_autocast_enabled(DeviceKind::Cpu));
+/// assert_eq!(x.matmul(&x)?.dtype(), autocast_dtype(DeviceKind::Cpu));
+/// set_autocast_enabled(DeviceKind::Cpu, false);
+/// assert_eq!(x.matmul(&x)?.dtype(), DType::F32);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn set_autocast_enabled(kind: DeviceKind, enabled: bool) {
+    change(|state| state.of(kind).enabled = enabled);
+}
+
+/// The lower precision of this thread for devices of `kind`.
+pub fn autocast_dtype(kind: DeviceKind) -> DType {
+    STATE.get().of(kind).lower
+}
+
+/// Sets what [`autocast_dtype`] gives.
+pub fn set_autocast_dtype(kind: DeviceKind, dtype: DType) {
+    change(|state| state.of(kind).lower = dtype);
+}
+
+/// Whether this thread remembers casts of leaves.
+pub fn is_autocast_cache_enabled() -> bool {
+    STATE.get().caches
+}
+
+/// Sets what [`is_autocast_cache_enabled`] gives.
+pub fn set_autocast_cache_enabled(enabled: bool) {
+    change(|state| state.caches = enabled);
+}
+
+fn change(change: impl FnOnce(&mut State)) {
+    let mut state = STATE.get();
+    change(&mut state);
+    STATE.set(state);
 }
 
 /// The dtype that float operands of an operation on devices of `kind` are cast to; `None` leaves
@@ -132,8 +218,8 @@ pub(crate) fn target<'a>(
 ) -> Option<DType> {
     let state = STATE.get();
     let (lower, cast) = match kind {
-        DeviceKind::Cpu => (state.cpu?, info.autocast.cpu),
-        _ => (state.cuda?, info.autocast.cuda),
+        DeviceKind::Cpu => (state.cpu.target()?, info.autocast.cpu),
+        _ => (state.cuda.target()?, info.autocast.cuda),
     };
     match cast {
         Cast::AsGiven => None,

@@ -90,14 +90,18 @@ pub use api::unary::{Approximate, GeluOptions};
 pub use api::unique::UniqueOptions;
 pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
-pub use autocast::{AutocastOptions, AutocastRegion, autocast, autocast_with};
+pub use autocast::{
+    AutocastOptions, AutocastRegion, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
+    is_autocast_cache_enabled, is_autocast_enabled, set_autocast_cache_enabled, set_autocast_dtype,
+    set_autocast_enabled,
+};
 pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,
     apply_function, save_on_host, saved_tensors_hooks,
 };
 pub use autograd::{
     BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
-    NoGrad, WeakGradFn, enable_grad, grad, inference_mode, is_grad_enabled,
+    NoGrad, WeakGradFn, backward, enable_grad, grad, inference_mode, is_grad_enabled,
     is_inference_mode_enabled, no_grad, walk,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};

@@ -153,6 +153,11 @@ fn modes_decide_what_is_recorded() -> Outcome {
     assert!(inferred.requires_grad_(true).unwrap_err().is_autograd());
     assert!(x.mul(&inferred).unwrap_err().is_autograd(), "cannot be saved for backward");
     assert!(inferred.add_(1.0).unwrap_err().is_autograd());
+    let plain = Tensor::ones(&[1], DType::F64)?;
+    for write in [enable_grad(|| plain.exp_out(&inferred)), no_grad(|| plain.exp_out(&inferred))] {
+        assert!(write.unwrap_err().is_autograd(), "written as out=");
+    }
+    inference_mode(|| plain.exp_out(&inferred))?;
     x.add(&inferred)?.sum()?.backward()?;
     let view = no_grad(|| x.mul(1.0))?;
     assert!(!view.requires_grad());

@@ -189,11 +189,41 @@ fn steps_that_do_not_fit_are_refused() -> Outcome {
     let one = Tensor::ones(&[], DType::F32)?;
     assert!(step(&[], &[]).is_err(), "no step");
     assert!(step(&[], &[&x]).unwrap_err().is_shape(), "a step of eight numbers");
-    assert!(step(&[], &[&one.to(DType::F64)?]).is_err(), "a step in float64");
     assert!(step(&[&largest, &largest], &[&one]).is_err(), "two states for one parameter");
     assert!(step(&[&square], &[&one]).unwrap_err().is_shape(), "one state for two");
     assert_eq!(x.to_vec::<f32>()?, [1.0; 8]);
     step(&[&largest], &[&one])
+}
+
+/// On the stand-in accelerator a number in a tensor is read by the kernel.
+#[test]
+fn the_numbers_of_a_step_may_be_in_tensors() -> Outcome {
+    for device in [Device::cpu(), device::stand_in(Default::default())?] {
+        let of = |value: f64| Tensor::full(&[2], value, (DType::F64, device));
+        let number = |value: f64| Tensor::full(&[], value, (DType::F32, device));
+        let (rate, scale) = (number(0.5)?, number(4.0)?);
+        let run = |found: f64| -> Result<[f64; 3]> {
+            let [param, grad, mean, square] = [of(1.0)?, of(8.0)?, of(0.0)?, of(0.0)?];
+            let found = number(found)?;
+            let options = AdamWOptions::new().tensor_lr(&rate).grad_scale(&scale).found_inf(&found);
+            Tensor::fused_adamw_from_(
+                &[&param],
+                &[&grad],
+                &[&mean],
+                &[&square],
+                &[],
+                &[&number(1.0)?],
+                options.weight_decay(0.0),
+            )?;
+            assert_eq!(grad.version(), 1, "a scaled gradient is written");
+            let first = |t: &Tensor| Ok::<f64, Error>(t.to_vec::<f64>()?[0]);
+            Ok([first(&param)?, first(&grad)?, first(&mean)?])
+        };
+        let [param, grad, mean] = run(0.0)?;
+        assert!((param - 0.5).abs() < 1e-8 && grad == 2.0 && (mean - 0.2).abs() < 1e-12);
+        assert_eq!(run(1.0)?, [1.0, 8.0, 0.0], "nothing happens");
+    }
+    Ok(())
 }
 
 /// 148 parameters of odd sizes, some of them views of one storage.

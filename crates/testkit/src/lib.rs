@@ -1,8 +1,8 @@
 //! What Plimsoll's tests are made of, apart from the tests themselves: a naive [`oracle`] of every
 //! operation, [`layouts`] that lay the same values out in every way, and the cases that bring them
-//! together.
+//! together; and the [`workloads`] that benchmarks time.
 //!
-//! Nothing here is part of the runtime; only tests depend on it.
+//! Nothing here is part of the runtime; only tests and benchmarks depend on it.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -16,3 +16,4 @@ pub mod gradcheck;
 pub mod layouts;
 pub mod oracle;
 pub mod subject;
+pub mod workloads;

@@ -3,7 +3,9 @@
 //! its absence a failure). The programs are in `checks/devices/`.
 
 use plimsoll_tensor::{Device, Result, device};
-use plimsoll_testkit::checks::devices::{agreement, gpu, memory, taking_back, targets, training};
+use plimsoll_testkit::checks::devices::{
+    agreement, faults, gpu, indexing, memory, taking_back, targets, training,
+};
 
 fn gpu_device() -> Option<Device> {
     match device::cuda(0) {
@@ -143,4 +145,24 @@ fn a_dry_h200_takes_what_the_real_one_takes() -> Result<()> {
 #[test]
 fn memory_is_taken_back_without_waiting_and_launches_are_timed() -> Result<()> {
     on_every_accelerator(taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed)
+}
+
+#[test]
+fn indices_out_of_range_are_told_of_when_the_host_waits() -> Result<()> {
+    on_every_accelerator(faults::indices_out_of_range_are_told_of_when_the_host_waits)
+}
+
+#[test]
+fn scatters_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::scatters_agree_with_the_cpu)
+}
+
+#[test]
+fn slices_and_lists_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::slices_and_lists_agree_with_the_cpu)
+}
+
+#[test]
+fn embeddings_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(indexing::embeddings_agree_with_the_cpu)
 }

@@ -7,16 +7,16 @@ use plimsoll_engine::chunked::{Argument, Body, run, run_floats};
 use plimsoll_engine::real::Real;
 use plimsoll_engine::simd::Level;
 
-/// The first between the second and the third; a NaN wins, and the upper bound over the lower.
+/// The first between the second and the third; a NaN wins (no comparison with one holds), and the
+/// upper bound over the lower.
 #[derive(Clone, Copy)]
 struct Clamp;
 
 impl Body<3> for Clamp {
     #[inline(always)]
     fn real<L: Level, R: Real>(self, [x, low, high]: [R; 3]) -> R {
-        let above = if x < low || low.is_nan() { low } else { x };
-        let within = if above > high || high.is_nan() { high } else { above };
-        if x.is_nan() || above.is_nan() { x + above } else { within }
+        let above = if (x < low) | low.is_nan() { low } else { x };
+        if (above > high) | high.is_nan() { high } else { above }
     }
 
     #[inline(always)]

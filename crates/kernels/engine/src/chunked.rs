@@ -4,8 +4,10 @@
 //! Loading, storing and cutting is compiled once for all of them, so that one more function costs
 //! two or three small loops ([`run`]), or nothing but itself ([`run_calling`]).
 //!
-//! Chunks stay in the first-level cache: what this costs beside a loop of its own is a second pass
-//! there.
+//! Chunks stay in the first-level cache. Operands that lie side by side in the very type that is
+//! computed in are read and written where they are.
+
+use std::mem::MaybeUninit;
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 
@@ -16,8 +18,8 @@ use crate::real::Real;
 use crate::simd::{self, Level, LevelKernel};
 use crate::{CpuLaunch, Second};
 
-/// Elements of a chunk: three of them in f64 are a fifth of a first-level cache.
-const CHUNK: usize = 256;
+/// Elements of a chunk: four of them in f64 are half of a first-level cache.
+const CHUNK: usize = 512;
 
 /// Where an argument of the function comes from.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +52,7 @@ pub trait Body<const N: usize>: Copy + Sync {
 }
 
 /// What a chunk holds.
-trait Held: Number<Compute = Self> + Default {
+trait Held: Number<Compute = Self> {
     fn apply<const N: usize, F: Body<N>, L: Level>(f: F, x: [Self; N]) -> Self;
 }
 
@@ -82,8 +84,8 @@ pub fn run<const N: usize, F: Body<N>>(
     if crate::input_dtype(launch)?.is_float() {
         return run_floats(launch, arguments, f);
     }
-    drive::<N, i64>(launch, arguments, &|chunks, result| {
-        simd::dispatch_level(Over { f, chunks, result });
+    drive::<N, i64>(launch, arguments, &|chunk| {
+        simd::dispatch_level(Over(f, chunk));
     })
 }
 
@@ -94,14 +96,12 @@ pub fn run_floats<const N: usize, F: Body<N>>(
     f: F,
 ) -> Result<()> {
     match crate::input_dtype(launch)? {
-        DType::F64 => drive::<N, f64>(launch, arguments, &|chunks, result| {
-            simd::dispatch_level(Over { f, chunks, result });
+        DType::F64 => drive::<N, f64>(launch, arguments, &|chunk| {
+            simd::dispatch_level(Over(f, chunk));
         }),
-        DType::F32 | DType::F16 | DType::BF16 => {
-            drive::<N, f32>(launch, arguments, &|chunks, result| {
-                simd::dispatch_level(Over { f, chunks, result });
-            })
-        }
+        DType::F32 | DType::F16 | DType::BF16 => drive::<N, f32>(launch, arguments, &|chunk| {
+            simd::dispatch_level(Over(f, chunk));
+        }),
         other => Err(crate::wrong_dtype(launch.operation, other)),
     }
 }
@@ -113,7 +113,7 @@ pub fn run_calling<const N: usize>(
     arguments: [Argument; N],
     f: &(dyn Fn([f64; N]) -> f64 + Sync),
 ) -> Result<()> {
-    drive::<N, f64>(launch, arguments, &|chunks, result| call_each(chunks, result, f))
+    drive::<N, f64>(launch, arguments, &|chunk| call_each(chunk, f))
 }
 
 /// [`run_calling`] in i64, for functions of integers and bools.
@@ -122,21 +122,45 @@ pub fn run_calling_whole<const N: usize>(
     arguments: [Argument; N],
     f: &(dyn Fn([i64; N]) -> i64 + Sync),
 ) -> Result<()> {
-    drive::<N, i64>(launch, arguments, &|chunks, result| call_each(chunks, result, f))
+    drive::<N, i64>(launch, arguments, &|chunk| call_each(chunk, f))
 }
 
-fn call_each<const N: usize, C: Copy>(
-    chunks: &[[C; CHUNK]; N],
-    result: &mut [C],
-    f: &(dyn Fn([C; N]) -> C + Sync),
-) {
-    for (i, slot) in result.iter_mut().enumerate() {
-        *slot = f(std::array::from_fn(|argument| chunks[argument][i]));
+fn call_each<const N: usize, C: Copy>(chunk: Chunk<N, C>, f: &(dyn Fn([C; N]) -> C + Sync)) {
+    for i in 0..chunk.len {
+        // SAFETY: `i` is within the chunk, whose elements `Job::tile` vouches for.
+        unsafe { chunk.write(i, f(chunk.read(i))) };
     }
 }
 
-/// A function over chunks: it fills the whole of its second argument.
-type OverChunks<'a, const N: usize, C> = dyn Fn(&[[C; CHUNK]; N], &mut [C]) + Sync + 'a;
+/// Where a chunk's numbers are read and where its results go: in the operands, or in copies of
+/// them.
+#[derive(Clone, Copy)]
+struct Chunk<const N: usize, C> {
+    arguments: [*const C; N],
+    result: *mut C,
+    len: usize,
+}
+
+impl<const N: usize, C: Copy> Chunk<N, C> {
+    /// # Safety
+    /// `i` is below `len`, and each of the addresses has that many elements.
+    #[inline(always)]
+    unsafe fn read(self, i: usize) -> [C; N] {
+        // SAFETY: the caller's promise.
+        std::array::from_fn(|argument| unsafe { *self.arguments[argument].add(i) })
+    }
+
+    /// # Safety
+    /// As for [`Chunk::read`]; the result may be written.
+    #[inline(always)]
+    unsafe fn write(self, i: usize, value: C) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.result.add(i) = value }
+    }
+}
+
+/// A function over a chunk: it fills the whole result.
+type OverChunks<'a, const N: usize, C> = dyn Fn(Chunk<N, C>) + Sync + 'a;
 
 /// Cuts the work into chunks. It does not know the function's type, so that it is compiled once for
 /// each number of arguments and each type that chunks hold.
@@ -152,8 +176,14 @@ fn drive<const N: usize, C: Held>(
     // Numbers are no operands: the engine would read memory for them.
     let mut operands = [out; 4];
     let mut count = 1;
-    let sources: [Source<C>; N] = std::array::from_fn(|i| match arguments[i] {
-        Argument::Number(value) => Source::Number(C::from_scalar(value)),
+    // Filled once: tiles are small.
+    let mut numbers = [[const { MaybeUninit::uninit() }; CHUNK]; N];
+    let filled = CHUNK.min(out.layout().numel());
+    let sources: [Source; N] = std::array::from_fn(|i| match arguments[i] {
+        Argument::Number(value) => {
+            numbers[i][..filled].fill(MaybeUninit::new(C::from_scalar(value)));
+            Source::Number
+        }
         Argument::Input(index) => {
             let input = launch.inputs.get(index).copied().unwrap_or(out);
             operands[count.min(3)] = input;
@@ -161,7 +191,7 @@ fn drive<const N: usize, C: Held>(
             Source::Elements { dtype: input.dtype(), operand: (count - 1).min(3) }
         }
     });
-    let job = Job { over, sources, out: out.dtype() };
+    let job = Job { over, sources, numbers, out: out.dtype() };
     let [out, a, b, c] = operands;
     match count {
         1 => iterate::run([out], |tile| job.tile(&of_four(tile))),
@@ -174,9 +204,9 @@ fn drive<const N: usize, C: Held>(
 
 /// Where one argument's numbers come from.
 #[derive(Clone, Copy)]
-enum Source<C> {
+enum Source {
     Elements { dtype: DType, operand: usize },
-    Number(C),
+    Number,
 }
 
 /// A tile of fewer operands as one of four, so that what works on tiles is compiled once.
@@ -195,70 +225,78 @@ fn of_four<const M: usize>(tile: &Tile<M>) -> Tile<4> {
 
 struct Job<'a, const N: usize, C> {
     over: &'a OverChunks<'a, N, C>,
-    sources: [Source<C>; N],
+    sources: [Source; N],
+    /// A chunk of each argument that is a number; not filled beyond the output's elements.
+    numbers: [[MaybeUninit<C>; CHUNK]; N],
     out: DType,
 }
 
 impl<const N: usize, C: Held> Job<'_, N, C> {
     /// One tile, whose operands are the output and the `N` arguments.
     fn tile(&self, tile: &Tile<4>) {
-        let mut chunks = [[C::default(); CHUNK]; N];
-        let mut result = [C::default(); CHUNK];
-        for (chunk, source) in chunks.iter_mut().zip(&self.sources) {
-            if let Source::Number(number) = source {
-                chunk.fill(*number);
-            }
-        }
+        let mut copies = [[const { MaybeUninit::<C>::uninit() }; CHUNK]; N];
+        let mut result = [const { MaybeUninit::<C>::uninit() }; CHUNK];
         for row in 0..tile.rows {
             let pointers = tile.row(row);
             for start in (0..tile.len).step_by(CHUNK) {
                 let len = CHUNK.min(tile.len - start);
-                for (index, source) in self.sources.iter().enumerate() {
-                    let Source::Elements { dtype, operand } = *source else { continue };
-                    let stride = tile.inner[operand];
-                    let from = pointers[operand].wrapping_add(start * stride);
-                    load(dtype, from, stride, &mut chunks[index][..len]);
+                let at =
+                    |operand: usize| pointers[operand].wrapping_add(start * tile.inner[operand]);
+                let to = at(0).cast::<C>();
+                let mut in_place = self.out == C::DTYPE && tile.inner[0] == size_of::<C>();
+                let arguments = std::array::from_fn(|index| match self.sources[index] {
+                    Source::Number => self.numbers[index].as_ptr().cast::<C>(),
+                    Source::Elements { dtype, operand } => {
+                        let (from, stride) = (at(operand), tile.inner[operand]);
+                        if dtype == C::DTYPE && stride == size_of::<C>() {
+                            // The compiler's loop takes one element at a time where they overlap.
+                            in_place &= to.addr().abs_diff(from.addr()) >= len * size_of::<C>();
+                            return from.cast::<C>().cast_const();
+                        }
+                        load(dtype, from, stride, &mut copies[index][..len]);
+                        copies[index].as_ptr().cast::<C>()
+                    }
+                });
+                let results = if in_place { to } else { result.as_mut_ptr().cast::<C>() };
+                (self.over)(Chunk { arguments, result: results, len });
+                if !in_place {
+                    // SAFETY: the function filled as many elements of the chunk.
+                    let results = unsafe { std::slice::from_raw_parts(results, len) };
+                    store(self.out, to.cast(), tile.inner[0], results);
                 }
-                (self.over)(&chunks, &mut result[..len]);
-                let stride = tile.inner[0];
-                store(self.out, pointers[0].wrapping_add(start * stride), stride, &result[..len]);
             }
         }
     }
 }
 
 /// The function over a chunk.
-struct Over<'a, const N: usize, F, C> {
-    f: F,
-    chunks: &'a [[C; CHUNK]; N],
-    result: &'a mut [C],
-}
+struct Over<const N: usize, F, C>(F, Chunk<N, C>);
 
-impl<const N: usize, F: Body<N>, C: Held> LevelKernel for Over<'_, N, F, C> {
+impl<const N: usize, F: Body<N>, C: Held> LevelKernel for Over<N, F, C> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
-        let len = self.result.len().min(CHUNK);
-        for i in 0..len {
-            let x = std::array::from_fn(|argument| self.chunks[argument][i]);
-            self.result[i] = C::apply::<N, F, L>(self.f, x);
+        let Over(f, chunk) = self;
+        for i in 0..chunk.len {
+            // SAFETY: `i` is within the chunk, whose elements `Job::tile` vouches for.
+            unsafe { chunk.write(i, C::apply::<N, F, L>(f, chunk.read(i))) };
         }
     }
 }
 
 /// Elements of `dtype`, `stride` bytes apart, into a chunk. Neighbours have a loop of their own,
 /// which the compiler makes vectors of.
-fn load<C: Held>(dtype: DType, from: *const u8, stride: usize, chunk: &mut [C]) {
+fn load<C: Held>(dtype: DType, from: *const u8, stride: usize, chunk: &mut [MaybeUninit<C>]) {
     match_dtype!(dtype, T => if stride == size_of::<T>() {
         for (i, slot) in chunk.iter_mut().enumerate() {
             // SAFETY: the tile's elements are within its operand (the engine's promise), and of
             // this dtype.
-            *slot = C::from_number(unsafe { *from.cast::<T>().add(i) });
+            slot.write(C::from_number(unsafe { *from.cast::<T>().add(i) }));
         }
     } else {
         for (i, slot) in chunk.iter_mut().enumerate() {
             // SAFETY: as above.
-            *slot = C::from_number(unsafe { *from.add(i * stride).cast::<T>() });
+            slot.write(C::from_number(unsafe { *from.add(i * stride).cast::<T>() }));
         }
     })
 }

@@ -17,6 +17,7 @@ from ._plimsoll import _softmax_backward_data as _softmax_backward_data
 from ._plimsoll import _unsafe_masked_index as _unsafe_masked_index
 from ._plimsoll import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from ._plimsoll import group_norm as group_norm
+from . import amp as amp
 from . import autograd as autograd
 from . import linalg as linalg
 from . import masked as masked
@@ -24,6 +25,7 @@ from . import nn as nn
 from . import random as random
 from . import signal as signal
 from . import special as special
+from .amp import autocast as autocast
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad

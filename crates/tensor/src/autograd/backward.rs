@@ -69,25 +69,45 @@ impl Tensor {
     pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
         // Operations of backward count for the forward line that recorded them; what belongs to
         // none of them (the first gradient, copies into the leaves) counts for this call.
-        with_site(Site::caller(), || self.run_backward(options))
+        with_site(Site::caller(), || run_backward(&[(self, None)], &options))
     }
+}
 
-    fn run_backward(&self, options: BackwardOptions) -> Result<()> {
-        const OP: &str = "backward";
-        let root = root(OP, self, options.gradient.as_ref())?;
-        let retain = options.retain_graph || options.create_graph;
-        let inputs: Vec<&Tensor> = options.inputs.iter().collect();
-        let goal = if inputs.is_empty() {
-            Goal::EveryLeaf
-        } else {
-            let places = places(OP, &inputs)?;
-            // A leaf gets its gradient from its accumulator; any other tensor keeps what passes
-            // through.
-            inputs.iter().try_for_each(|input| input.retain_grad())?;
-            Goal::Reach(places)
-        };
-        engine::run(vec![root], goal, retain, options.create_graph).map(drop)
-    }
+/// [`Tensor::backward_with`] of several tensors in one pass, each with its own gradient; one
+/// without starts from `options.gradient`, or from one if it has one element.
+///
+/// ```
+/// use plimsoll_tensor::{BackwardOptions, DType, Tensor, backward};
+/// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+/// let (y, z) = (x.mul(2)?, x.sum()?);
+/// let gradient = Tensor::full(&[2], 10.0, DType::F32)?;
+/// backward(&[(&y, Some(&gradient)), (&z, None)], BackwardOptions::default())?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [21.0, 21.0]);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[track_caller]
+pub fn backward(tensors: &[(&Tensor, Option<&Tensor>)], options: BackwardOptions) -> Result<()> {
+    with_site(Site::caller(), || run_backward(tensors, &options))
+}
+
+fn run_backward(tensors: &[(&Tensor, Option<&Tensor>)], options: &BackwardOptions) -> Result<()> {
+    const OP: &str = "backward";
+    let start = |&(tensor, gradient): &(&Tensor, Option<&Tensor>)| {
+        root(OP, tensor, gradient.or(options.gradient.as_ref()))
+    };
+    let roots = tensors.iter().map(start).collect::<Result<Vec<_>>>()?;
+    let retain = options.retain_graph || options.create_graph;
+    let inputs: Vec<&Tensor> = options.inputs.iter().collect();
+    let goal = if inputs.is_empty() {
+        Goal::EveryLeaf
+    } else {
+        let places = places(OP, &inputs)?;
+        // A leaf gets its gradient from its accumulator; any other tensor keeps what passes
+        // through.
+        inputs.iter().try_for_each(|input| input.retain_grad())?;
+        Goal::Reach(places)
+    };
+    engine::run(roots, goal, retain, options.create_graph).map(drop)
 }
 
 /// The gradients of `outputs` with respect to `inputs`, without touching any `.grad()`.

@@ -96,6 +96,39 @@ impl GradFn {
         }
     }
 
+    /// The same by place: for each input and each output of the operation what was saved of it.
+    /// Lists end with the last one that could be saved.
+    #[track_caller]
+    pub fn saved_by_place(&self) -> Result<[Vec<Option<Tensor>>; 2]> {
+        match &self.0 {
+            Edge::Node(node, _) => {
+                let Unpacked { inputs, outputs } = saved::unpack(node)?;
+                Ok([inputs.into_vec(), outputs.into_vec()])
+            }
+            Edge::Leaf(_) => Ok([Vec::new(), Vec::new()]),
+        }
+    }
+
+    /// Has the node keep something of another language as long as it lives, of which
+    /// [`GradFn::each_foreign`] tells; see [`GradFn::kept`].
+    pub fn keep(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.0.hooks().keep(value);
+    }
+
+    /// What the node was given to [`GradFn::keep`], the first of type `T`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.exp()?;
+    /// y.grad_fn().unwrap().keep(std::sync::Arc::new("a note"));
+    /// assert_eq!(y.grad_fn().unwrap().kept::<&str>().as_deref(), Some(&"a note"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn kept<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.hooks().kept()
+    }
+
     /// As [`Tensor::each_foreign_hook`] for the hooks of this node and the function behind it, if
     /// nobody else holds the node.
     pub fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
@@ -108,7 +141,7 @@ impl GradFn {
     pub fn remove_own_hooks(&self) {
         if self.0.holders() == 1 {
             let mut removed = Vec::new();
-            self.0.each_own(&mut |place| removed.push(place.hooks().take_all()));
+            self.0.each_own(&mut |place| removed.push(place.take_foreign()));
             drop(removed);
         }
     }

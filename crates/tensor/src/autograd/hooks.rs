@@ -118,6 +118,17 @@ impl Hooks {
         self.0.get().map(|lists| std::mem::take(&mut *lists.lock()))
     }
 
+    /// Keeps something of another language that is no hook.
+    pub(super) fn keep(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.add(|lists, id| lists.owned.push((id, value)));
+    }
+
+    /// The first that was kept of type `T`.
+    pub(super) fn kept<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let mut owned = self.copy(|lists| lists.owned.clone()).into_iter();
+        owned.find_map(|(_, value)| value.downcast().ok())
+    }
+
     pub(super) fn add_pre(&self, hook: Arc<PreHook>, owned: Owned) -> HookHandle {
         self.add(|lists, id| {
             lists.pre.push((id, hook));
@@ -405,11 +416,23 @@ impl Tensor {
         self.slot().try_read(|state| state.each_own(&mut |place| place.each_foreign(look)));
     }
 
+    /// Shows `look` the tensors that this one alone keeps: its gradient, and what it is a view of.
+    /// For a garbage collector, as [`Tensor::each_foreign_hook`].
+    pub fn each_own_tensor(&self, look: &mut dyn FnMut(&Tensor)) {
+        self.slot().try_read(|state| {
+            let grad = state.grad.as_ref().map(|grad| &grad.0);
+            grad.filter(|grad| grad.is_sole_handle()).into_iter().for_each(&mut *look);
+        });
+        if let Some(view) = self.view_of().filter(|view| Arc::strong_count(view) == 1) {
+            Some(view.base()).filter(|base| base.is_sole_handle()).into_iter().for_each(look);
+        }
+    }
+
     /// Removes the hooks that [`Tensor::each_foreign_hook`] looks at.
     pub fn remove_own_hooks(&self) {
         let mut removed = Vec::new();
         self.slot().read(|state| {
-            state.each_own(&mut |place| removed.push(place.hooks().take_all()));
+            state.each_own(&mut |place| removed.push(place.take_foreign()));
         });
         // They are dropped after the locks: a hook may own anything.
         drop(removed);

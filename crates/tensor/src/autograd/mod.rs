@@ -29,7 +29,7 @@ mod tasks;
 pub(crate) mod views;
 mod walk;
 
-pub use backward::{BackwardOptions, GradOptions, grad};
+pub use backward::{BackwardOptions, GradOptions, backward, grad};
 pub use custom::{BackwardContext, Context, Function, apply_function};
 pub use grad_fn::{GradFn, WeakGradFn};
 pub use hooks::{Hook, HookHandle};

@@ -65,31 +65,67 @@ impl Edge {
         }
     }
 
-    /// What the target owns in another language: with its hooks, and as a custom function.
+    /// What the target owns in another language: with its hooks, as a custom function, and what
+    /// hooks made of the tensors that it saved.
     pub(super) fn each_foreign(&self, look: &mut dyn FnMut(&dyn Any)) {
         self.hooks().each_foreign(look);
-        if let Edge::Node(node, _) = self
-            && let Some(owned) = node.function().and_then(Function::foreign)
-        {
+        let Edge::Node(node, _) = self else { return };
+        if let Some(owned) = node.function().and_then(Function::foreign) {
             look(owned);
+        }
+        if let Some(saved) = node.saved.try_lock() {
+            saved.each_packed(look);
         }
     }
 
-    /// Shows `look` the target, which is the caller's own, and what only the target keeps. A
-    /// garbage collector asks this of every tensor, so it goes no further than a few nodes.
+    /// Takes the target's hooks away, and what hooks made of the tensors that it saved: it cannot
+    /// run any more then. To be dropped outside of every lock.
+    pub(super) fn take_foreign(&self) -> impl Sized + use<> {
+        let packed = match self {
+            Edge::Node(node, _) => {
+                let mut saved = node.saved.lock();
+                saved.has_packed().then(|| saved.release(true))
+            }
+            Edge::Leaf(_) => None,
+        };
+        (self.hooks().take_all(), packed)
+    }
+
+    /// Shows `look` the target, which is the caller's own, and what only it and those behind it
+    /// keep, however many of them do. A garbage collector asks this of every tensor, so it goes no
+    /// further than a few nodes.
     pub(super) fn each_own(&self, look: &mut dyn FnMut(&Edge)) {
         const FURTHEST: usize = 64;
         let mut found = vec![self];
+        // Those that others hold too, as far as is known, and how many of their holders were found.
+        let mut shared: SmallVec<[(&Edge, usize); 8]> = SmallVec::new();
         let mut next = 0;
-        while next < found.len() {
+        while next < found.len() && found.len() < FURTHEST {
             let edge = found[next];
             next += 1;
-            look(edge);
-            if let Edge::Node(node, _) = edge {
-                let behind = node.edges.iter().flatten().filter(|edge| edge.holders() == 1);
-                found.extend(behind.take(FURTHEST.saturating_sub(found.len())));
+            let Edge::Node(node, _) = edge else { continue };
+            for behind in node.edges.iter().flatten() {
+                match shared.iter_mut().find(|(edge, _)| edge.target() == behind.target()) {
+                    Some((_, holders)) => *holders += 1,
+                    None => shared.push((behind, 1)),
+                }
             }
+            // A saved input holds its place in the graph too.
+            if let Some(saved) = node.saved.try_lock() {
+                saved.each_place(&mut |place| {
+                    let known = shared.iter_mut().find(|(edge, _)| edge.target() == place.target());
+                    known.into_iter().for_each(|(_, holders)| *holders += 1);
+                });
+            }
+            shared.retain(|(edge, holders)| {
+                let own = edge.holders() == *holders;
+                if own {
+                    found.push(edge);
+                }
+                !own
+            });
         }
+        found.into_iter().for_each(look);
     }
 }
 

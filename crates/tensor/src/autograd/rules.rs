@@ -23,15 +23,22 @@ pub(crate) fn needs(info: &OpInfo, inputs: &[&Tensor]) -> Needs {
     needs
 }
 
+/// Refuses a write outside of inference mode to a tensor that was made in it: nothing counts its
+/// versions.
+fn check_inference(op: &'static str, target: &Tensor) -> Result<()> {
+    if !target.is_inference() || is_inference_mode_enabled() {
+        return Ok(());
+    }
+    Err(Error::autograd(
+        op,
+        "a tensor made in inference mode cannot be written outside of it, in place or as `out=`; clone it first",
+    ))
+}
+
 /// Whether `target` may be written in place now, `needs` being the gradients that the operation
 /// needs.
 pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) -> Result<()> {
-    if target.is_inference() && !is_inference_mode_enabled() {
-        return Err(Error::autograd(
-            op,
-            "a tensor made in inference mode cannot be written in place outside of it; clone it first",
-        ));
-    }
+    check_inference(op, target)?;
     if !is_grad_enabled() {
         return Ok(());
     }
@@ -79,6 +86,7 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
 
 /// Whether `out` may receive a result: never as part of a recorded operation.
 pub(crate) fn check_out(op: &'static str, outs: &[&Tensor], inputs: &[&Tensor]) -> Result<()> {
+    outs.iter().try_for_each(|out| check_inference(op, out))?;
     if !is_grad_enabled() {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! with the version it had, so that an overwritten one is an error that names who wrote, not a
 //! wrong gradient.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
@@ -135,6 +136,32 @@ impl SavedTensors {
         self.inputs.is_empty() && self.outputs.is_empty()
     }
 
+    /// What hooks made of saved tensors, as far as nobody uses it now.
+    pub(super) fn each_packed(&self, look: &mut dyn FnMut(&dyn Any)) {
+        for saved in self.inputs.iter().chain(&self.outputs).flatten() {
+            if let Kept::Packed(packed) = &saved.kept
+                && Arc::strong_count(packed) == 1
+            {
+                look(packed.packed());
+            }
+        }
+    }
+
+    /// The places in the graph that saved tensors hold.
+    pub(super) fn each_place(&self, look: &mut dyn FnMut(&Edge)) {
+        for saved in self.inputs.iter().chain(&self.outputs).flatten() {
+            if let SavedFrom::Edge(Some(edge)) = &saved.place {
+                look(edge);
+            }
+        }
+    }
+
+    /// Whether hooks made anything of what is saved.
+    pub(super) fn has_packed(&self) -> bool {
+        let is_packed = |saved: &Saved| matches!(saved.kept, Kept::Packed(_));
+        self.inputs.iter().chain(&self.outputs).flatten().any(is_packed)
+    }
+
     /// Gives everything back; a later backward through this node is an error if there was anything,
     /// or if it runs `once` all the same.
     pub(super) fn release(&mut self, once: bool) -> SavedTensors {
@@ -177,8 +204,7 @@ pub(super) struct Unpacked {
 pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
     let saved = node.saved.lock();
     saved.check_released(node)?;
-    let is_packed = |saved: &Saved| matches!(saved.kept, Kept::Packed(_));
-    if !saved.inputs.iter().chain(&saved.outputs).flatten().any(is_packed) {
+    if !saved.has_packed() {
         return unpack_lists(node, &saved.inputs, &saved.outputs);
     }
     // Hooks run outside the lock.
@@ -212,11 +238,7 @@ impl Saved {
         }
         let kept = match saved_hooks::in_force() {
             Some(hooks) => {
-                // Leaves themselves, so that a hook can tell parameters; of others the values
-                // alone: what keeps a result with its graph would have the graph hold itself.
-                let is_leaf = matches!(place, SavedFrom::Edge(_)) && tensor.is_leaf();
-                let given = if is_leaf { tensor.clone() } else { tensor.detach() };
-                Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, &given)?))
+                Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, &for_hook(tensor, &place))?))
             }
             None => {
                 Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
@@ -255,6 +277,22 @@ impl Saved {
             SavedFrom::Output(output) => tensor.set_node(node.clone(), *output),
         }
         Ok(tensor)
+    }
+}
+
+/// A tensor as a pack hook gets it, which may keep it. Leaves themselves, so that a hook can tell
+/// parameters. Of other inputs another handle at the same place in the graph: the tensor itself may
+/// be written in place later, and then lie behind the node that keeps it. Of results the values
+/// alone, because with its graph a result would keep the node that keeps it.
+fn for_hook(tensor: &Tensor, place: &SavedFrom) -> Tensor {
+    match place {
+        SavedFrom::Edge(Some(Edge::Node(node, output))) => {
+            let given = Tensor::new(tensor.storage().clone(), tensor.meta().clone());
+            given.set_node(node.clone(), *output);
+            given
+        }
+        SavedFrom::Edge(_) if tensor.is_leaf() => tensor.clone(),
+        SavedFrom::Edge(_) | SavedFrom::Output(_) => tensor.detach(),
     }
 }
 

@@ -170,6 +170,11 @@ impl PackedTensor {
         Ok(PackedTensor { hooks, packed, meta: tensor.meta().clone(), device: tensor.device() })
     }
 
+    /// What the hook kept.
+    pub(super) fn packed(&self) -> &dyn Any {
+        &*self.packed
+    }
+
     /// The tensor again, outside every graph.
     pub(super) fn unpack(&self, name: &'static str) -> Result<Tensor> {
         let tensor = mode::with_grad(false, || self.hooks.unpack(&self.packed))?;

@@ -38,7 +38,7 @@ pub(crate) struct State {
 }
 
 /// A gradient in its place: counts its storage as one for as long.
-pub(super) struct Gradient(Tensor);
+pub(super) struct Gradient(pub(super) Tensor);
 
 impl Gradient {
     fn new(grad: &Tensor) -> Gradient {

@@ -2,15 +2,19 @@
 //! lists of index tensors (`index`), which first become one list of offsets in the workspace.
 
 use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
 use smallvec::SmallVec;
 
 use super::strided::Strided;
-use super::{CudaLaunch, address, whole};
+use super::{CudaLaunch, THREADS, address, whole};
 
 /// The widest element that the kernels copy.
 const WIDEST: usize = 16;
+/// Elements that are worth a warp.
+const SHORTEST_RUN: usize = 32;
+/// Blocks at most; each takes several runs then.
+const MOST_BLOCKS: usize = 1 << 20;
 
 /// A read through an index, dimension by dimension of the result: its size, and the strides of the
 /// output, of the index and of x, which stands still where the index moves it.
@@ -52,14 +56,36 @@ impl Elements {
         Elements { dims: dims.iter().enumerate().map(wide).collect(), bytes: WIDEST, run }
     }
 
-    fn count(&self) -> usize {
-        self.dims.iter().map(|(size, _)| size).product()
-    }
-
-    /// The dimensions sorted so that neighbouring threads write neighbours.
-    fn strided(mut self) -> Strided {
+    /// Queues kernel `name` of the elements' width, or its form for runs that one index moves, with
+    /// the arguments that both end with.
+    fn read(mut self, launch: &CudaLaunch<'_>, name: &str, last: &[Argument]) -> Result<()> {
+        // So that neighbouring threads write neighbours.
         self.dims.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0]));
-        Strided::in_order(self.dims.into_iter())
+        let (bytes, source) = (self.bytes, &source_files::INDEX);
+        let is_run = |(size, strides): &Dim| *size >= SHORTEST_RUN && *strides == [1, 0, 1];
+        let run = match self.dims.last().is_some_and(is_run) && matches!(bytes, 4 | 16) {
+            true => self.dims.pop(),
+            false => None,
+        };
+        let n = self.dims.iter().map(|(size, _)| size).product();
+        if n == 0 {
+            return Ok(());
+        }
+        let strided = Strided::in_order(self.dims.into_iter()).argument(launch.operation)?;
+        let Some((columns, _)) = run else {
+            let arguments = [&[whole(n), strided], last].concat();
+            return launch.run(source, &format!("{name}_{bytes}"), launch.grid(n, 2), &arguments);
+        };
+        let lanes = columns.div_ceil(4).next_power_of_two().clamp(32, THREADS as usize);
+        let chunks = columns.div_ceil(4 * lanes);
+        let blocks = n.div_ceil(THREADS as usize / lanes) * chunks;
+        let grid = Grid {
+            blocks: (blocks.min(MOST_BLOCKS) as u32, 1, 1),
+            threads: THREADS,
+            shared_bytes: 0,
+        };
+        let first = [whole(n), whole(columns), Argument::I32(lanes as i32), strided];
+        launch.run(source, &format!("{name}_runs_{bytes}"), grid, &[&first, last].concat())
     }
 }
 
@@ -73,23 +99,16 @@ pub(super) fn read_along(
 ) -> Result<()> {
     let places = [out, x].map(|operand| operand.first_byte().addr());
     let elements = Elements::new(dims, x.dtype().size_bytes(), places, &[stride]);
-    let (n, bytes, run) = (elements.count(), elements.bytes, elements.run);
-    if n == 0 {
-        return Ok(());
-    }
     let arguments = [
-        whole(n),
-        elements.strided().argument(launch.operation)?,
         address(x),
         address(index),
         address(out),
         whole(size),
-        whole(stride / run),
+        whole(stride / elements.run),
         whole(dim),
         launch.fault(),
     ];
-    let kernel = format!("gather_{bytes}");
-    launch.run(&source_files::INDEX, &kernel, launch.grid(n, 2), &arguments)
+    elements.read(launch, "gather", &arguments)
 }
 
 /// Inputs [x, index]: x at the index along `dim`.
@@ -220,15 +239,7 @@ pub(crate) fn index(launch: &CudaLaunch<'_>, dims: &[usize]) -> Result<()> {
     let steps: SmallVec<[usize; 4]> = dims.iter().map(|&dim| x.layout().strides()[dim]).collect();
     let addresses = [out, x].map(|operand| operand.first_byte().addr());
     let elements = Elements::new(&read, x.dtype().size_bytes(), addresses, &steps);
-    let (n, bytes, run) = (elements.count(), elements.bytes, elements.run);
-    let arguments = [
-        whole(n),
-        elements.strided().argument(launch.operation)?,
-        address(x),
-        Argument::U64(list as u64),
-        whole(run.trailing_zeros() as usize),
-        address(out),
-    ];
-    let kernel = format!("index_{bytes}");
-    launch.run(&source_files::INDEX, &kernel, launch.grid(n, 2), &arguments)
+    let shift = elements.run.trailing_zeros() as usize;
+    let arguments = [address(x), Argument::U64(list as u64), whole(shift), address(out)];
+    elements.read(launch, "index", &arguments)
 }

@@ -11,8 +11,8 @@ mod copy;
 mod cross_entropy;
 mod ctc;
 mod distance;
+mod embedding;
 mod fill;
-mod folds;
 mod grid;
 mod group_norm;
 mod in_workspace;
@@ -26,6 +26,7 @@ mod loss;
 mod matmul;
 mod nonzero;
 mod optim;
+mod order;
 mod pool;
 mod products;
 mod random;
@@ -35,6 +36,7 @@ mod recurrent_products;
 mod reduce;
 mod runs;
 mod scan;
+mod scatter;
 mod search;
 mod select;
 mod softmax;
@@ -57,8 +59,11 @@ pub(crate) use cross_entropy::{
 };
 pub(crate) use ctc::{ctc_loss, ctc_loss_backward};
 pub(crate) use distance::{cdist, cdist_backward};
+pub(crate) use embedding::{
+    embedding, embedding_backward, embedding_backward_workspace_bytes, embedding_bag,
+    embedding_bag_backward, embedding_bag_backward_workspace_bytes, embedding_bag_weights_backward,
+};
 pub(crate) use fill::{arange, eye, fill};
-pub(crate) use folds::{TailFold, tail_fold, tail_fold_workspace_bytes};
 pub(crate) use grid::{grid_sample, grid_scatter, grid_scatter_workspace_bytes, grid_slope};
 pub(crate) use group_norm::{group_norm, group_norm_backward};
 pub(crate) use in_workspace::copies_bytes as layer_norm_workspace_bytes;
@@ -86,11 +91,12 @@ pub(crate) use rearrange::{rearrange, triangle, unrearrange};
 pub(crate) use recurrent::{
     recurrent, recurrent_backward, recurrent_backward_workspace_bytes, recurrent_workspace_bytes,
 };
-pub(crate) use reduce::{Fold, reduce, workspace_bytes as reduce_workspace_bytes};
+pub(crate) use reduce::{Fold, reduce, reduce_workspace_bytes};
 pub(crate) use runs::{
     mode, row_order, row_order_workspace_bytes, runs, runs_count, runs_workspace_bytes,
 };
 pub(crate) use scan::{recurrence, scan, scan_extreme, scan_workspace_bytes};
+pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_workspace_bytes};
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
@@ -177,6 +183,16 @@ impl CudaLaunch<'_> {
             return self.grid(n, each);
         }
         let blocks = n.div_ceil(4 * each * THREADS as usize).clamp(1, i32::MAX as usize);
+        Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
+    }
+
+    /// A grid for `n` elements that are taken four at a time where they are dense, once by each
+    /// thread.
+    fn quads_grid(&self, n: usize, dense: bool) -> Grid {
+        if !dense {
+            return self.grid(n, 4);
+        }
+        let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, i32::MAX as usize);
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 

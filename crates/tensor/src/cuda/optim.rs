@@ -2,10 +2,10 @@
 //! which is nearly always all of them, by a table among the kernel's arguments; one launch for each
 //! of the others.
 
-use plimsoll_core::{DType, Error, Layout, Result};
+use plimsoll_core::{DType, Layout, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
-use plimsoll_kernels::cpu::optim::AdamW;
+use plimsoll_kernels::cpu::optim::{AdamW, Operands};
 use smallvec::SmallVec;
 
 use super::strided::Strided;
@@ -68,31 +68,31 @@ fn is_gapless(layout: &Layout) -> bool {
 }
 
 /// Mirrors `Numbers` in the kernels.
-fn numbers(step: &AdamW) -> [u64; 7] {
+fn numbers(step: &AdamW, of: &Operands<'_>) -> Vec<u64> {
     let sign = if step.maximize { -1.0 } else { 1.0 };
-    let AdamW { learning_rate, beta1, beta2, eps, weight_decay, .. } = *step;
-    [learning_rate, beta1, beta2, eps, weight_decay, step.step.unwrap_or(0.0), sign]
-        .map(f64::to_bits)
+    let AdamW { beta1, beta2, eps, weight_decay, .. } = *step;
+    let [rate, at] = [step.learning_rate, step.step].map(|number| number.unwrap_or(0.0));
+    let host = [rate, beta1, beta2, eps, weight_decay, at, sign].map(f64::to_bits);
+    let word = |operand: Option<&Operand<'_>>| operand.map_or(0, |o| o.first_byte().addr() as u64);
+    let device = [of.learning_rate, of.scale, of.skip].map(word);
+    host.into_iter().chain(device).collect()
 }
 
 /// Inputs and outputs as the CPU kernel of the same name takes them.
 pub(crate) fn adamw(launch: &CudaLaunch<'_>, step: &AdamW) -> Result<()> {
-    let (inputs, outputs) = (launch.inputs, launch.outputs);
-    let count = inputs.len() / step.read();
-    if inputs.len() != count * step.read() || outputs.len() != count * step.written() {
-        return Err(Error::invalid_argument("operands do not match the arguments")
-            .in_operation(launch.operation));
-    }
+    let of = step.operands(launch.operation, launch.inputs, launch.outputs)?;
+    let numbers = numbers(step, &of);
     let mut dense: Vec<Group<'_>> = Vec::new();
-    for index in 0..count {
-        let [parameter, mean, square] = [0, 1, 2].map(|part| &outputs[part * count + index]);
+    for index in 0..of.parameters.len() {
+        let [parameter, grad, mean, square] =
+            [of.parameters, of.grads, of.means, of.squares].map(|list| &list[index]);
         let group = Group {
             parameter,
-            grad: &inputs[index],
+            grad,
             mean,
             square,
-            largest: if step.amsgrad { outputs.get(3 * count + index) } else { None },
-            step: if step.step.is_none() { inputs.get(count + index) } else { None },
+            largest: of.largest.map(|list| &list[index]),
+            step: of.steps.map(|list| &list[index]),
         };
         let all: SmallVec<[&Operand<'_>; 5]> = group.operands().collect();
         launch.check_dtypes(parameter.dtype(), &all)?;
@@ -102,14 +102,14 @@ pub(crate) fn adamw(launch: &CudaLaunch<'_>, step: &AdamW) -> Result<()> {
         if group.is_dense() {
             dense.push(group);
         } else {
-            over_layout(launch, step, &group)?;
+            over_layout(launch, &numbers, &group)?;
         }
     }
     for dtype in [DType::F32, DType::BF16, DType::F16, DType::F64] {
         let of: Vec<&Group<'_>> =
             dense.iter().filter(|group| group.parameter.dtype() == dtype).collect();
         for groups in of.chunks(ENTRIES) {
-            over_table(launch, step, dtype, groups)?;
+            over_table(launch, &numbers, dtype, groups)?;
         }
     }
     Ok(())
@@ -117,11 +117,11 @@ pub(crate) fn adamw(launch: &CudaLaunch<'_>, step: &AdamW) -> Result<()> {
 
 fn over_table(
     launch: &CudaLaunch<'_>,
-    step: &AdamW,
+    numbers: &[u64],
     dtype: DType,
     groups: &[&Group<'_>],
 ) -> Result<()> {
-    let mut words: Vec<u64> = numbers(step).to_vec();
+    let mut words: Vec<u64> = numbers.to_vec();
     words.extend([groups.len() as u64, CHUNK as u64]);
     let mut chunks = 0;
     for group in groups {
@@ -131,14 +131,14 @@ fn over_table(
         words.extend([group.largest.map_or(0, word), group.step.map_or(0, word)]);
         words.extend([group.count() as u64, chunks as u64]);
     }
-    words.resize(numbers(step).len() + 2 + ENTRIES * ENTRY_WORDS, 0);
+    words.resize(numbers.len() + 2 + ENTRIES * ENTRY_WORDS, 0);
     let blocks = u32::try_from(chunks).map_err(|_| launch.unsupported("so many elements"))?;
     let grid = Grid { blocks: (blocks, 1, 1), threads: THREADS, shared_bytes: 0 };
     let kernel = format!("adamw_table_{}", type_name(dtype));
     launch.run(&source_files::OPTIM, &kernel, grid, &[Argument::Words(words)])
 }
 
-fn over_layout(launch: &CudaLaunch<'_>, step: &AdamW, group: &Group<'_>) -> Result<()> {
+fn over_layout(launch: &CudaLaunch<'_>, numbers: &[u64], group: &Group<'_>) -> Result<()> {
     let Group { parameter, grad, mean, square, .. } = group;
     let shape = parameter.shape();
     let strides = |operand: &Operand<'_>, dim: usize| operand.layout().strides()[dim];
@@ -149,7 +149,7 @@ fn over_layout(launch: &CudaLaunch<'_>, step: &AdamW, group: &Group<'_>) -> Resu
     let last = Strided::in_order((0..shape.len()).map(|dim| (shape[dim], [strides(largest, dim)])));
     let arguments = [
         whole(group.count()),
-        Argument::Words(numbers(step).to_vec()),
+        Argument::Words(numbers.to_vec()),
         all.argument(launch.operation)?,
         last.argument(launch.operation)?,
         address(parameter),

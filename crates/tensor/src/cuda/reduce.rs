@@ -1,70 +1,117 @@
-//! Sums, means and extremes over some dimensions: a block folds one output, or a part of a long
-//! one, whose parts a second kernel folds. Other folds are in `folds.rs`.
+//! Reductions over some dimensions: one kernel a fold, which loads and stores every dtype. A team of
+//! threads folds one output, or a part of a long one; a second run joins the parts.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
 use smallvec::SmallVec;
 
-use super::folds::{TailFold, folds_columns, tail_fold_workspace_bytes};
 use super::strided::Strided;
-use super::{CudaLaunch, address, type_name, whole};
+use super::tail::code;
+use super::{CudaLaunch, address, whole};
 
 /// Which fold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fold {
     Sum,
     Mean,
+    NanSum,
+    Product,
+    CountNonzero,
+    Any,
+    All,
+    Argmax,
+    Argmin,
     Amax,
     Amin,
+    /// The norm of this order.
+    Norm(f64),
+    Variance {
+        correction: f64,
+        root: bool,
+    },
+    LogSumExp,
 }
 
-/// Elements that one block folds before another one helps: long enough to hide the second kernel.
-const PART: usize = 1 << 16;
-
-/// The most parts of one output; together with few outputs still more blocks than a GPU runs at
-/// once.
-const MOST_PARTS: usize = 1024;
-
-/// Into how many parts each of `outputs` folds of `count` elements is cut.
-fn parts(outputs: usize, count: usize) -> usize {
-    if outputs >= MOST_PARTS { 1 } else { count.div_ceil(PART).clamp(1, MOST_PARTS) }
-}
-
-fn counts(input: &Meta, output: &Meta) -> (usize, usize) {
-    let outputs = output.layout.numel();
-    let count = input.layout.numel().checked_div(outputs).unwrap_or(0);
-    (outputs, count)
-}
-
-/// The fold of the long tail that takes the place of `fold`: sums down columns, and sums in other
-/// dtypes than their own.
-fn instead(fold: Fold, input: &Meta, output: &Meta, reduced: &[usize]) -> Option<TailFold> {
-    let tail = match fold {
-        Fold::Sum => TailFold::Sum,
-        Fold::Mean if input.dtype.is_float() => TailFold::Mean,
-        _ => return None,
-    };
-    let other = output.dtype != result_dtype(fold, input.dtype);
-    (other || folds_columns(input, reduced)).then_some(tail)
-}
-
-/// Bytes of partial results.
-pub(crate) fn workspace_bytes(fold: Fold, input: &Meta, output: &Meta, reduced: &[usize]) -> usize {
-    if instead(fold, input, output, reduced).is_some() {
-        return tail_fold_workspace_bytes(input, reduced);
+impl Fold {
+    /// The kernel's name for elements of `dtype`, its mode and its two numbers.
+    fn kernel(self, dtype: DType, count: usize) -> (String, i32, [f64; 2]) {
+        let real = dtype.is_float();
+        let (name, mode, numbers) = match self {
+            Fold::Sum | Fold::NanSum if !real => ("sum", 0, [0.0, 1.0]),
+            Fold::Sum => ("terms", 0, [0.0, 1.0]),
+            Fold::Mean => ("terms", 0, [0.0, count as f64]),
+            Fold::NanSum => ("terms", 1, [0.0, 1.0]),
+            Fold::Norm(1.0) => ("terms", 2, [0.0, 1.0]),
+            Fold::Norm(2.0) => ("terms", 4, [0.0, 1.0]),
+            Fold::Norm(0.0) => ("terms", 5, [0.0, 1.0]),
+            Fold::Norm(f64::INFINITY) => ("terms", 6, [0.0, 1.0]),
+            Fold::Norm(f64::NEG_INFINITY) => ("terms", 7, [0.0, 1.0]),
+            Fold::Norm(order) => ("terms", 3, [order, 1.0]),
+            Fold::CountNonzero => ("nonzero", 0, [0.0; 2]),
+            Fold::Any => ("nonzero", 1, [0.0; 2]),
+            Fold::All => ("nonzero", 2, [0.0; 2]),
+            Fold::Product => ("product", 0, [0.0; 2]),
+            Fold::Variance { correction, root } => ("moments", i32::from(root), [correction, 0.0]),
+            Fold::LogSumExp => ("logsumexp", 0, [0.0; 2]),
+            Fold::Argmin => ("place", 0, [0.0; 2]),
+            Fold::Argmax => ("place", 1, [0.0; 2]),
+            Fold::Amin => ("place", 2, [0.0; 2]),
+            Fold::Amax => ("place", 3, [0.0; 2]),
+        };
+        (format!("{name}_{}", if real { "real" } else { "whole" }), mode, numbers)
     }
-    let (outputs, count) = counts(input, output);
-    match parts(outputs, count) {
-        1 => 0,
-        // No partial result is wider than a double.
-        parts => outputs * parts * 8,
+}
+
+/// Bytes of the widest state.
+const STATE_BYTES: usize = 32;
+/// Threads that keep a GPU busy.
+const BUSY: usize = 1 << 18;
+/// Elements that a thread folds at least before outputs are cut into parts.
+const SHARE: usize = 32;
+/// The most parts of one output.
+const MOST_PARTS: usize = 1024;
+/// Threads of a block.
+const THREADS: usize = 256;
+
+/// How the work is shared out, by sizes and strides alone.
+struct Plan {
+    outputs: usize,
+    count: usize,
+    /// Threads that fold one output or one part: 1, a warp or a block.
+    team: usize,
+    parts: usize,
+}
+
+impl Plan {
+    fn new(x: &Meta, reduced: &[usize]) -> Plan {
+        let (sizes, steps) = (x.shape(), x.layout.strides());
+        let is_reduced = |dim: &usize| reduced.contains(dim);
+        let dims: Dims = (0..sizes.len()).filter(is_reduced).collect();
+        let kept: Dims = (0..sizes.len()).filter(|dim| !is_reduced(dim)).collect();
+        let numel = |dims: &Dims| dims.iter().map(|&dim| sizes[dim]).product::<usize>();
+        let (outputs, count) = (numel(&kept), numel(&dims));
+        let nearest =
+            |dims: &Dims| dims.iter().filter(|&&dim| sizes[dim] > 1).map(|&dim| steps[dim]).min();
+        let columns = match (nearest(&kept), nearest(&dims)) {
+            (Some(across), Some(along)) => across < along,
+            _ => false,
+        };
+        let team = match count {
+            _ if columns => 1,
+            0..=8 => 1,
+            9..1024 => 32,
+            _ => THREADS,
+        };
+        let wanted = BUSY / (outputs * team).max(1);
+        let parts = wanted.min(count / (team * SHARE)).clamp(1, MOST_PARTS);
+        Plan { outputs, count, team, parts }
     }
 }
 
 /// Where each output's first input element lies and where the output does, then where the elements
 /// that are folded into it lie.
-pub(super) fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, Strided) {
+fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, Strided) {
     let (sizes, steps) = (x.shape(), x.layout().strides());
     let kept: Dims = (0..sizes.len()).filter(|dim| !reduced.contains(dim)).collect();
     let folded = (0..sizes.len()).filter(|dim| reduced.contains(dim));
@@ -81,63 +128,53 @@ pub(super) fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> 
     (Strided::in_order(outer.into_iter()), Strided::in_order(inner))
 }
 
-/// The dtype that a fold of `x` is written in.
-fn result_dtype(fold: Fold, x: DType) -> DType {
-    if fold == Fold::Sum && !x.is_float() { DType::I64 } else { x }
+/// Bytes of states of parts.
+pub(crate) fn reduce_workspace_bytes(x: &Meta, reduced: &[usize]) -> usize {
+    match Plan::new(x, reduced) {
+        Plan { parts: 1, .. } => 0,
+        plan => plan.outputs * plan.parts * STATE_BYTES,
+    }
 }
 
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
-    if let Some(tail) = instead(fold, x.meta(), out.meta(), reduced) {
-        return super::tail_fold(launch, tail, reduced);
-    }
-    let (outputs, count) = counts(x.meta(), out.meta());
+    let Plan { outputs, count, team, parts } = Plan::new(x.meta(), reduced);
     if outputs == 0 {
         return Ok(());
     }
-    if out.dtype() != result_dtype(fold, x.dtype()) {
-        let what = format!("a reduction of {} to {}", x.dtype(), out.dtype());
-        return Err(launch.unsupported(what));
-    }
     let (outer, inner) = layouts(x, out, reduced);
     let outer = outer.argument(launch.operation)?;
-    let parts = parts(outputs, count);
-    let name = match fold {
-        Fold::Sum | Fold::Mean => "sum",
-        Fold::Amax => "amax",
-        Fold::Amin => "amin",
+    let step = match inner.sizes() {
+        [] => 0,
+        [_] => inner.strides(0)[0] as u64,
+        _ => u64::MAX,
     };
-    let scale = if fold == Fold::Mean { 1.0 / count as f64 } else { 1.0 };
-    let kernel = format!("{name}_{}", type_name(x.dtype()));
-    let partial = Argument::U64(launch.workspace.pointer().addr() as u64);
-    let threads = if count >= 512 { 512 } else { 64 };
-    let grid =
-        |jobs: usize| Grid { blocks: (jobs.min(1 << 20) as u32, 1, 1), threads, shared_bytes: 0 };
-    launch.run(
-        &source_files::REDUCE,
-        &kernel,
-        grid(outputs * parts),
-        &[
+    let (kernel, mode, [a, b]) = fold.kernel(x.dtype(), count);
+    let ask = [Argument::I32(mode), Argument::F64(a), Argument::F64(b)];
+    let codes = [x, out].map(|operand| Argument::I32(code(operand.dtype()) as i32));
+    let states = whole(launch.workspace.pointer().addr());
+    let inner = inner.argument(launch.operation)?;
+    let run = |team: usize, joins: bool, teams: usize| {
+        let mut arguments = vec![
             whole(outputs),
+            whole(parts),
             whole(count),
             outer.clone(),
-            inner.argument(launch.operation)?,
-            Argument::I32(i32::from(inner.is_dense())),
-            whole(parts),
-            Argument::F64(scale),
-            address(x),
-            address(out),
-            partial.clone(),
-        ],
-    )?;
-    if parts == 1 {
-        return Ok(());
-    }
-    launch.run(
-        &source_files::REDUCE,
-        &format!("{kernel}_finish"),
-        grid(outputs),
-        &[whole(outputs), outer, whole(parts), Argument::F64(scale), address(out), partial],
-    )
+            inner.clone(),
+            Argument::U64(step),
+            Argument::I32(team as i32),
+            Argument::I32(i32::from(joins)),
+        ];
+        arguments.extend(ask.iter().chain(&codes).cloned());
+        arguments.extend([address(x), address(out), states.clone()]);
+        let grid = Grid {
+            blocks: (teams.div_ceil(THREADS / team).clamp(1, 1 << 20) as u32, 1, 1),
+            threads: THREADS as u32,
+            shared_bytes: 0,
+        };
+        launch.run(&source_files::REDUCE, &kernel, grid, &arguments)
+    };
+    run(team, false, outputs * parts)?;
+    if parts == 1 { Ok(()) } else { run(32, true, outputs) }
 }

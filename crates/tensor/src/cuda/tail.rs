@@ -3,7 +3,7 @@
 //! the CPU.
 
 use plimsoll_core::{DType, Error, Result, Scalar};
-use plimsoll_cuda::Argument as Word;
+use plimsoll_cuda::{Argument as Word, source_files};
 use plimsoll_kernels::{Argument, Operand, Second};
 use smallvec::SmallVec;
 
@@ -81,8 +81,13 @@ pub(crate) fn tail_of(
         Word::F64(numbers[1]),
         Word::F64(numbers[2]),
     ];
-    let kernel = format!("{}_{}", info.name, computed_in(launch.inputs[0].dtype()));
-    launch.run(source, &kernel, launch.grid(n, 4), &words)
+    // Special functions of all floats are computed in f64.
+    let computed = match std::ptr::eq(source, &raw const source_files::SPECIAL) {
+        true => "f64",
+        false => computed_in(launch.inputs[0].dtype()),
+    };
+    let kernel = format!("{}_{computed}", info.name);
+    launch.run(source, &kernel, launch.quads_grid(n, strided.is_dense()), &words)
 }
 
 /// The number of a dtype in `tail.cuh`.

@@ -39,6 +39,21 @@ pub use stream::Pause;
 pub use stream::{Event, Stream, StreamScope, synchronize, with_stream};
 pub(crate) use table::{entry, for_each};
 
+/// Every device that this process has opened, the host's first.
+///
+/// ```
+/// use plimsoll_tensor::{Device, device};
+/// let own = device::private_cpu(&Default::default())?;
+/// let all = device::all();
+/// assert!(all[0] == Device::cpu() && all.contains(&own));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn all() -> Vec<Device> {
+    let mut all = Vec::new();
+    for_each(|entry| all.push(entry.device()));
+    all
+}
+
 /// A host device with an arena of its own, so that a test or a tenant can count its bytes alone.
 ///
 /// ```

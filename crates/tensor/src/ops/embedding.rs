@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_cuda::{KernelSource, Properties, source_files};
 use smallvec::SmallVec;
 
 use super::nn::check_float;
 use crate::Tensor;
+use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::{Dest, first};
 use crate::operation::{
-    Backward, DTypes, Grads, Home, Inferred, Input, Metas, Needs, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Input, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::{apply, apply_one};
 use plimsoll_kernels::cpu::embedding as cpu;
@@ -57,6 +59,10 @@ impl Operation for Embedding {
         cpu::embedding(launch)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::embedding(launch)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
         let op = EmbeddingBackward { of: *self, rows: backward.inputs[0].shape()[0] };
@@ -96,6 +102,19 @@ impl Operation for EmbeddingBackward {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::embedding_backward(launch, self.of.padding, self.of.by_frequency)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::embedding_backward_workspace_bytes(inputs[1], self.rows)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::embedding_backward(launch, self.of.padding, self.of.by_frequency)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -174,6 +193,10 @@ impl Operation for EmbeddingBag {
         bags::embedding_bag(launch, self.args)
     }
 
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::embedding_bag(launch, self.args)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
         let (indices, offsets) = (backward.input(1)?, backward.input(2)?);
@@ -234,18 +257,42 @@ impl Operation for EmbeddingBagBackward {
         }
     }
 
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        match self.of_weights {
+            true => 0,
+            false => cuda::embedding_bag_backward_workspace_bytes(inputs, self.of.args, self.rows),
+        }
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        match self.of_weights {
+            true => cuda::embedding_bag_weights_backward(launch, self.of.args),
+            false => cuda::embedding_bag_backward(launch, self.of.args, self.of.by_frequency),
+        }
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
 }
 
-const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
+const fn info(
+    name: &'static str,
+    signatures: &'static [&'static str],
+    kernels: &'static KernelSource,
+) -> OpInfo {
     OpInfo {
         name,
         home: Home::Functional,
         family: "embedding",
         signatures,
         differentiable: true,
+        cuda: OnCuda::Kernels(kernels),
         dtypes: DTypes::FLOATS,
         inputs: &[Input::Given, Input::Index, Input::Index, Input::Given],
         ..OpInfo::BARE
@@ -259,6 +306,7 @@ static EMBEDDING: OpInfo = OpInfo {
         &[
             "embedding(Tensor self, Tensor indices, int? padding_idx=None, bool scale_grad_by_freq=False) -> Tensor",
         ],
+        &source_files::INDEX,
     )
 };
 static EMBEDDING_BAG: OpInfo = info(
@@ -266,10 +314,13 @@ static EMBEDDING_BAG: OpInfo = info(
     &[
         "embedding_bag(Tensor self, Tensor indices, Tensor offsets, str bag_mode='mean', bool scale_grad_by_freq=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
     ],
+    &source_files::EMBEDDING_BAG,
 );
 /// Internal: reached only through the derivatives.
-static EMBEDDING_BACKWARD: OpInfo = info("embedding_backward", &[]);
-static EMBEDDING_BAG_BACKWARD: OpInfo =
-    OpInfo { differentiable: false, ..info("embedding_bag_backward", &[]) };
+static EMBEDDING_BACKWARD: OpInfo = info("embedding_backward", &[], &source_files::SCATTER);
+static EMBEDDING_BAG_BACKWARD: OpInfo = OpInfo {
+    differentiable: false,
+    ..info("embedding_bag_backward", &[], &source_files::EMBEDDING_BAG)
+};
 
 pub(crate) static OPS: &[&OpInfo] = &[&EMBEDDING, &EMBEDDING_BAG];

@@ -8,7 +8,7 @@ use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::cuda::{self, CudaLaunch, TailFold};
+use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -58,11 +58,11 @@ impl Operation for VectorNorm {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::tail_fold_workspace_bytes(inputs[0], &self.dims)
+        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::tail_fold(launch, TailFold::Norm(self.order), &self.dims)
+        cuda::reduce(launch, Fold::Norm(self.order), &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -133,11 +133,11 @@ impl Operation for LogSumExp {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::tail_fold_workspace_bytes(inputs[0], &[self.dim])
+        cuda::reduce_workspace_bytes(inputs[0], &[self.dim])
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::tail_fold(launch, TailFold::LogSumExp, &[self.dim])
+        cuda::reduce(launch, Fold::LogSumExp, &[self.dim])
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -163,13 +163,13 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static LOGSUMEXP: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
+    cuda: OnCuda::Kernels(&source_files::REDUCE),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("logsumexp", &["logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor"])
 };
 static VECTOR_NORM: OpInfo = OpInfo {
     home: Home::Linalg,
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
+    cuda: OnCuda::Kernels(&source_files::REDUCE),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "linalg_vector_norm",

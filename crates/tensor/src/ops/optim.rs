@@ -10,8 +10,7 @@ use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::optim as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
 
-/// Inputs: gradients, and each parameter's step if it is not a number. Written beside them:
-/// parameters, running means, running means of squares, and the largest of those for AMSGrad.
+/// Inputs and what is written beside them are those of the CPU kernel (`cpu::AdamW::operands`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamW(pub(crate) cpu::AdamW);
 

@@ -8,7 +8,7 @@ use plimsoll_cuda::Properties;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::cuda::{self, CudaLaunch, Fold, TailFold};
+use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -111,19 +111,30 @@ impl Operation for Reduce {
         }
     }
 
-    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        let (x, Some(output)) = (inputs[0], outputs.first()) else { return 0 };
-        match self.on_cuda() {
-            OnGpu::Fold(fold) => cuda::reduce_workspace_bytes(fold, x, output, &self.dims),
-            OnGpu::Tail(_) => cuda::tail_fold_workspace_bytes(x, &self.dims),
-        }
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        match self.on_cuda() {
-            OnGpu::Fold(fold) => cuda::reduce(launch, fold, &self.dims),
-            OnGpu::Tail(fold) => cuda::tail_fold(launch, fold, &self.dims),
-        }
+        let fold = match self.reduction {
+            Reduction::Sum => Fold::Sum,
+            Reduction::Mean => Fold::Mean,
+            Reduction::NanSum => Fold::NanSum,
+            Reduction::Prod => Fold::Product,
+            Reduction::CountNonzero => Fold::CountNonzero,
+            Reduction::Amax => Fold::Amax,
+            Reduction::Amin => Fold::Amin,
+            Reduction::Argmax => Fold::Argmax,
+            Reduction::Argmin => Fold::Argmin,
+            Reduction::Any => Fold::Any,
+            Reduction::All => Fold::All,
+        };
+        cuda::reduce(launch, fold, &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -158,31 +169,7 @@ impl Operation for Reduce {
     }
 }
 
-/// Which CUDA kernels compute a reduction.
-enum OnGpu {
-    /// Those of `cuda/reduce.rs`.
-    Fold(Fold),
-    /// Those of `cuda/folds.rs`.
-    Tail(TailFold),
-}
-
 impl Reduce {
-    fn on_cuda(&self) -> OnGpu {
-        match self.reduction {
-            Reduction::Sum => OnGpu::Fold(Fold::Sum),
-            Reduction::Mean => OnGpu::Fold(Fold::Mean),
-            Reduction::Amax => OnGpu::Fold(Fold::Amax),
-            Reduction::Amin => OnGpu::Fold(Fold::Amin),
-            Reduction::NanSum => OnGpu::Tail(TailFold::NanSum),
-            Reduction::Prod => OnGpu::Tail(TailFold::Product),
-            Reduction::CountNonzero => OnGpu::Tail(TailFold::CountNonzero),
-            Reduction::Argmax => OnGpu::Tail(TailFold::Argmax),
-            Reduction::Argmin => OnGpu::Tail(TailFold::Argmin),
-            Reduction::Any => OnGpu::Tail(TailFold::Any),
-            Reduction::All => OnGpu::Tail(TailFold::All),
-        }
-    }
-
     /// PyTorch's name.
     pub(crate) fn name(&self) -> &'static str {
         self.info().name
@@ -265,7 +252,6 @@ static MEAN: OpInfo = OpInfo {
     )
 };
 static NANSUM: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     ..info(
         "nansum",
         &[
@@ -284,7 +270,6 @@ static NANMEAN: OpInfo = OpInfo {
     )
 };
 static PROD: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "prod",
@@ -292,7 +277,6 @@ static PROD: OpInfo = OpInfo {
     )
 };
 static COUNT_NONZERO: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::None,
     ..info("count_nonzero", &["count_nonzero(Tensor self, int[]? dim=None) -> Tensor"])
@@ -311,27 +295,23 @@ static AMIN: OpInfo = OpInfo {
     ..info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
 };
 static ARGMAX: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
     ..info("argmax", &["argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ARGMIN: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     dtypes: DTypes::NUMBERS,
     differentiable: false,
     out: Out::Exact,
     ..info("argmin", &["argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ANY: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::Exact,
     ..info("any", &["any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])
 };
 static ALL: OpInfo = OpInfo {
-    cuda: OnCuda::Kernels(&source_files::FOLDS),
     differentiable: false,
     out: Out::Exact,
     ..info("all", &["all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"])

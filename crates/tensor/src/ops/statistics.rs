@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::norm::kept;
 use crate::Tensor;
-use crate::cuda::{self, CudaLaunch, TailFold};
+use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -49,12 +49,12 @@ impl Operation for Variance {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::tail_fold_workspace_bytes(inputs[0], &self.dims)
+        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let fold = TailFold::Variance { correction: self.correction, root: self.root };
-        cuda::tail_fold(launch, fold, &self.dims)
+        let fold = Fold::Variance { correction: self.correction, root: self.root };
+        cuda::reduce(launch, fold, &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -83,7 +83,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         out: Out::Copied,
-        cuda: OnCuda::Kernels(&source_files::FOLDS),
+        cuda: OnCuda::Kernels(&source_files::REDUCE),
         dtypes: DTypes::FLOATS,
         ..OpInfo::BARE
     }

@@ -273,8 +273,7 @@ fn rows(function: &Function) -> Vec<Case> {
             .tolerance(ulps, floor)
             .only(&[Contiguous, Transposed, Stepped])
     };
-    let refused = op.starts_with("special_bessel") || op.starts_with("special_modified");
-    let gradient: &[usize] = if info.differentiable && !refused { &[0] } else { &[] };
+    let gradient: &[usize] = if info.differentiable { &[0] } else { &[] };
     let mut rows = vec![row(domain(&[2, 3, 4])).gradient(gradient), row(domain(&[0, 3])).plain()];
     if edges {
         rows.push(row(special(&[4, 5])).plain());

@@ -2,7 +2,7 @@
 //! taps x channels] * weights[taps x channels, channel]`.
 //!
 //! ```text
-//! pack the weights into strips of a tile's columns                              once, shared
+//! pack the weights into strips of a tile's channels                              once, shared
 //! threads take blocks of an image's results; for each slice of the operand's channels:
 //!     for each tile of results: pack its windows, then for each strip: the inner kernel
 //! write the block's sums into the result, with the bias
@@ -10,6 +10,9 @@
 //! A tile's windows stay in the first-level cache and never exist for more than a tile: there is no
 //! unrolled image. The packed weights of a slice stay in the second-level cache. Sums are always
 //! made in the same order, whatever the number of threads.
+//!
+//! Where there are too few channels to fill vectors (three of them: the derivative by an image) the
+//! product is flipped: results lie along the vectors, channels down the rows.
 //!
 //! Backward the same loops run over phases (`line.rs`).
 
@@ -214,20 +217,20 @@ where
 
     /// Where the packed weights of a slice and strip start: `pass``slice``strip``tap``channel`.
     unsafe fn panel(&self, group: usize, pass: &Pass, slice: usize, strip: usize) -> *mut E::Sum {
-        let Plan { columns, strips, .. } = self.plan;
+        let Plan { strips, .. } = self.plan;
         let channels = self.slice(slice);
         let steps = pass.taps_before * self.of.operands_each * strips
             + pass.taps * (channels.start * strips + strip * channels.len());
         let panel = self.plan.panel_len(&self.of.weights, self.of.operands_each);
         // SAFETY: inside the group's panel, whose steps are the taps of all phases times channels
         // and strips.
-        unsafe { self.panels.add(group * panel + steps * columns) }
+        unsafe { self.panels.add(group * panel + steps * self.plan.channels) }
     }
 
     unsafe fn pack_weights(&self) {
         let strips = self.plan.strips;
         // A part of less than about 32 KiB is not worth a wake-up.
-        let each = self.plan.taps * self.of.operands_each * self.plan.columns;
+        let each = self.plan.taps * self.of.operands_each * self.plan.channels;
         parallel::split(self.of.groups * strips, (8192 / each.max(1)).max(1), |range| {
             for task in range {
                 for pass in 0..self.passes() {
@@ -239,10 +242,10 @@ where
     }
 
     unsafe fn pack_strip(&self, group: usize, strip: usize, pass: &Pass) {
-        let Plan { columns, slices, isa, .. } = self.plan;
+        let Plan { channels: width, slices, isa, .. } = self.plan;
         let weights = &self.of.weights;
-        let first = strip * columns;
-        let lanes = columns.min(self.of.results_each - first);
+        let first = strip * width;
+        let lanes = width.min(self.of.results_each - first);
         for slice in 0..slices {
             let channels = self.slice(slice);
             // SAFETY: the slice's region of the panel is this task's alone.
@@ -263,10 +266,10 @@ where
                         steps: channels.len(),
                         step_stride: weights.operand as isize,
                         to,
-                        width: columns,
+                        width,
                     }
                     .run(isa);
-                    to = to.add(channels.len() * columns);
+                    to = to.add(channels.len() * width);
                 }
             });
         }
@@ -319,12 +322,13 @@ where
             let tile = self.own.add(part * each);
             (tile, tile.add(self.plan.tile_len()))
         };
-        let pitch = block.strips.len() * self.plan.columns;
+        let pitch = block.strips.len() * self.plan.channels;
+        let slots = self.plan.slots(elements.len());
         for slice in 0..self.plan.slices {
             for row in rows.clone() {
                 // SAFETY: the row's sums lie in the block.
                 unsafe {
-                    let sums = sums.add((row - rows.start) * elements.len() * pitch);
+                    let sums = sums.add((row - rows.start) * slots * pitch);
                     self.row(block, pass, slice, row, &elements, tile, sums);
                 }
             }
@@ -333,9 +337,10 @@ where
             isa: self.plan.isa,
             sums,
             pitch,
+            slots: self.plan.flipped.then_some(slots),
             bias: self.operands.bias,
-            channel: block.group * self.of.results_each + block.strips.start * self.plan.columns,
-            channels: pitch.min(self.of.results_each - block.strips.start * self.plan.columns),
+            channel: block.group * self.of.results_each + block.strips.start * self.plan.channels,
+            channels: pitch.min(self.of.results_each - block.strips.start * self.plan.channels),
         };
         // SAFETY: the block's results are inside the output and this thread's alone.
         unsafe {
@@ -362,16 +367,20 @@ where
         packed: *mut E::Sum,
         sums: *mut E::Sum,
     ) {
-        let Plan { rows, columns, isa, .. } = self.plan;
+        let Plan { flipped, results, isa, .. } = self.plan;
         let channels = self.slice(slice);
         let steps = pass.taps * channels.len();
-        let pitch = block.strips.len() * columns;
-        let tiles = elements.len().div_ceil(rows);
+        let pitch = block.strips.len() * self.plan.channels;
+        let slots = self.plan.slots(elements.len());
+        let tiles = elements.len().div_ceil(results);
         let beta = if slice == 0 { E::Sum::ZERO } else { E::Sum::ONE };
         let first = block.group * self.of.operands_each + channels.start;
         for tile in 0..tiles {
-            let own = parallel::part_range(elements.len(), tiles, tile);
-            let height = own.len();
+            let own = match flipped {
+                true => tile * results..elements.len().min((tile + 1) * results),
+                false => parallel::part_range(elements.len(), tiles, tile),
+            };
+            let width = own.len();
             // SAFETY: windows are packed into the thread's own tile; strips are inside the panel
             // and the block.
             unsafe {
@@ -386,18 +395,28 @@ where
                     to: packed,
                 }
                 .pack(isa);
+                let height = if flipped { self.plan.channels } else { width };
                 let kernel = self.micro.tile(height, true);
                 for strip in block.strips.clone() {
-                    let column = (strip - block.strips.start) * columns;
+                    let channel = (strip - block.strips.start) * self.plan.channels;
+                    let weights = self.panel(block.group, pass, slice, strip);
+                    let (a, b, b_step) = match flipped {
+                        true => (weights, packed, width),
+                        false => (packed, weights, self.plan.channels),
+                    };
+                    let (at, c_row) = match flipped {
+                        true => (channel * slots + own.start, slots),
+                        false => (own.start * pitch + channel, pitch),
+                    };
                     kernel(&Tile {
                         k: steps,
-                        a: packed,
+                        a,
                         a_row: 1,
                         a_step: height as isize,
-                        b: self.panel(block.group, pass, slice, strip),
-                        b_step: columns as isize,
-                        c: sums.add(own.start * pitch + column),
-                        c_row: pitch as isize,
+                        b,
+                        b_step: b_step as isize,
+                        c: sums.add(at),
+                        c_row: c_row as isize,
                         alpha: E::Sum::ONE,
                         beta,
                     });

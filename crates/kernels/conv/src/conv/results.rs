@@ -1,5 +1,6 @@
 //! From a block of sums, `sums[pixel * pitch + channel]`, to the output, with the bias, rounded.
-//! Where rows of the output are contiguous this is a transposition.
+//! Where rows of the output are contiguous this is a transposition. Sums of a flipped product lie
+//! the other way round, channel after channel, for each row.
 
 use std::ops::Range;
 
@@ -32,6 +33,8 @@ pub(super) struct Results<E: Factor> {
     pub(super) isa: Isa,
     pub(super) sums: *const E::Sum,
     pub(super) pitch: usize,
+    /// From one channel's sums of a row to the next one's, if the product was flipped.
+    pub(super) slots: Option<usize>,
     pub(super) bias: Option<Bias<E>>,
     /// The output's channels that these are.
     pub(super) channel: usize,
@@ -55,7 +58,7 @@ impl<E: Factor> Results<E> {
         let step = width.step * result.strides[2];
         // Rows that follow each other are one.
         let down = height.step * result.strides[1];
-        let dense = elements.len() == width.len && down == width.len * step;
+        let dense = self.slots.is_none() && elements.len() == width.len && down == width.len * step;
         let (runs, len) =
             if dense { (1, rows.len() * elements.len()) } else { (rows.len(), elements.len()) };
         for run in 0..runs {
@@ -65,8 +68,9 @@ impl<E: Factor> Results<E> {
             unsafe {
                 let at = result.at(image, self.channel) + result.row(plane, row);
                 let run = Rows {
-                    sums: self.sums.add(run * len * self.pitch),
+                    sums: self.sums.add(run * self.slots.unwrap_or(len) * self.pitch),
                     pitch: self.pitch,
+                    slots: self.slots,
                     len,
                     channels: self.channels,
                     to: to.add(at + element * result.strides[2]),
@@ -85,6 +89,7 @@ impl<E: Factor> Results<E> {
 struct Rows<E: Factor> {
     sums: *const E::Sum,
     pitch: usize,
+    slots: Option<usize>,
     len: usize,
     channels: usize,
     to: *mut E,
@@ -100,6 +105,9 @@ impl<E: Factor> LevelKernel for Rows<E> {
     fn run<L: Level>(self) {
         // SAFETY: the contract of `Results::write`.
         unsafe {
+            if let Some(slots) = self.slots {
+                return self.channel_after_channel(slots);
+            }
             #[cfg(target_arch = "x86_64")]
             if matches!(L::ISA, Isa::Avx512) && E::DTYPE == DType::F32 && self.step == 1 {
                 return self.by_transposing();
@@ -118,6 +126,28 @@ impl<E: Factor> Rows<E> {
     unsafe fn bias_of(&self, channel: usize) -> E::Sum {
         // SAFETY: `channel` is one of the rows'.
         self.bias.map_or(E::Sum::ZERO, |bias| unsafe { bias.of(self.channel + channel) })
+    }
+
+    /// A flipped product's.
+    #[inline(always)]
+    unsafe fn channel_after_channel(&self, slots: usize) {
+        for channel in 0..self.channels {
+            // SAFETY: sums of the block and their results.
+            unsafe {
+                let bias = self.bias_of(channel);
+                let sums = self.sums.add(channel * slots);
+                let to = self.to.add(channel * self.channel_stride);
+                if self.step == 1 {
+                    for pixel in 0..self.len {
+                        *to.add(pixel) = E::narrow((*sums.add(pixel)).add(bias));
+                    }
+                } else {
+                    for pixel in 0..self.len {
+                        *to.add(pixel * self.step) = E::narrow((*sums.add(pixel)).add(bias));
+                    }
+                }
+            }
+        }
     }
 
     /// Channels last: pixel after pixel.

@@ -102,7 +102,7 @@ impl<E: Factor> Tap<E> {
             if matches!(L::ISA, Isa::Avx512)
                 && matches!(E::DTYPE, DType::F32 | DType::F16 | DType::BF16)
                 && self.lane_stride == 1
-                && self.width <= 16
+                && self.width <= 32
             {
                 return self.by_vectors();
             }
@@ -132,21 +132,25 @@ impl<E: Factor> Tap<E> {
         }
     }
 
-    /// Neighbouring lanes, a register a channel. Each store runs over into the next channel's
-    /// place, which is written after it.
+    /// Neighbouring lanes, a register or two a channel. Each store runs over into the next
+    /// channel's place, which is written after it.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn by_vectors(&self) {
-        let mask = (((1u32 << self.lanes.len()) - 1) << self.lanes.start) as u16;
+        let mask = ((1u64 << self.lanes.len()) - 1) << self.lanes.start;
         let first = self.from.wrapping_sub(self.lanes.start);
         for channel in 0..self.channels {
-            // SAFETY: the mask keeps loads to lanes inside the operand; a store reaches at most 15
+            let from = first.wrapping_add(channel * self.channel_stride);
+            // SAFETY: the masks keep loads to lanes inside the operand; a store reaches at most 15
             // sums past the tile, where there is slack.
             unsafe {
-                let from = first.wrapping_add(channel * self.channel_stride);
-                let values = E::load_16_as_f32(from, mask);
                 let to = self.to.add(channel * self.width).cast::<f32>();
+                let values = E::load_16_as_f32(from, mask as u16);
                 std::arch::x86_64::_mm512_storeu_ps(to, values);
+                if self.width > 16 {
+                    let values = E::load_16_as_f32(from.wrapping_add(16), (mask >> 16) as u16);
+                    std::arch::x86_64::_mm512_storeu_ps(to.add(16), values);
+                }
             }
         }
     }

@@ -173,11 +173,11 @@ impl Combine {
 
 /// [x, index, source] -> x with `source` combined in at `index` along `dim`. The output is x itself
 /// (in place) or becomes a copy of it. What falls on one element happens in the order of the index.
+/// An index out of range is an error, and a tensor that was to be changed in place is as it was.
 pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
     let [out, input, index, source] = operands::<4>(launch)?;
     check::<i64>(launch, &index)?;
     let (size, stride) = extent(&out, dim);
-    check_indices(launch, &index, dim, size)?;
     let to = addresses(launch, &out, index.shape(), dim)?;
     // The source may be larger than the index; only the index's part of it is read.
     let mut from = addresses(launch, &source, index.shape(), dim)?;
@@ -194,7 +194,9 @@ pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<(
     }
     from.layout = Layout::strided(index.shape(), source.layout().strides(), 0)?;
     let same = out.first_byte() == input.first_byte() && out.layout() == input.layout();
-    if !same {
+    if same {
+        check_indices(launch, &index, dim, size)?;
+    } else {
         copy_between(launch.operation, out, input)?;
     }
     // SAFETY: as in `gather` for the output's addresses; the source's part is inside it as just
@@ -203,48 +205,115 @@ pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<(
         unsafe { (Operand::new(out.first_byte(), &to), Operand::new(source.first_byte(), &from)) };
     // The output first: threads go through its memory in order.
     let lines = Lines::new(launch, &[to, index, from], dim)?;
-    match_dtype!(input_dtype(launch)?, T => combine_lines::<T>(&lines, stride, combine));
-    Ok(())
+    let job = Scatter { lines: &lines, size, stride, bad: BadIndex::default() };
+    match_dtype!(input_dtype(launch)?, T => match combine {
+        // The usual one has a loop that knows what it does.
+        Combine::Add => job.run::<T>(|old, new| old.plus(new), true),
+        other => job.run::<T>(move |old, new| other.of(old, new), false),
+    });
+    match job.bad.into_lowest() {
+        None => Ok(()),
+        Some(index) => Err(out_of_range(launch.operation, index, dim, size)),
+    }
 }
 
-fn combine_lines<T: Number>(lines: &Lines<3>, stride: usize, combine: Combine) {
-    if lines.count == 0 || lines.len == 0 {
-        return;
-    }
-    let (width, across) = lines.across();
-    let blocks = width.div_ceil(COLUMNS);
-    let groups = lines.count / width;
-    let dense = across == [size_of::<T>(), 0, size_of::<T>()];
-    parallel::split(groups * blocks, (GRAIN / (lines.len * COLUMNS)).max(1), |units| {
-        for unit in units {
-            let first = unit % blocks * COLUMNS;
-            let pointers = lines.group(unit / blocks, first);
-            let columns = COLUMNS.min(width - first);
-            for row in 0..lines.len {
-                let at = |i: usize| pointers[i].wrapping_add(row * lines.strides[i]);
-                // SAFETY: elements of the index and the source; the index was checked, so the
-                // targets are elements of the output, and only this unit writes its lines.
+struct Scatter<'a> {
+    /// The output's addresses, the index, the source.
+    lines: &'a Lines<3>,
+    size: usize,
+    stride: usize,
+    bad: BadIndex,
+}
+
+impl Scatter<'_> {
+    fn run<T: Number>(&self, combine: impl Fn(T, T) -> T + Copy + Sync, adds: bool) {
+        let lines = self.lines;
+        if lines.count == 0 || lines.len == 0 {
+            return;
+        }
+        let (width, across) = lines.across();
+        let blocks = width.div_ceil(COLUMNS);
+        let groups = lines.count / width;
+        let one_index = adds && across == [size_of::<T>(), 0, size_of::<T>()];
+        // Whichever way the index lies together; a line's own order stays.
+        let line_by_line = lines.strides[1] <= across[1] || width == 1;
+        parallel::split(groups * blocks, (GRAIN / (lines.len * COLUMNS)).max(1), |units| {
+            for unit in units {
+                let first = unit % blocks * COLUMNS;
+                let pointers = lines.group(unit / blocks, first);
+                let columns = COLUMNS.min(width - first);
+                // SAFETY: the steps stay within this unit's lines, which no other unit writes.
                 unsafe {
-                    if dense && combine == Combine::Add {
-                        // One index for neighbouring lines: whole runs are added.
-                        let target = at(0).add(*at(1).cast::<i64>() as usize * stride).cast::<T>();
-                        let source = at(2).cast::<T>();
+                    if one_index {
+                        self.add_runs::<T>(pointers, columns);
+                    } else if line_by_line {
                         for column in 0..columns {
-                            let target = target.add(column);
-                            *target = (*target).plus(*source.add(column));
+                            let start = |i: usize| pointers[i].wrapping_add(column * across[i]);
+                            let starts = [start(0), start(1), start(2)];
+                            self.walk(starts, lines.strides, lines.len, combine);
                         }
-                        continue;
-                    }
-                    for column in 0..columns {
-                        let index = *at(1).add(column * across[1]).cast::<i64>() as usize;
-                        let target = at(0).add(column * across[0] + index * stride).cast::<T>();
-                        let source = *at(2).add(column * across[2]).cast::<T>();
-                        *target = combine.of(*target, source);
+                    } else {
+                        for row in 0..lines.len {
+                            let start = |i: usize| pointers[i].wrapping_add(row * lines.strides[i]);
+                            let starts = [start(0), start(1), start(2)];
+                            self.walk(starts, across, columns, combine);
+                        }
                     }
                 }
             }
+        });
+    }
+
+    /// `count` elements of the index, `steps` bytes apart in each operand.
+    ///
+    /// # Safety
+    /// They are elements of the index and the source, and this thread alone writes their targets.
+    #[inline(always)]
+    unsafe fn walk<T: Number>(
+        &self,
+        [to, index, source]: [*mut u8; 3],
+        steps: [usize; 3],
+        count: usize,
+        combine: impl Fn(T, T) -> T,
+    ) {
+        for i in 0..count {
+            // SAFETY: the caller's promise; an index below `size` from an address of the output is
+            // an element of it.
+            unsafe {
+                let at = *index.add(i * steps[1]).cast::<i64>();
+                if at as u64 >= self.size as u64 {
+                    self.bad.note(at);
+                    continue;
+                }
+                let target = to.add(i * steps[0] + at as usize * self.stride).cast::<T>();
+                *target = combine(*target, *source.add(i * steps[2]).cast::<T>());
+            }
         }
-    });
+    }
+
+    /// One index for neighbouring lines: whole runs are added.
+    ///
+    /// # Safety
+    /// As for `walk`, of `columns` neighbours.
+    unsafe fn add_runs<T: Number>(&self, pointers: [*mut u8; 3], columns: usize) {
+        for row in 0..self.lines.len {
+            let at = |i: usize| pointers[i].wrapping_add(row * self.lines.strides[i]);
+            // SAFETY: as in `walk`.
+            unsafe {
+                let index = *at(1).cast::<i64>();
+                if index as u64 >= self.size as u64 {
+                    self.bad.note(index);
+                    continue;
+                }
+                let target = at(0).add(index as usize * self.stride).cast::<T>();
+                let source = at(2).cast::<T>();
+                for column in 0..columns {
+                    let target = target.add(column);
+                    *target = (*target).plus(*source.add(column));
+                }
+            }
+        }
+    }
 }
 
 /// Every index must be in `0..size`.

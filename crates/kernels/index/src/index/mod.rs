@@ -3,9 +3,11 @@
 //! j]`). `nonzero.rs`: where a tensor is not zero.
 //!
 //! An index outside its dimension is an error that names the index, the dimension and its size.
-//! Kernels that change a tensor check every index before they write; `gather` checks as it goes,
-//! because the indices are half of the bytes that it moves, and what it leaves in a fresh output on
-//! error is dropped anyway. (An `out=` that the caller keeps is then partly written.)
+//! Kernels that change a tensor in place check every index before they write, and again where they
+//! use it: a claim keeps other operations from writing the index meanwhile, but not the owner of
+//! memory that is shared with another library. All others check as they go, because the indices are
+//! half of the bytes that they move, and what they leave in a fresh output on error is dropped
+//! anyway. (An `out=` that the caller keeps is then partly written.)
 
 mod advanced;
 mod along;

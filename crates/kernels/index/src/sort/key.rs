@@ -9,8 +9,18 @@ use plimsoll_engine::Truth;
 pub(super) trait SortKey: Copy + Send + Sync + 'static {
     /// Bits of the key.
     const BITS: u32;
+    /// A number just as wide.
+    type Bits: Copy + Ord + Default + std::ops::BitXor<Output = Self::Bits>;
+    /// All of its bits.
+    const MASK: Self::Bits;
+    /// The key.
+    fn bits(self) -> Self::Bits;
     /// The key, in the low [`SortKey::BITS`].
-    fn key(self) -> u64;
+    fn key(self) -> u64 {
+        Self::widen(self.bits())
+    }
+    /// A key in the low [`SortKey::BITS`].
+    fn widen(bits: Self::Bits) -> u64;
     /// The element of a key, if [`SortKey::is_plain`].
     fn from_key(key: u64) -> Self;
     /// Whether `from_key(key())` gives the very same bits: not so for -0 and NaN.
@@ -21,8 +31,14 @@ macro_rules! float_key {
     ($($float:ty, $bits:ty);*) => {$(
         impl SortKey for $float {
             const BITS: u32 = <$bits>::BITS;
+            type Bits = $bits;
+            const MASK: $bits = <$bits>::MAX;
             #[inline(always)]
-            fn key(self) -> u64 {
+            fn widen(bits: $bits) -> u64 {
+                u64::from(bits)
+            }
+            #[inline(always)]
+            fn bits(self) -> $bits {
                 const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 let bits = self.to_bits();
                 // Negative numbers count down from the sign bit, so they are mirrored; -0 joins +0.
@@ -33,7 +49,7 @@ macro_rules! float_key {
                 } else {
                     !bits
                 };
-                u64::from(if self.is_nan() { <$bits>::MAX } else { ordered })
+                if self.is_nan() { <$bits>::MAX } else { ordered }
             }
             #[inline(always)]
             fn from_key(key: u64) -> Self {
@@ -55,9 +71,15 @@ macro_rules! integer_key {
     ($($integer:ty, $bits:ty, $flip:expr);*) => {$(
         impl SortKey for $integer {
             const BITS: u32 = <$bits>::BITS;
+            type Bits = $bits;
+            const MASK: $bits = <$bits>::MAX;
             #[inline(always)]
-            fn key(self) -> u64 {
-                u64::from(self as $bits ^ $flip)
+            fn widen(bits: $bits) -> u64 {
+                u64::from(bits)
+            }
+            #[inline(always)]
+            fn bits(self) -> $bits {
+                self as $bits ^ $flip
             }
             #[inline(always)]
             fn from_key(key: u64) -> Self {
@@ -74,9 +96,15 @@ integer_key!(i32, u32, 1u32 << 31; i64, u64, 1u64 << 63; u8, u8, 0u8; i8, u8, 1u
 
 impl SortKey for Truth {
     const BITS: u32 = 8;
+    type Bits = u8;
+    const MASK: u8 = u8::MAX;
     #[inline(always)]
-    fn key(self) -> u64 {
-        u64::from(self.get())
+    fn widen(bits: u8) -> u64 {
+        u64::from(bits)
+    }
+    #[inline(always)]
+    fn bits(self) -> u8 {
+        u8::from(self.get())
     }
     #[inline(always)]
     fn from_key(key: u64) -> Self {

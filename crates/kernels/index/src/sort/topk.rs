@@ -1,21 +1,34 @@
-//! The k greatest or least elements of each line, in order: a heap of k pairs that most elements do
-//! not enter. Among equal elements the first ones win.
+//! The k greatest or least elements of each line, in order. Candidates are collected, and thrown
+//! out again down to k whenever there is no more room; the worst of those keeps most elements out,
+//! whole blocks of neighbours at a time. Among equal elements the first ones win.
+
+use std::marker::PhantomData;
 
 use half::{bf16, f16};
 use plimsoll_core::{DType, Error, Layout, Result};
 
-use super::key::{Pair, SortKey, Wide};
+use super::key::{Narrow, Pair, SortKey, Wide};
 use plimsoll_engine::along_dim::Lines;
 use plimsoll_engine::map::check;
 use plimsoll_engine::shared::Shared;
+use plimsoll_engine::simd::{self, Level, LevelKernel};
 use plimsoll_engine::{CpuLaunch, Meta, Operand, Truth, parallel};
 
 /// Elements that pay for waking one more thread.
 const GRAIN: usize = 1 << 14;
 /// The shortest part of a line that gets a thread of its own.
 const PART: usize = 1 << 16;
+/// Neighbours that are held against the worst candidate together.
+const BLOCK: usize = 32;
+/// Candidates beyond twice k: they are thrown out seldom.
+const MORE: usize = 512;
 
-/// How many heaps there are: threads on lines of their own, or together on one.
+/// Candidates that there is room for.
+fn room(len: usize, k: usize) -> usize {
+    len.min(2 * k + MORE).max(k)
+}
+
+/// How many collect at once: threads on lines of their own, or together on one.
 fn parts(input: &Meta, dim: usize) -> (usize, bool) {
     let len = input.shape().get(dim).copied().unwrap_or(1);
     let lines = input.layout.numel().checked_div(len).unwrap_or(0);
@@ -31,7 +44,8 @@ fn parts(input: &Meta, dim: usize) -> (usize, bool) {
 
 /// Scratch of [`topk`].
 pub fn topk_workspace_bytes(input: &Meta, dim: usize, k: usize) -> usize {
-    parts(input, dim).0 * k * size_of::<Wide>()
+    let len = input.shape().get(dim).copied().unwrap_or(1);
+    parts(input, dim).0 * room(len, k) * size_of::<Wide>()
 }
 
 /// `[x]` -> [the k greatest (or least) along `dim` in order, their positions (i64)].
@@ -55,19 +69,19 @@ pub fn topk(launch: &CpuLaunch<'_>, dim: usize, k: usize, largest: bool) -> Resu
         return Ok(());
     }
     let (parts, together) = parts(input.meta(), dim);
-    let heaps = Shared(launch.workspace.pointer().cast::<Wide>());
-    let job = Job { lines: &lines, heaps, k, largest, parts, together };
+    let pairs = Shared(launch.workspace.pointer().cast::<Wide>());
+    let job = Job { lines: &lines, pairs, k, largest, parts, together };
     match input.dtype() {
-        DType::Bool => job.run::<Truth>(),
-        DType::U8 => job.run::<u8>(),
-        DType::I8 => job.run::<i8>(),
-        DType::I16 => job.run::<i16>(),
-        DType::I32 => job.run::<i32>(),
-        DType::I64 => job.run::<i64>(),
-        DType::F16 => job.run::<f16>(),
-        DType::BF16 => job.run::<bf16>(),
-        DType::F32 => job.run::<f32>(),
-        DType::F64 => job.run::<f64>(),
+        DType::Bool => job.of::<Truth>(),
+        DType::U8 => job.of::<u8>(),
+        DType::I8 => job.of::<i8>(),
+        DType::I16 => job.of::<i16>(),
+        DType::I32 => job.of::<i32>(),
+        DType::I64 => job.of::<i64>(),
+        DType::F16 => job.of::<f16>(),
+        DType::BF16 => job.of::<bf16>(),
+        DType::F32 => job.of::<f32>(),
+        DType::F64 => job.of::<f64>(),
     }
     Ok(())
 }
@@ -86,7 +100,7 @@ unsafe fn with_meta<'a>(operand: &Operand<'_>, meta: &'a Meta) -> Operand<'a> {
 
 struct Job<'a> {
     lines: &'a Lines<3>,
-    heaps: Shared<Wide>,
+    pairs: Shared<Wide>,
     k: usize,
     largest: bool,
     parts: usize,
@@ -94,13 +108,21 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run<T: SortKey>(&self) {
+    fn of<T: SortKey>(&self) {
+        if T::BITS <= 32 && u32::try_from(self.lines.len).is_ok() {
+            self.run::<T, Narrow>();
+        } else {
+            self.run::<T, Wide>();
+        }
+    }
+
+    fn run<T: SortKey, P: Pair>(&self) {
         let (len, count) = (self.lines.len, self.lines.count);
         if !self.together {
             parallel::fork(self.parts, |part| {
                 for line in parallel::part_range(count, self.parts, part) {
-                    let found = self.select::<T>(line, 0..len, part);
-                    self.write::<T>(line, found);
+                    let found = self.select::<T, P>(line, 0..len, part);
+                    self.write::<T, P>(line, found);
                 }
             });
             return;
@@ -108,60 +130,51 @@ impl Job<'_> {
         for line in 0..count {
             parallel::fork(self.parts, |part| {
                 let range = parallel::part_range(len, self.parts, part);
-                self.select::<T>(line, range, part);
+                self.select::<T, P>(line, range, part);
             });
-            // What the parts found goes into the first part's heap.
-            let mut all = Heap { pairs: self.heap(0), len: self.found(len, 0) };
+            // What the parts found goes to the first part's.
+            let first = self.found(len, 0);
+            let mut all = Candidates { pairs: self.pairs::<P>(0), len: first, k: self.k };
             for part in 1..self.parts {
                 let found = self.found(len, part);
-                for &pair in &self.heap(part)[..found] {
-                    all.offer(pair);
+                for &pair in &self.pairs::<P>(part)[..found] {
+                    all.add(pair);
                 }
             }
-            self.write::<T>(line, all);
+            self.write::<T, P>(line, all);
         }
     }
 
-    /// How many pairs a part has.
+    /// How many pairs a part leaves.
     fn found(&self, len: usize, part: usize) -> usize {
         self.k.min(parallel::part_range(len, self.parts, part).len())
     }
 
-    #[allow(clippy::mut_from_ref, reason = "each part has a heap of its own")]
-    fn heap(&self, part: usize) -> &mut [Wide] {
-        // SAFETY: the workspace has `parts` heaps of k pairs; a part is one thread's at a time, and
-        // every pair is written before it is read.
-        unsafe { std::slice::from_raw_parts_mut(self.heaps.add(part * self.k), self.k) }
+    #[allow(clippy::mut_from_ref, reason = "each part has pairs of its own")]
+    fn pairs<P: Pair>(&self, part: usize) -> &mut [P] {
+        const { assert!(size_of::<P>() <= size_of::<Wide>()) };
+        let room = room(self.lines.len, self.k);
+        // SAFETY: the workspace has room for `parts` times as many wide pairs; a part is one
+        // thread's at a time, and every pair is written before it is read.
+        unsafe { std::slice::from_raw_parts_mut(self.pairs.add(part * room).cast(), room) }
     }
 
-    fn select<T: SortKey>(
+    fn select<T: SortKey, P: Pair>(
         &self,
         line: usize,
         range: std::ops::Range<usize>,
         part: usize,
-    ) -> Heap<'_> {
-        let from = self.lines.line(line)[0];
+    ) -> Candidates<'_, P> {
+        let found = Candidates { pairs: self.pairs(part), len: 0, k: self.k };
         let stride = self.lines.strides[0];
-        let mask = if T::BITS == 64 { u64::MAX } else { (1 << T::BITS) - 1 };
-        let flip = if self.largest { mask } else { 0 };
-        let mut heap = Heap { pairs: self.heap(part), len: 0 };
-        let mut worst = u64::MAX;
-        for i in range {
-            // SAFETY: an element of the line.
-            let key = unsafe { *from.wrapping_add(i * stride).cast::<T>() }.key() ^ flip;
-            // Positions rise, so an equal key never enters a full heap.
-            if key < worst || heap.len < self.k {
-                heap.offer(Wide::new(key, i));
-                if heap.len == self.k {
-                    worst = heap.pairs[0].key();
-                }
-            }
-        }
-        heap
+        let (from, largest) = (self.lines.line(line)[0], self.largest);
+        let look = Look::<T, P> { from, stride, range, largest, found, dtype: PhantomData };
+        simd::dispatch_level(look)
     }
 
-    fn write<T: SortKey>(&self, line: usize, heap: Heap<'_>) {
-        let pairs = &mut heap.pairs[..heap.len];
+    fn write<T: SortKey, P: Pair>(&self, line: usize, mut found: Candidates<'_, P>) {
+        found.keep_best();
+        let pairs = &mut found.pairs[..found.len];
         pairs.sort_unstable();
         let [from, values, positions] = self.lines.line(line);
         let strides = self.lines.strides;
@@ -177,42 +190,104 @@ impl Job<'_> {
     }
 }
 
-/// The least pairs so far, the greatest of them at the root.
-struct Heap<'a> {
-    pairs: &'a mut [Wide],
-    len: usize,
+/// A walk along a range of a line, its elements `stride` bytes apart.
+struct Look<'a, T, P> {
+    from: *const u8,
+    stride: usize,
+    range: std::ops::Range<usize>,
+    largest: bool,
+    found: Candidates<'a, P>,
+    dtype: PhantomData<T>,
 }
 
-impl Heap<'_> {
-    fn offer(&mut self, pair: Wide) {
-        if self.len < self.pairs.len() {
-            let mut at = self.len;
-            self.len += 1;
-            while at > 0 && self.pairs[(at - 1) / 2] < pair {
-                self.pairs[at] = self.pairs[(at - 1) / 2];
-                at = (at - 1) / 2;
+impl<'a, T: SortKey, P: Pair> LevelKernel for Look<'a, T, P> {
+    type Output = Candidates<'a, P>;
+    #[inline(always)]
+    fn run<L: Level>(self) -> Candidates<'a, P> {
+        let Look { from, stride, range, largest, mut found, .. } = self;
+        let flip = if largest { T::MASK } else { T::Bits::default() };
+        // SAFETY: the range is of the line's elements.
+        let key = |i: usize| unsafe { *from.add(i * stride).cast::<T>() }.bits() ^ flip;
+        // All that there is room for, and then only what is better.
+        let filled = range.end.min(range.start + found.pairs.len());
+        for i in range.start..filled {
+            found.pairs[i - range.start] = P::new(T::widen(key(i)), i);
+        }
+        found.len = filled - range.start;
+        let mut worst = found.keep_best();
+        let mut i = filled;
+        while i < range.end {
+            let end = range.end.min(i + BLOCK);
+            // Positions rise, so an equal key is never better.
+            let enters = |key: T::Bits| T::widen(key) < worst;
+            let any = if end - i == BLOCK && stride == size_of::<T>() {
+                let block = from.wrapping_add(i * stride).cast::<T>();
+                // SAFETY: as above.
+                let key = |lane: usize| unsafe { *block.add(lane) }.bits() ^ flip;
+                let least = (1..BLOCK).fold(key(0), |least, lane| least.min(key(lane)));
+                enters(least)
+            } else {
+                true
+            };
+            if any {
+                for i in i..end {
+                    if T::widen(key(i)) < worst {
+                        worst = found.add(P::new(T::widen(key(i)), i)).unwrap_or(worst);
+                    }
+                }
             }
+            i = end;
+        }
+        found.keep_best();
+        found
+    }
+}
+
+/// The best pairs so far, which are the least, and some that are not.
+struct Candidates<'a, P> {
+    pairs: &'a mut [P],
+    len: usize,
+    k: usize,
+}
+
+impl<P: Pair> Candidates<'_, P> {
+    /// Adds a pair. If that was the last for which there was room, only the best stay; then it says
+    /// what key another must be below.
+    #[inline(always)]
+    fn add(&mut self, pair: P) -> Option<u64> {
+        if self.len == self.pairs.len() {
+            // Only where there is room for k alone.
+            self.keep_best();
+            if self.len == self.pairs.len() {
+                return self.replace_worst(pair);
+            }
+        }
+        self.pairs[self.len] = pair;
+        self.len += 1;
+        (self.len == self.pairs.len()).then(|| self.keep_best())
+    }
+
+    /// As [`Candidates::add`] where k fill all the room.
+    #[cold]
+    fn replace_worst(&mut self, pair: P) -> Option<u64> {
+        let (at, worst) = self.pairs.iter().copied().enumerate().max_by_key(|&(_, pair)| pair)?;
+        if pair < worst {
             self.pairs[at] = pair;
-            return;
         }
-        if pair >= self.pairs[0] {
-            return;
+        self.pairs.iter().max().map(|worst| worst.key())
+    }
+
+    /// Throws out all but the best k, and says what key another must be below: none as long as
+    /// there are fewer.
+    #[cold]
+    fn keep_best(&mut self) -> u64 {
+        if self.len <= self.k {
+            let full = self.len == self.k;
+            let worst = self.pairs[..self.len].iter().max().filter(|_| full);
+            return worst.map_or(u64::MAX, |worst| worst.key());
         }
-        let (len, mut at) = (self.len, 0);
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= len {
-                break;
-            }
-            if child + 1 < len && self.pairs[child] < self.pairs[child + 1] {
-                child += 1;
-            }
-            if self.pairs[child] <= pair {
-                break;
-            }
-            self.pairs[at] = self.pairs[child];
-            at = child;
-        }
-        self.pairs[at] = pair;
+        let (_, worst, _) = self.pairs[..self.len].select_nth_unstable(self.k - 1);
+        self.len = self.k;
+        worst.key()
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from .. import _plimsoll
@@ -18,6 +19,26 @@ def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:
     if tensors is None:
         return []
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Computes the gradients of everything that led to `tensors` and adds them to the leaves, or to `inputs` alone.
+    Each starts from its gradient in `grad_tensors`, or from one if it has a single element."""
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("grad_variables is the old name of grad_tensors; give one of them")
+        warnings.warn("grad_variables is deprecated; use grad_tensors", FutureWarning, stacklevel=2)
+        grad_tensors = grad_variables
+    tensors = _list(tensors)
+    grads = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
+    _plimsoll._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
 def grad(

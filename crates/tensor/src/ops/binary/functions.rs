@@ -36,7 +36,8 @@ const NUMBER_FLOAT: OpInfo = OpInfo { dtypes: DTypes::FLOATS, ..NUMBER };
 const FLOAT_ONLY: OpInfo = OpInfo { in_place: false, ..NUMBER_FLOAT };
 
 /// As [`NUMBER_FLOAT`], with a derivative by the second operand alone.
-const SECOND_ONLY: OpInfo = NUMBER_FLOAT;
+const SECOND_ONLY: OpInfo =
+    OpInfo { cuda: OnCuda::Kernels(&source_files::SPECIAL), ..NUMBER_FLOAT };
 
 const A_AND_OUT: Reads = Reads { a: true, b: false, out: true };
 const B_AND_OUT: Reads = Reads { a: false, b: true, out: true };

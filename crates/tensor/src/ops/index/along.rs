@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
-use plimsoll_cuda::source_files;
+use plimsoll_cuda::{Properties, source_files};
 
 use super::info;
 use crate::Tensor;
@@ -110,6 +110,14 @@ impl Operation for Scatter {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         cpu::scatter(launch, self.dim, self.combine)
+    }
+
+    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cuda::scatter_workspace_bytes(inputs, outputs, self.dim)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::scatter(launch, self.dim, self.combine)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -227,6 +235,7 @@ const fn scattering(name: &'static str, signatures: &'static [&'static str]) -> 
     OpInfo {
         in_place: true,
         out: Out::Exact,
+        cuda: OnCuda::Kernels(&source_files::SCATTER),
         inputs: &[Input::Given, Input::Index, Input::Given],
         autocast: Autocast::WIDEST_ON_CUDA,
         ..info(name, signatures)

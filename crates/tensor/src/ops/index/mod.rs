@@ -134,6 +134,14 @@ impl Operation for IndexPut {
         cpu::index_put(launch, &self.dims, self.accumulate)
     }
 
+    fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cuda::index_put_workspace_bytes(inputs, outputs)
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::index_put(launch, &self.dims, self.accumulate)
+    }
+
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?;
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
@@ -215,6 +223,7 @@ static INDEX: OpInfo = OpInfo {
     ..info("index", &["index(Tensor self, Tensor?[] indices) -> Tensor"])
 };
 static INDEX_PUT: OpInfo = OpInfo {
+    cuda: OnCuda::Kernels(&source_files::SCATTER),
     in_place: true,
     inputs: &[Input::Given, Input::Operand, Input::Index],
     autocast: Autocast::WIDEST_ON_CUDA,

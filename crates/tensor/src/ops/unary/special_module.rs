@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Result};
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::{call, special};
 use plimsoll_memory::Site;
@@ -28,11 +28,6 @@ const FLAT: OpInfo = OpInfo { differentiable: false, ..WIDE };
 
 /// sqrt(2 / pi).
 const SQRT_2_OVER_PI: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-
-/// PyTorch has these in graphs, and no derivative.
-fn no_derivative(name: &str) -> Error {
-    Error::unsupported(name, "there is no derivative of this function")
-}
 
 /// Where x is not at 0, and x with another number there, so that quotients by it are finite.
 fn away_from_zero(x: &Tensor) -> Result<(Tensor, Tensor)> {
@@ -64,8 +59,9 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_bessel_j0, special_bessel_j0_, special_bessel_j0_out => SPECIAL_BESSEL_J0: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::bessel_j0),
-        derivative: |_, _| Err(no_derivative("special_bessel_j0")),
+        derivative: |grad, x| grad.mul(&x.special_bessel_j1()?.neg()?),
     }
 
     /// The Bessel function of the first kind, order 1.
@@ -77,8 +73,9 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_bessel_j1, special_bessel_j1_, special_bessel_j1_out => SPECIAL_BESSEL_J1: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::bessel_j1),
-        derivative: |_, _| Err(no_derivative("special_bessel_j1")),
+        derivative: |grad, x| grad.mul(&order_one(x, 0.5, x.special_bessel_j0()?, x.special_bessel_j1()?)?),
     }
 
     /// The Bessel function of the second kind, order 0.
@@ -90,8 +87,9 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_bessel_y0, special_bessel_y0_, special_bessel_y0_out => SPECIAL_BESSEL_Y0: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::bessel_y0),
-        derivative: |_, _| Err(no_derivative("special_bessel_y0")),
+        derivative: |grad, x| grad.mul(&x.special_bessel_y1()?.neg()?),
     }
 
     /// The Bessel function of the second kind, order 1.
@@ -103,8 +101,12 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_bessel_y1, special_bessel_y1_, special_bessel_y1_out => SPECIAL_BESSEL_Y1: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::bessel_y1),
-        derivative: |_, _| Err(no_derivative("special_bessel_y1")),
+        derivative: |grad, x| {
+            let (zero, one) = (x.special_bessel_y0()?, x.special_bessel_y1()?);
+            grad.mul(&order_one(x, f64::INFINITY, zero, one)?)
+        },
     }
 
     /// The entropy of each element: minus itself times its logarithm.
@@ -213,8 +215,9 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_modified_bessel_i0, special_modified_bessel_i0_, special_modified_bessel_i0_out => SPECIAL_MODIFIED_BESSEL_I0: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::i0),
-        derivative: |_, _| Err(no_derivative("special_modified_bessel_i0")),
+        derivative: |grad, x| grad.mul(&x.special_modified_bessel_i1()?),
     }
 
     /// The modified Bessel function of the first kind, order 1.
@@ -226,8 +229,12 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_modified_bessel_i1, special_modified_bessel_i1_, special_modified_bessel_i1_out => SPECIAL_MODIFIED_BESSEL_I1: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::i1),
-        derivative: |_, _| Err(no_derivative("special_modified_bessel_i1")),
+        derivative: |grad, x| {
+            let (zero, one) = (x.special_modified_bessel_i0()?, x.special_modified_bessel_i1()?);
+            grad.mul(&order_one(x, 0.5, zero, one)?)
+        },
     }
 
     /// The modified Bessel function of the second kind, order 0.
@@ -239,8 +246,9 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_modified_bessel_k0, special_modified_bessel_k0_, special_modified_bessel_k0_out => SPECIAL_MODIFIED_BESSEL_K0: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::k0),
-        derivative: |_, _| Err(no_derivative("special_modified_bessel_k0")),
+        derivative: |grad, x| grad.mul(&x.special_modified_bessel_k1()?.neg()?),
     }
 
     /// The modified Bessel function of the second kind, order 1.
@@ -252,8 +260,12 @@ unary! {
     /// # Ok::<(), Error>(())
     /// ```
     special_modified_bessel_k1, special_modified_bessel_k1_, special_modified_bessel_k1_out => SPECIAL_MODIFIED_BESSEL_K1: WIDE {
+        saves: Saves::input(0),
         cpu: |launch| call::one(launch, special::k1),
-        derivative: |_, _| Err(no_derivative("special_modified_bessel_k1")),
+        derivative: |grad, x| {
+            let (zero, one) = (x.special_modified_bessel_k0()?, x.special_modified_bessel_k1()?);
+            grad.mul(&zero.neg()?.sub(&one.div(x)?)?)
+        },
     }
 
     /// The mass of the normal distribution below each element.
@@ -324,4 +336,10 @@ unary! {
     special_spherical_bessel_j0, special_spherical_bessel_j0_, special_spherical_bessel_j0_out => SPECIAL_SPHERICAL_BESSEL_J0: FLAT {
         cpu: |launch| call::one(launch, special::spherical_bessel_j0),
     }
+}
+
+/// The derivative of a Bessel function of order 1: the one of order 0, less itself over x; at 0 its
+/// limit.
+fn order_one(x: &Tensor, limit: f64, zero: Tensor, one: Tensor) -> Result<Tensor> {
+    Tensor::where_(&x.eq(0.0)?, limit, &zero.sub(&one.div(x)?)?)
 }

@@ -1,10 +1,55 @@
 //! The CUDA kernels measured: medians of device time for the work that `torch_gpu.py` does in
-//! PyTorch on the same GPU. Prints one line each, name and microseconds.
+//! PyTorch on the same GPU, one line each, name and microseconds; and Plimsoll's side of
+//! `gpu_rows.py`.
 
+use std::io::BufRead;
 use std::time::Instant;
 
 use plimsoll_tensor::device::synchronize;
 use plimsoll_tensor::{DType, Device, NoGrad, Result, Tensor, device};
+use plimsoll_testkit::workloads::{self, Work};
+
+/// Reads `NAME ITERATIONS` lines, runs that work that often and answers with the microseconds that
+/// it took, or with why it cannot.
+pub(super) fn serve() -> Result<()> {
+    let cuda = device::cuda(0)?;
+    let mut current: Option<(String, Work)> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let (name, count) = line.rsplit_once(' ').unwrap_or((&line, "1"));
+        if current.as_ref().is_none_or(|(have, _)| have != name) {
+            // The inputs of the previous work go first, so that only one set is in memory.
+            drop(current.take());
+            match workloads::work(name, cuda) {
+                Ok(work) => current = work.map(|work| (name.to_string(), work)),
+                Err(error) => {
+                    println!("{}", error.to_string().replace('\n', " "));
+                    continue;
+                }
+            }
+        }
+        let Some((_, work)) = &mut current else {
+            println!("there is no such work");
+            continue;
+        };
+        match timed(cuda, count.parse().unwrap_or(1), work) {
+            Ok(us) => println!("{us}"),
+            Err(error) => println!("{}", error.to_string().replace('\n', " ")),
+        }
+    }
+    Ok(())
+}
+
+/// Microseconds of `count` turns, with the queue drained before and after.
+fn timed(device: Device, count: usize, work: &mut Work) -> Result<f64> {
+    synchronize(device)?;
+    let start = Instant::now();
+    for _ in 0..count {
+        work()?;
+    }
+    synchronize(device)?;
+    Ok(start.elapsed().as_secs_f64() * 1e6)
+}
 
 /// The median of 15 timings of `repeat` calls each, in microseconds a call. The queue is drained
 /// before and after.

@@ -1,6 +1,7 @@
 //! The one program of the GPU bundle (`cargo xtask gpu-bundle`): the test kit's checks on a GPU,
 //! and the benchmark, on a machine with a driver and no Rust. `gpu_bundle STEP...` runs the named
-//! steps, without a name all checks; the exit status says whether all of them passed.
+//! steps, without a name all checks; the exit status says whether all of them passed. `gpu_bundle
+//! worker` serves `gpu_rows.py`.
 
 #![allow(clippy::print_stdout)]
 
@@ -14,13 +15,13 @@ use plimsoll_tensor::device;
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
-use plimsoll_testkit::subject;
+use plimsoll_testkit::{subject, workloads};
 
 /// A step: it panics or gives an error where something is wrong, and says what it did.
 type Step = fn() -> plimsoll_tensor::Result<String>;
 
 /// `devices` is first: it looks at what happens before a GPU is opened.
-const STEPS: [(&str, Step); 6] = [
+const STEPS: [(&str, Step); 7] = [
     ("devices", devices),
     ("oracle", || {
         let tally = oracle::every_operation_agrees(subject::cuda_device()?);
@@ -45,6 +46,17 @@ const STEPS: [(&str, Step); 6] = [
         println!("{tally}");
         tally.assert_right(200);
         Ok(tally.to_string())
+    }),
+    ("peaks", || {
+        let real = subject::cuda_device()?;
+        let dry = device::dry(real)?;
+        for name in workloads::PEAKS {
+            let dry = workloads::peak_bytes(name, dry)?.unwrap_or(0);
+            let real = workloads::peak_bytes(name, real)?.unwrap_or(0);
+            println!("plimsoll {name:32} {real:>14} bytes, dry {dry:>14}");
+            assert_eq!(real, dry, "a dry run takes the same");
+        }
+        Ok(format!("{} peaks", workloads::PEAKS.len()))
     }),
     ("bench", || bench::run().map(|()| "measured".to_string())),
 ];
@@ -91,6 +103,9 @@ fn passes(name: &str, step: impl FnOnce() -> plimsoll_tensor::Result<String>) ->
 
 fn main() -> ExitCode {
     let named: Vec<String> = std::env::args().skip(1).collect();
+    if named == ["worker"] {
+        return bench::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let known = |name: &String| STEPS.iter().any(|(step, _)| step == name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {
         let steps: Vec<&str> = STEPS.iter().map(|(step, _)| *step).collect();

@@ -2,7 +2,9 @@
 //! it runs on, and panics or gives an error where the device is wrong.
 
 pub mod agreement;
+pub mod faults;
 pub mod gpu;
+pub mod indexing;
 pub mod memory;
 pub mod taking_back;
 pub mod targets;
@@ -24,7 +26,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 19] = [
+pub static EVERYWHERE: [Program; 23] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -74,6 +76,13 @@ pub static EVERYWHERE: [Program; 19] = [
         "memory_is_taken_back_without_waiting_and_launches_are_timed",
         taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed,
     ),
+    program(
+        "indices_out_of_range_are_told_of_when_the_host_waits",
+        faults::indices_out_of_range_are_told_of_when_the_host_waits,
+    ),
+    program("scatters_agree_with_the_cpu", indexing::scatters_agree_with_the_cpu),
+    program("slices_and_lists_agree_with_the_cpu", indexing::slices_and_lists_agree_with_the_cpu),
+    program("embeddings_agree_with_the_cpu", indexing::embeddings_agree_with_the_cpu),
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.

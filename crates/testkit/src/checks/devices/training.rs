@@ -78,9 +78,31 @@ pub fn steps_of_adamw_agree_with_the_cpu(device: Device) -> Result<()> {
         let given: Vec<Tensor> = inputs.iter().map(|x| x.to(dtype)).collect::<Result<_>>()?;
         for amsgrad in [true, false] {
             compare(device, "adamw", &given, tolerance, |t| adamw(t, amsgrad))?;
+            compare(device, "adamw", &given, tolerance, |t| adamw_by_tensors(t, amsgrad))?;
         }
     }
     Ok(())
+}
+
+/// Two steps whose numbers are in tensors: the first with scaled gradients, which are written, and
+/// a second that must do nothing.
+fn adamw_by_tensors(t: &[Tensor], amsgrad: bool) -> Result<Vec<Tensor>> {
+    fn all(list: &[Tensor]) -> Vec<&Tensor> {
+        list.iter().collect()
+    }
+    let params: Vec<Tensor> = t.iter().map(spread).collect::<Result<_>>()?;
+    let zeros = || -> Result<Vec<Tensor>> { params.iter().map(Tensor::zeros_like).collect() };
+    let (means, squares, largest) = (zeros()?, zeros()?, zeros()?);
+    let grads: Vec<Tensor> = params.iter().map(|param| param.mul(0.6)).collect::<Result<_>>()?;
+    let number = |value: f64| Tensor::full(&[], value, (DType::F32, t[0].device()));
+    let (step, rate, scale) = (number(1.0)?, number(0.25)?, number(4.0)?);
+    let kept = if amsgrad { all(&largest) } else { Vec::new() };
+    for found in [number(0.0)?, number(1.0)?] {
+        let options = AdamWOptions::new().tensor_lr(&rate).grad_scale(&scale).found_inf(&found);
+        let (p, g, m, v) = (all(&params), all(&grads), all(&means), all(&squares));
+        Tensor::fused_adamw_from_(&p, &g, &m, &v, &kept, &vec![&step; p.len()], options)?;
+    }
+    Ok([params, grads, means, squares, largest].concat())
 }
 
 fn adamw(t: &[Tensor], amsgrad: bool) -> Result<Vec<Tensor>> {

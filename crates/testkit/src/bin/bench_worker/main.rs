@@ -1,6 +1,6 @@
 //! Plimsoll's side of `cargo xtask bench cpu` and `bench operations`: reads `NAME ITERATIONS`
 //! lines, runs that work that often, and answers with the microseconds that it took.
-//! `torch_worker.py` is the other side, with the same names; `bench.rs` asks them in turn.
+//! `xtask/bench/torch_worker.py` is the other side, with the same names; `xtask/src/bench.rs` asks them in turn.
 //!
 //! Work that has no other side to compare with is timed in slices, between measurements of the
 //! processor's pace: on a shared machine somebody else's program on the same core halves it for a
@@ -10,8 +10,6 @@
 // A program that talks over its standard streams.
 #![allow(clippy::print_stdout)]
 
-mod operations;
-
 use std::hint::black_box;
 use std::io::BufRead;
 use std::sync::Barrier;
@@ -19,18 +17,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use plimsoll_memory::{Arena, HistoryLevel, Kind, OriginId, Request, Site};
-use plimsoll_tensor::{
-    BatchNormOptions, DType, Device, Error, GradOptions, Result, Tensor, device, grad, memory,
-    no_grad, parallel,
-};
-
-type Work = Box<dyn FnMut() -> Result<()>>;
+use plimsoll_tensor::{DType, Device, Error, Result, Tensor, device, memory, no_grad, parallel};
+use plimsoll_testkit::workloads::{self, Work, batch_norm, one};
 
 /// Work without another side.
 const ALONE: [&str; 3] = ["add_of_4", "allocate", "allocate_with_history"];
 
 fn main() -> Result<()> {
     parallel::set_threads(2);
+    if let [_, word, name] = &std::env::args().collect::<Vec<_>>()[..]
+        && word == "peak"
+    {
+        return tell_peak(name);
+    }
     let mut current: Option<(String, Work)> = None;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
@@ -62,6 +61,26 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Tells the most bytes that the work took, as the arena, a dry run and the system count them. The
+/// system's count is what the process grew by.
+fn tell_peak(name: &str) -> Result<()> {
+    let cpu = Device::cpu();
+    let dry = workloads::peak_bytes(name, device::dry(cpu)?)?;
+    let before = resident_kb("VmRSS")?;
+    let real = workloads::peak_bytes(name, cpu)?;
+    let grown = 1024 * (resident_kb("VmHWM")? - before);
+    println!("{} {} {grown}", real.unwrap_or(0), dry.unwrap_or(0));
+    Ok(())
+}
+
+/// A line of `/proc/self/status`, in KiB.
+fn resident_kb(name: &str) -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with(name));
+    let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    number.ok_or_else(|| Error::invalid_argument(format!("the system does not tell {name}")))
+}
+
 /// The work of that name, with its inputs made.
 fn work(name: &str) -> Result<Option<Work>> {
     let normal = |sizes: &[i64]| Tensor::randn(sizes, DType::F32);
@@ -78,7 +97,6 @@ fn work(name: &str) -> Result<Option<Work>> {
         "gelu_64mb" => one(square()?, Tensor::gelu),
         "softmax_64mb" => one(square()?, |x| x.softmax(-1)),
         "layer_norm_64mb" => one(square()?, |x| x.layer_norm(&[4096])),
-        "batch_norm_64mb" => batch_norm(normal(&[64, 64, 64, 64])?)?,
         "batch_norm_channels_last_64mb" => {
             batch_norm(normal(&[64, 64, 64, 64])?.permute(&[0, 3, 1, 2])?)?
         }
@@ -117,37 +135,14 @@ fn work(name: &str) -> Result<Option<Work>> {
         }
         "allocate" => allocate(HistoryLevel::Off)?,
         "allocate_with_history" => allocate(HistoryLevel::All)?,
-        _ => return operations::work(name),
+        _ => return workloads::work(name, Device::cpu()),
     }))
-}
-
-/// A function of one tensor; its result is dropped at once.
-fn one(x: Tensor, function: impl Fn(&Tensor) -> Result<Tensor> + 'static) -> Work {
-    Box::new(move || function(&x).map(|result| drop(black_box(result))))
 }
 
 fn product(a: &[i64], b: &[i64], dtype: DType) -> Result<Work> {
     let a = Tensor::randn(a, DType::F32)?.to(dtype)?;
     let b = Tensor::randn(b, DType::F32)?.to(dtype)?;
     Ok(one(a, move |a| a.matmul(&b)))
-}
-
-/// A step of training: forward and backward.
-fn batch_norm(x: Tensor) -> Result<Work> {
-    let channels = [x.shape()[1] as i64];
-    let leaf = |x: Tensor| x.requires_grad_(true);
-    let x = leaf(x)?;
-    let (weight, bias) =
-        (leaf(Tensor::ones(&channels, DType::F32)?)?, leaf(Tensor::zeros(&channels, DType::F32)?)?);
-    let (mean, var) = (Tensor::zeros(&channels, DType::F32)?, Tensor::ones(&channels, DType::F32)?);
-    let given = x.detach().clone_tensor()?;
-    Ok(Box::new(move || {
-        let options = BatchNormOptions::new().weight(&weight).bias(&bias).training(true);
-        let y = x.batch_norm_with(&mean, &var, options)?;
-        let options =
-            GradOptions { grad_outputs: vec![Some(given.clone())], ..GradOptions::default() };
-        grad(&[&y], &[&x, &weight, &bias], options).map(|grads| drop(black_box(grads)))
-    }))
 }
 
 /// A cached allocation of 1 KiB and its free, in an arena of its own.

@@ -1,0 +1,260 @@
+// Writing where indices say. Several values for one place are brought together in their order, and
+// without atomics on floats, so that every run gives the same bits: by one thread for each line along
+// the indexed dimension where lines are short, by a block for each line that fits its shared memory,
+// and otherwise after the values were sorted by their places (order.cu).
+
+// 0 takes the newest, 1 adds, 2 multiplies, 3 and 4 keep the least and the greatest; a NaN stays.
+template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, C given) {
+  if (combine < 3) return combine == 0 ? given : combine == 1 ? old + given : old * given;
+  return old != old || (combine == 3 ? old < given : old > given) ? old : given;
+}
+
+// Operands of `s`: the output, the index and the source, each without the indexed dimension, along
+// which `length` indices and values lie.
+#define LINES(C)                                                                                                                 \
+  KERNEL(scatter_lines_##C)(i64 lines, Strided s, i64 length, i64 index_step, i64 source_step, i64 size,                         \
+                                               i64 stride, i64 dim, i32 combine, i32 code, const i64 *index, const void *source, \
+                                               void *out, Fault fault) {                                                         \
+    for (i64 line = first_index(); line < lines; line += all_threads()) {                                                        \
+      i64 at[3];                                                                                                                 \
+      locate<3>(s, line, at);                                                                                                    \
+      for (i64 i = 0; i < length; ++i) {                                                                                         \
+        i64 place = index[at[1] + i * index_step];                                                                               \
+        if (!within(fault, place, size, dim)) continue;                                                                          \
+        i64 to = at[0] + place * stride;                                                                                         \
+        C given = element<C>(source, at[2] + i * source_step, code);                                                             \
+        keep<C>(out, to, code, combine ? combined<C>(combine, element<C>(out, to, code), given) : given);                        \
+      }                                                                                                                          \
+    }                                                                                                                            \
+  }
+LINES(f32)
+LINES(f64)
+LINES(i64)
+
+// The most indices and places of a line that a block holds.
+#define TABLE 4096
+// Values of one place that are sorted by their positions; of more, the whole line is looked through.
+#define FEW 64
+
+// A block of 256 threads takes a line. Positions are put down by place, in no order, and then brought
+// into theirs place by place. Operands of `s`: the output, the index, the source and x, each without
+// the indexed dimension. If it is `fresh` all of the output is written.
+template <typename C>
+__device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size, i64 index_step, i64 source_step, i64 stride,
+                              i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh, const i64 *index, const void *source, const void *x,
+                              void *out, const Fault &fault) {
+  // Of each place first the count, then where its positions start, then where they end.
+  __shared__ u32 ends[TABLE];
+  __shared__ u16 places[TABLE];
+  __shared__ u16 positions[TABLE];
+  __shared__ u32 warps[8];
+  int t = threadIdx.x, lane = t & 31;
+  for (i64 line = blockIdx.x; line < lines; line += gridDim.x) {
+    i64 at[4];
+    locate<4>(s, line, at);
+    for (int k = t; k < size; k += 256) ends[k] = 0;
+    __syncthreads();
+    for (int i = t; i < length; i += 256) {
+      i64 place = index[at[1] + i * index_step];
+      bool good = within(fault, place, size, dim);
+      places[i] = good ? (u16)place : (u16)0xffff;
+      if (good) atomicAdd(&ends[place], 1u);
+    }
+    __syncthreads();
+    // Each thread sums up neighbouring places.
+    int each = (size + 255) / 256, first = min(t * each, size), last = min(first + each, size);
+    u32 own = 0;
+    for (int k = first; k < last; ++k) own += ends[k];
+    u32 sum = own;
+    for (int distance = 1; distance < 32; distance <<= 1) {
+      u32 before = __shfl_up_sync(~0u, sum, distance);
+      if (lane >= distance) sum += before;
+    }
+    if (lane == 31) warps[t >> 5] = sum;
+    __syncthreads();
+    u32 start = sum - own;
+    for (int w = 0; w < t >> 5; ++w) start += warps[w];
+    for (int k = first; k < last; ++k) {
+      u32 count = ends[k];
+      ends[k] = start;
+      start += count;
+    }
+    __syncthreads();
+    for (int i = t; i < length; i += 256)
+      if (places[i] != 0xffff) positions[atomicAdd(&ends[places[i]], 1u)] = (u16)i;
+    __syncthreads();
+    for (int k = t; k < size; k += 256) {
+      int from = k > 0 ? (int)ends[k - 1] : 0, to = (int)ends[k], count = to - from;
+      i64 place = at[0] + k * stride;
+      if (count == 0 && !fresh) continue;
+      auto value = [&](int i) { return element<C>(source, at[2] + i * source_step, code); };
+      C result = combine || count == 0 ? element<C>(x, at[3] + k * x_stride, code) : (C)0;
+      if (count > FEW) {
+        for (int i = 0; i < length; ++i)
+          if (places[i] == k) result = combined<C>(combine, result, value(i));
+      } else {
+        for (int i = from + 1; i < to; ++i) {
+          u16 moved = positions[i];
+          int j = i;
+          for (; j > from && positions[j - 1] > moved; --j) positions[j] = positions[j - 1];
+          positions[j] = moved;
+        }
+        for (int i = from; i < to; ++i) result = combined<C>(combine, result, value(positions[i]));
+      }
+      keep<C>(out, place, code, result);
+    }
+    __syncthreads();
+  }
+}
+#define SCATTER_TABLE(C)                                                                                                             \
+  KERNEL(scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                             \
+                                               i64 stride, i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh,                  \
+                                               const i64 *index, const void *source, const void *x, void *out, Fault fault) {        \
+    scatter_table<C>(lines, s, length, size, index_step, source_step, stride, x_stride, dim, combine, code, fresh, index, source, x, \
+                     out, fault);                                                                                                    \
+  }
+SCATTER_TABLE(f32)
+SCATTER_TABLE(f64)
+SCATTER_TABLE(i64)
+
+// The place that each index says, as a key to sort by. Operands of `s`: the index, and the output
+// without the indexed dimension. Indices out of range, and `skipped` ones if `skips`, get the key
+// `bad`, the largest.
+#define TARGETS(K)                                                                                        \
+  KERNEL(scatter_targets_##K)(i64 n, Strided s, const i64 *index, K *keys, i64 size, i64 stride, i64 dim, \
+                                                 i32 skips, i64 skipped, u64 bad, Fault fault) {          \
+    for (i64 i = first_index(); i < n; i += all_threads()) {                                              \
+      i64 at[2];                                                                                          \
+      locate<2>(s, i, at);                                                                                \
+      i64 place = index[at[0]];                                                                           \
+      bool good = !(skips && place == skipped) && within(fault, place, size, dim);                        \
+      keys[i] = good ? (K)(at[1] + place * stride) : (K)bad;                                              \
+    }                                                                                                     \
+  }                                                                                                       \
+  /* The same of a list of offsets, of which those below 0 are bad. */                                    \
+  KERNEL(offset_targets_##K)(i64 n, const i64 *list, K *keys, u64 bad) {                                  \
+    for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = list[i] < 0 ? (K)bad : (K)list[i];   \
+  }
+TARGETS(u32)
+TARGETS(u64)
+
+// What a thread adds up by itself before its warp helps.
+#define SHORT 32
+
+// One value a key, which is where it goes. `places` locates a value in the source by its position.
+template <typename C>
+__device__ void combine_elements(const Keys &keys, const u32 *positions, const Strided &places, i32 combine, i32 code, const void *source,
+                                 void *out) {
+  auto value = [&](i64 i) {
+    i64 at[1];
+    locate<1>(places, positions[i], at);
+    return element<C>(source, at[0], code);
+  };
+  int lane = threadIdx.x & 31;
+  // All threads of a warp go round together.
+  for (i64 base = first_index() - lane; base < keys.count; base += all_threads()) {
+    i64 i = base + lane;
+    u64 key = i < keys.count ? key_at(keys, i) : keys.bad;
+    bool good = key != keys.bad;
+    if (combine == 0) {
+      if (good && ends(keys, i, key)) keep<C>(out, key, code, value(i));
+      continue;
+    }
+    bool own = good && starts(keys, i, key), more = false;
+    C sum = 0;
+    if (own) {
+      sum = combined<C>(combine, element<C>(out, key, code), value(i));
+      i64 j = i + 1;
+      for (; j < i + SHORT && j < keys.count && key_at(keys, j) == key; ++j) sum = combined<C>(combine, sum, value(j));
+      more = j < keys.count && key_at(keys, j) == key;
+      if (!more) keep<C>(out, key, code, sum);
+    }
+    for (u32 waiting = __ballot_sync(~0u, more); waiting; waiting &= waiting - 1) {
+      int whose = __ffs(waiting) - 1;
+      u64 target = __shfl_sync(~0u, key, whose);
+      C part = 0;
+      i32 has = 0;
+      i64 j = base + whose + SHORT + lane;
+      for (; __any_sync(~0u, j < keys.count && key_at(keys, j) == target); j += 32) {
+        if (j < keys.count && key_at(keys, j) == target) {
+          C given = value(j);
+          part = has ? combined<C>(combine, part, given) : given;
+          has = 1;
+        }
+      }
+      for (int distance = 1; distance < 32; distance <<= 1) {
+        C other = __shfl_down_sync(~0u, part, distance);
+        i32 theirs = __shfl_down_sync(~0u, has, distance);
+        if (theirs && lane + distance < 32) {
+          part = has ? combined<C>(combine, part, other) : other;
+          has = 1;
+        }
+      }
+      part = __shfl_sync(~0u, part, 0);
+      if (lane == whose) keep<C>(out, key, code, combined<C>(combine, sum, part));
+    }
+  }
+}
+
+// Columns that a warp takes at once.
+#define COLUMNS 128
+
+// A slice of `columns` elements a key, which times `unit` is where it goes. Operands of `slice`: the
+// output and the source. With `mean` the sum is divided by how many there were, which is right where
+// the output was 0.
+template <typename C>
+__device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit, i64 columns, const Strided &slice, const Strided &places,
+                               i32 combine, i32 mean, i32 code, const void *source, void *out) {
+  int lane = threadIdx.x & 31;
+  i64 chunks = (columns + COLUMNS - 1) / COLUMNS;
+  i64 warps = all_threads() >> 5;
+  for (i64 job = first_index() >> 5; job < keys.count * chunks; job += warps) {
+    i64 i = job / chunks, chunk = job - i * chunks;
+    u64 key = key_at(keys, i);
+    if (key == keys.bad || !(combine ? starts(keys, i, key) : ends(keys, i, key))) continue;
+    i64 end = combine ? end_of(keys, i, key) : i + 1;
+    i64 from[4], to[4];
+    C sum[4];
+    bool in[4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      i64 column = chunk * COLUMNS + q * 32 + lane;
+      i64 at[2] = {0, 0};
+      in[q] = column < columns;
+      if (in[q]) locate<2>(slice, column, at);
+      to[q] = key * unit + at[0];
+      from[q] = at[1];
+      sum[q] = in[q] && combine ? element<C>(out, to[q], code) : (C)0;
+    }
+    for (i64 first = i; first < end; first += 32) {
+      i64 own = 0, at[1] = {0};
+      if (first + lane < end) {
+        own = positions[first + lane];
+        locate<1>(places, own, at);
+      }
+      i32 count = (i32)min(end - first, (i64)32);
+      for (i32 k = 0; k < count; ++k) {
+        i64 start = __shfl_sync(~0u, at[0], k);
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+          if (in[q]) sum[q] = combined<C>(combine, sum[q], element<C>(source, start + from[q], code));
+      }
+    }
+#pragma unroll
+    for (int q = 0; q < 4; ++q)
+      if (in[q]) keep<C>(out, to[q], code, mean ? (C)(sum[q] / (C)(end - i)) : sum[q]);
+  }
+}
+
+#define COMBINE(C)                                                                                                                \
+  KERNEL(combine_elements_##C)(Keys keys, const u32 *positions, Strided places, i32 combine, i32 code,                            \
+                                                  const void *source, void *out) {                                                \
+    combine_elements<C>(keys, positions, places, combine, code, source, out);                                                     \
+  }                                                                                                                               \
+  KERNEL(combine_slices_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,                               \
+                                                Strided places, i32 combine, i32 mean, i32 code, const void *source, void *out) { \
+    combine_slices<C>(keys, positions, unit, columns, slice, places, combine, mean, code, source, out);                           \
+  }
+COMBINE(f32)
+COMBINE(f64)
+COMBINE(i64)
