@@ -31,9 +31,9 @@ __device__ f32 rounded(f32 x, i32 code) {
 }
 __device__ f64 rounded(f64 x, i32 code) { return x; }
 
-// Quotients made whole: rounded down if q says so, else toward zero. Down goes by what is left over,
-// so that a quotient that rounds up to a whole number is not one too large; a half type's quotient
-// is rounded before it is cut. Integers divided by zero give 0.
+// Quotients made whole: rounded down if q says so, else toward zero. Down goes by what is left
+// over, so that a quotient that rounds up to a whole number is not one too large; a half type's
+// quotient is rounded before it is cut. Integers divided by zero give 0.
 TAIL_REAL(div, {
   if (q == 0) return ::trunc(rounded(x / y, (i32)(codes & 255)));
   if (y == 0) return x / y;

@@ -1,7 +1,13 @@
 // New elements: one value, counting up, the identity.
 
 template <typename T> __device__ void fill(i64 n, const Strided &s, int dense, T *out, T value) {
-  for (i64 i = first_index(); i < n; i += all_threads()) {
+  const int wide = 16 / sizeof(T);
+  i64 packs = dense && aligned(out) ? n / wide : 0;
+  Pack<T> pack;
+#pragma unroll
+  for (int k = 0; k < wide; ++k) pack.v[k] = value;
+  for (i64 i = first_index(); i < packs; i += all_threads()) ((Pack<T> *)out)[i] = pack;
+  for (i64 i = packs * wide + first_index(); i < n; i += all_threads()) {
     i64 at[1] = {i};
     if (!dense) locate<1>(s, i, at);
     out[at[0]] = value;

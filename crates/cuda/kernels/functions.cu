@@ -1,8 +1,6 @@
 // Functions of one input of the long tail: exponentials, angles, rounding, questions. x is the
 // element, T what it is computed in.
 
-#undef TAIL_QUADS
-#define TAIL_QUADS false
 #define REAL(name, value) TAIL_REAL(name, return value;)
 
 REAL(exp2, ::exp2(x))

@@ -1,5 +1,5 @@
-// Reading where indices say. An element is a run of bytes here: what is read is written as it is, and
-// where everything is aligned a run of 16 bytes counts as one element.
+// Reading where indices say. An element is a run of bytes here: what is read is written as it is,
+// and where everything is aligned a run of 16 bytes counts as one element.
 
 struct alignas(16) Wide { u64 v[2]; };
 template <typename T> __device__ __forceinline__ T nothing() { return (T)0; }
@@ -39,8 +39,8 @@ template <typename T> __device__ void index_read(i64 n, const Strided &s, const 
 }
 
 // Runs of `columns` elements that one index moves together: `lanes` threads a run, four elements of
-// each on their way at once. `offset` says where in x the run at a place of the index starts; below 0
-// is nowhere.
+// each on their way at once. `offset` says where in x the run at a place of the index starts; below
+// 0 is nowhere.
 template <typename T, typename Offset>
 __device__ void read_runs(i64 runs, i64 columns, i32 lanes, const Strided &s, const T *x, T *out, Offset offset) {
   i64 side = blockDim.x / lanes, own = threadIdx.x / lanes, lane = threadIdx.x & (lanes - 1);

@@ -3,8 +3,8 @@
 // a driver need not have them.
 
 // A kernel's head: `KERNEL(name)(parameters) { body }`, or with the most threads that a block has.
-// A cold start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name` as
-// `~, 1`. The others become templates that nobody instantiates.
+// A cold start compiles one kernel of a file at a time: then `ONLY` is defined, and `WANTED_name`
+// as `~, 1`. The others become templates that nobody instantiates.
 #define KERNEL_1(name) extern "C" __global__ void name
 #define KERNEL_OF_1(threads, name) extern "C" __global__ void __launch_bounds__(threads) name
 #ifdef ONLY
@@ -142,8 +142,8 @@ template <typename Fetch, typename Use> __device__ __forceinline__ void four_at_
   }
 }
 
-// What a kernel finds wrong. Mirrors `Record` in fault.rs: state 0 is free, 1 is being written, 2 is
-// written; the host reads it after it has waited.
+// What a kernel finds wrong. Mirrors `Record` in fault.rs: state 0 is free, 1 is being written, 2
+// is written; the host reads it after it has waited.
 struct FaultRecord {
   u32 state, origin, wrong, unused;
   i64 value, dim, size;

@@ -1,7 +1,7 @@
 // Writing where indices say. Several values for one place are brought together in their order, and
-// without atomics on floats, so that every run gives the same bits: by one thread for each line along
-// the indexed dimension where lines are short, by a block for each line that fits its shared memory,
-// and otherwise after the values were sorted by their places (order.cu).
+// without atomics on floats, so that every run gives the same bits: by one thread for each line
+// along the indexed dimension where lines are short, by a block for each line that fits its shared
+// memory, and otherwise after the values were sorted by their places (order.cu).
 
 // 0 takes the newest, 1 adds, 2 multiplies, 3 and 4 keep the least and the greatest; a NaN stays.
 template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, C given) {
@@ -33,12 +33,13 @@ LINES(i64)
 
 // The most indices and places of a line that a block holds.
 #define TABLE 4096
-// Values of one place that are sorted by their positions; of more, the whole line is looked through.
+// Values of one place that are sorted by their positions; of more, the whole line is looked
+// through.
 #define FEW 64
 
-// A block of 256 threads takes a line. Positions are put down by place, in no order, and then brought
-// into theirs place by place. Operands of `s`: the output, the index, the source and x, each without
-// the indexed dimension. If it is `fresh` all of the output is written.
+// A block of 256 threads takes a line. Positions are put down by place, in no order, and then
+// brought into theirs place by place. Operands of `s`: the output, the index, the source and x,
+// each without the indexed dimension. If it is `fresh` all of the output is written.
 template <typename C>
 __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size, i64 index_step, i64 source_step, i64 stride,
                               i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh, const i64 *index, const void *source, const void *x,
@@ -199,9 +200,9 @@ __device__ void combine_elements(const Keys &keys, const u32 *positions, const S
 // Columns that a warp takes at once.
 #define COLUMNS 128
 
-// A slice of `columns` elements a key, which times `unit` is where it goes. Operands of `slice`: the
-// output and the source. With `mean` the sum is divided by how many there were, which is right where
-// the output was 0.
+// A slice of `columns` elements a key, which times `unit` is where it goes. Operands of `slice`:
+// the output and the source. With `mean` the sum is divided by how many there were, which is right
+// where the output was 0.
 template <typename C>
 __device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit, i64 columns, const Strided &slice, const Strided &places,
                                i32 combine, i32 mean, i32 code, const void *source, void *out) {

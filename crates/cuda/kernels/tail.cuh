@@ -85,8 +85,8 @@ __device__ __forceinline__ void keep_quad(void *p, i64 i, i32 code, const Quad &
   ((Pack<f32> *)p)[i] = Pack<f32>{{x.v[0], x.v[1], x.v[2], x.v[3]}};
 }
 
-// Files of functions that are long to compile and seldom called turn this off: four at once are five
-// copies of the function.
+// Files of functions that are long to compile and seldom called turn this off: four at once are
+// five copies of the function.
 #define TAIL_QUADS true
 
 // An operand whose address is 0 is the number in its place.
@@ -132,3 +132,13 @@ __device__ void tail(i64 n, const Strided &s, i32 dense, u64 codes, void *out, c
   }
 #define TAIL_REAL(name, ...) TAIL_IN(name, f32, __VA_ARGS__) TAIL_IN(name, f64, __VA_ARGS__)
 #define TAIL_WHOLE(name, ...) TAIL_IN(name, i64, __VA_ARGS__)
+
+// An element in f64 or i64, the wider of the types that its class is computed in. Floats are read
+// in line: kernels that fold them are as fast as memory.
+template <typename C> __device__ __forceinline__ C widest(const void *p, i64 at, i32 code) { return element<C>(p, at, code); }
+template <> __device__ __forceinline__ f64 widest<f64>(const void *p, i64 at, i32 code) {
+  if (code == F32) return ((const f32 *)p)[at];
+  if (code == BF16) return load(((const bf16 *)p)[at]);
+  if (code == F16) return load(((const f16 *)p)[at]);
+  return element<f64>(p, at, code);
+}

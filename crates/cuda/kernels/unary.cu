@@ -58,7 +58,15 @@ UNARY(sign, truth, Sign)
 template <typename T, typename F>
 __device__ void map_grad(i64 n, const Strided &s, int dense, const T *grad, const T *saved, T *out, F f) {
   typedef typename Compute<T>::number C;
-  for (i64 i = first_index(); i < n; i += all_threads()) {
+  const int wide = 16 / sizeof(T);
+  i64 packs = dense && aligned(grad) && aligned(saved) && aligned(out) ? n / wide : 0;
+  for (i64 i = first_index(); i < packs; i += all_threads()) {
+    Pack<T> g = ((const Pack<T> *)grad)[i], y = ((const Pack<T> *)saved)[i];
+#pragma unroll
+    for (int k = 0; k < wide; ++k) g.v[k] = Store<T>::from(f((C)load(g.v[k]), (C)load(y.v[k])));
+    ((Pack<T> *)out)[i] = g;
+  }
+  for (i64 i = packs * wide + first_index(); i < n; i += all_threads()) {
     i64 at[3] = {i, i, i};
     if (!dense) locate<3>(s, i, at);
     out[at[0]] = Store<T>::from(f((C)load(grad[at[1]]), (C)load(saved[at[2]])));

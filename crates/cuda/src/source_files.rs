@@ -190,7 +190,15 @@ pub static SCATTER: KernelSource = sorted_source!("scatter");
 /// Special functions.
 pub static SPECIAL: KernelSource = tail_source!("special");
 /// Attention.
-pub static ATTENTION: KernelSource = tail_source!("attention");
+pub static ATTENTION: KernelSource = KernelSource {
+    name: "attention",
+    text: concat!(
+        include_str!("../kernels/prelude.cuh"),
+        include_str!("../kernels/tail.cuh"),
+        include_str!("../kernels/attention.cuh"),
+        include_str!("../kernels/attention.cu")
+    ),
+};
 /// Products of integer matrices.
 pub static MATMUL: KernelSource = tail_source!("matmul");
 /// Resampling of spatial dimensions.

@@ -36,7 +36,8 @@ pub(crate) fn compare(
         Argument::U64(given.to_i64() as u64),
     ];
     let kernel = format!("compare_{}", computed_in(x.dtype()));
-    launch.run(&source_files::COMPARE, &kernel, launch.grid(n, 4), &arguments)
+    let grid = launch.once_grid(n, 4, strided.is_dense());
+    launch.run(&source_files::COMPARE, &kernel, grid, &arguments)
 }
 
 /// A number as integers of `dtype` hold it: cut to their bits, as on the host. Floats compare with

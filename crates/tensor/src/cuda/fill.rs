@@ -33,7 +33,8 @@ pub(super) fn fill_operand(
         Argument::I32(i32::from(matches!(value, Scalar::Float(_)))),
     ];
     let kernel = format!("fill_{}", type_name(out.dtype()));
-    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+    let grid = launch.once_grid(n, 16 / out.dtype().size_bytes(), strided.is_dense());
+    launch.run(&source_files::FILL, &kernel, grid, &arguments)
 }
 
 /// `start`, `start + step`, ... into a contiguous output.

@@ -186,13 +186,13 @@ impl CudaLaunch<'_> {
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
-    /// A grid for `n` elements that are taken four at a time where they are dense, once by each
-    /// thread.
-    fn quads_grid(&self, n: usize, dense: bool) -> Grid {
+    /// A grid for `n` elements, of which each thread takes `each` at once where they are dense, and
+    /// is done.
+    fn once_grid(&self, n: usize, each: usize, dense: bool) -> Grid {
         if !dense {
-            return self.grid(n, 4);
+            return self.grid(n, each);
         }
-        let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, i32::MAX as usize);
+        let blocks = n.div_ceil(each * THREADS as usize).clamp(1, i32::MAX as usize);
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 

@@ -176,5 +176,10 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         launch.run(&source_files::REDUCE, &kernel, grid, &arguments)
     };
     run(team, false, outputs * parts)?;
-    if parts == 1 { Ok(()) } else { run(32, true, outputs) }
+    match parts {
+        1 => Ok(()),
+        2..=64 => run(32, true, outputs),
+        // A warp would wait for one state after the other.
+        _ => run(THREADS, true, outputs),
+    }
 }

@@ -1,6 +1,6 @@
-//! Writing where index tensors say: the scatters, with one index for each element along a dimension,
-//! and `index_put`, with lists of index tensors. Values for one place are brought together in their
-//! order (see the kernels' source).
+//! Writing where index tensors say: the scatters, with one index for each element along a
+//! dimension, and `index_put`, with lists of index tensors. Values for one place are brought
+//! together in their order (see the kernels' source).
 
 use plimsoll_core::{DType, Dims, Layout, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};

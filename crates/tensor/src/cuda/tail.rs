@@ -87,7 +87,7 @@ pub(crate) fn tail_of(
         false => computed_in(launch.inputs[0].dtype()),
     };
     let kernel = format!("{}_{computed}", info.name);
-    launch.run(source, &kernel, launch.quads_grid(n, strided.is_dense()), &words)
+    launch.run(source, &kernel, launch.once_grid(n, 4, strided.is_dense()), &words)
 }
 
 /// The number of a dtype in `tail.cuh`.

@@ -45,5 +45,6 @@ pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &str) -> Result<()> 
         address(out),
     ];
     let kernel = format!("{name}_{}", type_name(out.dtype()));
-    launch.run(&source_files::UNARY, &kernel, launch.grid(n, 1), &arguments)
+    let grid = launch.once_grid(n, 16 / out.dtype().size_bytes(), strided.is_dense());
+    launch.run(&source_files::UNARY, &kernel, grid, &arguments)
 }

@@ -1,5 +1,6 @@
 //! Reading and writing where indices say, at sizes at which a device goes other ways than for small
-//! tensors: sorted, in shared memory, run by run. Numbers are whole, so sums are exact in any order.
+//! tensors: sorted, in shared memory, run by run. Numbers are whole, so sums are exact in any
+//! order.
 
 use plimsoll_tensor::{
     BagMode, DType, Device, EmbeddingBagOptions, EmbeddingOptions, Reduce, Result, Tensor,
