@@ -1,8 +1,8 @@
 // Attention in tiles of queries and keys, forward under the largest score so far, backward from the
-// logarithms of the rows' sums: the matrix of scores never exists whole. Backward computes each tile
-// of scores twice, once for the gradients of a tile of keys and once for those of a tile of queries,
-// so that every sum is one block's and its order fixed. Operands of any strides and dtype are
-// loaded into shared memory as what is computed in.
+// logarithms of the rows' sums: the matrix of scores never exists whole. Backward computes each
+// tile of scores twice, once for the gradients of a tile of keys and once for those of a tile of
+// queries, so that every sum is one block's and its order fixed. Operands of any strides and dtype
+// are loaded into shared memory as what is computed in.
 
 // Queries and keys of a tile, a thread's part of a side, and columns of a result that one block
 // makes.

@@ -240,7 +240,8 @@ template <typename C> __device__ void keys(const Job &job, const void *grid, con
   }
 }
 
-// Where each pixel's samples start among the sorted ones of its batch, and where the last one's end.
+// Where each pixel's samples start among the sorted ones of its batch, and where the last one's
+// end.
 KERNEL(grid_starts)(i64 batch, i64 length, i64 pixels, const u32 *sorted, u32 *starts) {
   for (i64 i = first_index(); i < batch * length; i += all_threads()) {
     i64 at = i % length, row = i / length;

@@ -1,5 +1,5 @@
-// Kernels that are compiled once for f32 and the half types, whose elements are loaded and stored by
-// a number that the launch gives.
+// Kernels that are compiled once for f32 and the half types, whose elements are loaded and stored
+// by a number that the launch gives.
 
 // Elements of a tensor of the type that is computed in, or, of f32, of a half type.
 enum Width { WHOLE, HALF, BRAIN };
