@@ -64,23 +64,63 @@ template <int D> __device__ __forceinline__ void right_turned(u32 (&b)[4], const
   load_four_turned(b, from + (row + (matrix & 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix >> 1) * 8);
 }
 
-// Copies `count` rows from `first` on into shared memory; zeros beyond the end and past `width`.
-template <int D> __device__ void fetch(u16 *to, int count, const Heads &of, i64 start, i64 first, i64 rows, i64 width) {
-  const u16 *from = (const u16 *)of.address + start;
-  bool packed = of.column == 1 && of.row % 8 == 0 && width % 8 == 0 && aligned(from);
-  if (packed) {
-    for (int i = threadIdx.x; i < count * (D / 8); i += blockDim.x) {
-      int r = i / (D / 8), c = i % (D / 8) * 8;
-      Pack<u16> value = {};
-      if (first + r < rows && c < width) value = *(const Pack<u16> *)(from + (first + r) * of.row + c);
-      *(Pack<u16> *)(to + r * Line<D>::pitch + c) = value;
-    }
-  } else {
-    for (int i = threadIdx.x; i < count * D; i += blockDim.x) {
-      int r = i / D, c = i % D;
-      to[r * Line<D>::pitch + c] = first + r < rows && c < width ? from[(first + r) * of.row + c * of.column] : (u16)0;
+// Threads of a block.
+const int THREADS = 128;
+
+// Up to eight elements one by one.
+__device__ __noinline__ Pack<u16> gathered(const u16 *from, i64 step, i64 count) {
+  Pack<u16> pack = {};
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    if (k < count) pack.v[k] = from[k * step];
+  return pack;
+}
+
+// A thread's part of COUNT rows on their way to shared memory: all loads are under way before the
+// first is stored. Zeros beyond the end and past the width.
+template <int D, int COUNT> struct Carried {
+  static const int own = COUNT * D / 8 / THREADS;
+  Pack<u16> packs[own];
+
+  __device__ __forceinline__ void load(const Heads &of, i64 start, i64 first, i64 rows, i64 width) {
+    const u16 *from = (const u16 *)of.address + start + first * of.row;
+    bool packed = of.column == 1 && of.row % 8 == 0 && width % 8 == 0 && aligned(from);
+#pragma unroll
+    for (int i = 0; i < own; ++i) packs[i] = Pack<u16>{};
+    if (packed) {
+#pragma unroll
+      for (int i = 0; i < own; ++i)
+        if (first + row(i) < rows && column(i) < width) packs[i] = *(const Pack<u16> *)(from + row(i) * of.row + column(i));
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < own; ++i) {
+        Pack<u16> pack = {};
+        if (first + row(i) < rows && column(i) < width) pack = gathered(from + row(i) * of.row + column(i) * of.column, of.column, width - column(i));
+#pragma unroll
+        for (int k = 0; k < own; ++k)
+          if (k == i) packs[k] = pack;
+      }
     }
   }
+
+  __device__ __forceinline__ void store(u16 *to) const {
+#pragma unroll
+    for (int i = 0; i < own; ++i) *(Pack<u16> *)(to + row(i) * Line<D>::pitch + column(i)) = packs[i];
+  }
+
+  static __device__ __forceinline__ int row(int i) { return (threadIdx.x + i * THREADS) / (D / 8); }
+  static __device__ __forceinline__ int column(int i) { return (threadIdx.x + i * THREADS) % (D / 8) * 8; }
+};
+
+// Copies COUNT rows from `first` on of two operands into shared memory.
+template <int D, int COUNT>
+__device__ __forceinline__ void fetch_both(u16 *to_a, const Heads &a, i64 a_start, i64 a_width, u16 *to_b, const Heads &b, i64 b_start, i64 b_width,
+                                           i64 first, i64 rows) {
+  Carried<D, COUNT> of_a, of_b;
+  of_a.load(a, a_start, first, rows, a_width);
+  of_b.load(b, b_start, first, rows, b_width);
+  of_a.store(to_a);
+  of_b.store(to_b);
 }
 
 template <int N> __device__ __forceinline__ void clear(f32 (&tiles)[N][4]) {
@@ -140,7 +180,7 @@ __device__ __forceinline__ View view_of(const Shape &shape, const Heads &mask, i
 }
 
 // A score in units of the logarithm of 2, with the mask; minus infinity where nothing is seen. A
-// call, because most tiles need none.
+// call, because few masks are given.
 __device__ __noinline__ f32 seen_score(const View &view, f32 score, i64 q, i64 k) {
   if (q >= view.queries || k >= view.keys || (view.causal && k > q)) return lowest<f32>();
   if (!view.mask) return score;
@@ -153,6 +193,43 @@ __device__ __noinline__ f32 seen_score(const View &view, f32 score, i64 q, i64 k
 // added.
 __device__ __forceinline__ bool sees_all(const View &view, i64 q, i64 count, i64 k, i64 length) {
   return !view.mask && q + count <= view.queries && k + length <= view.keys && (!view.causal || k + length - 1 <= q);
+}
+
+// Scales a warp's products of queries and keys and takes out what is not seen. Rows are queries, or,
+// `turned`, keys. Most tiles are only scaled.
+template <bool turned, int N>
+__device__ __forceinline__ void finish_scores(f32 (&scores)[N][4], const View &view, f32 scale, i64 first_row, i64 first_column) {
+  int lane = threadIdx.x & 31, first = lane % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) scores[n][k] *= scale;
+  if (view.mask) {
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        i64 row = first_row + lane / 4 + k / 2 * 8, column = first_column + n * 8 + first + k % 2;
+        scores[n][k] = seen_score(view, scores[n][k], turned ? column : row, turned ? row : column);
+      }
+    return;
+  }
+  bool whole = turned ? sees_all(view, first_column, 8 * N, first_row, 16) : sees_all(view, first_row, 16, first_column, 8 * N);
+  if (whole) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    // The columns that go with this row: from, until.
+    i64 row = first_row + lane / 4 + half * 8, from = turned && view.causal ? row - first_column : 0;
+    i64 until = (turned ? view.queries : view.causal && row + 1 < view.keys ? row + 1 : view.keys) - first_column;
+    if (row >= (turned ? view.keys : view.queries)) until = 0;
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        i64 column = n * 8 + first + k;
+        if (column < from || column >= until) scores[n][2 * half + k] = lowest<f32>();
+      }
+  }
 }
 
 // Writes a warp's 16 rows of up to D columns from its sums, times `by`.
@@ -168,10 +245,10 @@ __device__ void put_rows(const f32 (&sums)[D / 8][4], const f32 (&by)[2], void *
     }
 }
 
-// Eight warps: 128 queries of a head.
+// Four warps: 64 queries of a head.
 template <typename T, int D>
 __device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, void *out, f32 *sums) {
-  const int KEYS = 64, QUERIES = 128, pitch = Line<D>::pitch;
+  const int KEYS = 64, QUERIES = 64, pitch = Line<D>::pitch;
   alignas(16) __shared__ u16 buffer[2 * KEYS * pitch];
   u16 *keys = buffer, *values = buffer + KEYS * pitch;
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -185,31 +262,29 @@ __device__ void forward(const Shape &shape, const Heads &query, const Heads &key
     i64 own = first + warp * 16, seen = shape.causal && first + QUERIES < shape.keys ? first + QUERIES : shape.keys;
     u32 queries[D / 16][4];
     __syncthreads();
-    fetch<D>(buffer, QUERIES, query, query.start(head), first, shape.queries, shape.width);
+    Carried<D, QUERIES> own_queries;
+    own_queries.load(query, query.start(head), first, shape.queries, shape.width);
+    own_queries.store(buffer);
     __syncthreads();
     left_rows<D>(queries, buffer, warp * 16);
     f32 results[D / 8][4], tops[2] = {lowest<f32>(), lowest<f32>()}, totals[2] = {0, 0};
     clear(results);
     for (i64 at = 0; at < seen; at += KEYS) {
       __syncthreads();
-      fetch<D>(keys, KEYS, key, key_start, at, shape.keys, shape.width);
-      fetch<D>(values, KEYS, value, value_start, at, shape.keys, shape.values);
+      fetch_both<D, KEYS>(keys, key, key_start, shape.width, values, value, value_start, shape.values, at, shape.keys);
       __syncthreads();
       if (shape.causal && at > own + 15) continue;
       f32 weights[KEYS / 8][4];
       row_products<T, D, KEYS / 8>(weights, queries, keys);
-      bool whole = sees_all(view, own, 16, at, KEYS);
+      finish_scores<false>(weights, view, scale, own, at);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        i64 row = own + lane / 4 + half * 8;
         f32 top = tops[half], total = 0;
 #pragma unroll
         for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
-            f32 &score = weights[n][2 * half + k];
-            score *= scale;
-            if (!whole) score = seen_score(view, score, row, at + n * 8 + lane % 4 * 2 + k);
+            f32 score = weights[n][2 * half + k];
             top = score > top ? score : top;
           }
 #pragma unroll
@@ -284,8 +359,8 @@ template <typename T, int D> __device__ void backward_keys(const Shape &shape, c
   for (i64 unit = blockIdx.x; unit < shape.heads / shape.group * tiles; unit += gridDim.x) {
     i64 first = unit % tiles * KEYS, key_head = unit / tiles, own = first + warp * 16;
     __syncthreads();
-    fetch<D>(keys, KEYS, saved.key, saved.key.start(key_head), first, shape.keys, shape.width);
-    fetch<D>(values, KEYS, saved.value, saved.value.start(key_head), first, shape.keys, shape.values);
+    fetch_both<D, KEYS>(keys, saved.key, saved.key.start(key_head), shape.width, values, saved.value, saved.value.start(key_head),
+                        shape.values, first, shape.keys);
     f32 of_key[D / 8][4], of_value[D / 8][4];
     clear(of_key);
     clear(of_value);
@@ -294,8 +369,7 @@ template <typename T, int D> __device__ void backward_keys(const Shape &shape, c
       View view = view_of(shape, saved.mask, head);
       for (i64 at = shape.causal ? first : 0; at < shape.queries; at += QUERIES) {
         __syncthreads();
-        fetch<D>(queries, QUERIES, saved.query, query_start, at, shape.queries, shape.width);
-        fetch<D>(grads, QUERIES, saved.grad, grad_start, at, shape.queries, shape.values);
+        fetch_both<D, QUERIES>(queries, saved.query, query_start, shape.width, grads, saved.grad, grad_start, shape.values, at, shape.queries);
         for (int i = threadIdx.x; i < QUERIES; i += blockDim.x) {
           sums[i] = sum_of(shape, saved, head, at + i);
           along[i] = along_of(shape, saved, head, at + i);
@@ -308,15 +382,13 @@ template <typename T, int D> __device__ void backward_keys(const Shape &shape, c
         row_products<T, D, QUERIES / 8>(weights, a, queries);
         left_rows<D>(a, values, warp * 16);
         row_products<T, D, QUERIES / 8>(slopes, a, grads);
-        bool whole = sees_all(view, at, QUERIES, own, 16);
+        finish_scores<true>(weights, view, scale, own, at);
 #pragma unroll
         for (int n = 0; n < QUERIES / 8; ++n)
 #pragma unroll
           for (int k = 0; k < 4; ++k) {
             int column = n * 8 + lane % 4 * 2 + k % 2;
-            f32 score = weights[n][k] * scale;
-            if (!whole) score = seen_score(view, score, at + column, own + lane / 4 + k / 2 * 8);
-            weights[n][k] = weight_of(score, sums[column]);
+            weights[n][k] = weight_of(weights[n][k], sums[column]);
             slopes[n][k] = weights[n][k] * (slopes[n][k] - along[column]);
           }
         weigh<T, D, QUERIES / 8>(of_value, weights, grads);
@@ -344,8 +416,8 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
     i64 seen = shape.causal && first + QUERIES < shape.keys ? first + QUERIES : shape.keys;
     u32 queries[D / 16][4], grads[D / 16][4];
     __syncthreads();
-    fetch<D>(keys, QUERIES, saved.query, saved.query.start(head), first, shape.queries, shape.width);
-    fetch<D>(values, QUERIES, saved.grad, saved.grad.start(head), first, shape.queries, shape.values);
+    fetch_both<D, QUERIES>(keys, saved.query, saved.query.start(head), shape.width, values, saved.grad, saved.grad.start(head), shape.values,
+                           first, shape.queries);
     __syncthreads();
     left_rows<D>(queries, keys, warp * 16);
     left_rows<D>(grads, values, warp * 16);
@@ -358,23 +430,17 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
     }
     for (i64 at = 0; at < seen; at += KEYS) {
       __syncthreads();
-      fetch<D>(keys, KEYS, saved.key, key_start, at, shape.keys, shape.width);
-      fetch<D>(values, KEYS, saved.value, value_start, at, shape.keys, shape.values);
+      fetch_both<D, KEYS>(keys, saved.key, key_start, shape.width, values, saved.value, value_start, shape.values, at, shape.keys);
       __syncthreads();
       if (shape.causal && at > own + 15) continue;
       f32 weights[KEYS / 8][4], slopes[KEYS / 8][4];
       row_products<T, D, KEYS / 8>(weights, queries, keys);
       row_products<T, D, KEYS / 8>(slopes, grads, values);
-      bool whole = sees_all(view, own, 16, at, KEYS);
+      finish_scores<false>(weights, view, scale, own, at);
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          i64 row = own + lane / 4 + k / 2 * 8, column = at + n * 8 + lane % 4 * 2 + k % 2;
-          f32 score = weights[n][k] * scale;
-          if (!whole) score = seen_score(view, score, row, column);
-          slopes[n][k] = weight_of(score, sums[k / 2]) * (slopes[n][k] - along[k / 2]);
-        }
+        for (int k = 0; k < 4; ++k) slopes[n][k] = weight_of(weights[n][k], sums[k / 2]) * (slopes[n][k] - along[k / 2]);
       weigh<T, D, KEYS / 8>(results, slopes, keys);
     }
     f32 by[2] = {(f32)shape.scale, (f32)shape.scale};
@@ -383,7 +449,7 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
 }
 
 #define ATTENTION(type, D)                                                                                                                  \
-  KERNEL_OF(256, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
+  KERNEL_OF(128, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
                                                                            Heads mask, void *out, f32 *sums) {                              \
     forward<type, D>(shape, query, key, value, mask, out, sums);                                                                            \
   }                                                                                                                                         \

@@ -129,3 +129,92 @@ template <typename C> __device__ void weights(const Geometry &g, const void *x, 
   }
 DIRECT(f32)
 DIRECT(i64)
+
+// Kernels of K x K over single channels of flat images, in 32 bits: which rows and columns of a
+// window are inside is found once for all of its taps.
+template <int K> struct Window {
+  i32 rows[K], columns[K];
+  bool has_row[K], has_column[K];
+
+  // The window from `y` and `x` on, `step` from tap to tap.
+  __device__ __forceinline__ Window(const Geometry &g, i32 y, i32 x, i32 row_step, i32 column_step) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      i32 row = y + k * row_step, column = x + k * column_step;
+      has_row[k] = (u32)row < (u32)g.operand_sizes[1];
+      has_column[k] = (u32)column < (u32)g.operand_sizes[2];
+      rows[k] = row * (i32)g.operand[3];
+      columns[k] = column * (i32)g.operand[4];
+    }
+  }
+};
+
+// A thread a result of a channel; backward the stride is 1, and windows lie the other way.
+template <int K, bool backward>
+__device__ void square(const Geometry &g, const void *operand, const void *weight, const void *bias, i64 bias_stride, void *result) {
+  i32 width = (i32)g.result_sizes[2], space = (i32)g.result_sizes[1] * width;
+  i32 row_step = (i32)(backward ? -g.dilation[1] : g.dilation[1]), column_step = (i32)(backward ? -g.dilation[2] : g.dilation[2]);
+  for (i64 job = blockIdx.x; job < g.batch * g.groups; job += gridDim.x) {
+    i64 batch = job / g.groups, channel = job - batch * g.groups;
+    i64 from = batch * g.operand[0] + channel * g.operand[1], to = batch * g.result[0] + channel * g.result[1];
+    f32 weights[K][K], added = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
+#pragma unroll
+    for (int a = 0; a < K; ++a)
+#pragma unroll
+      for (int b = 0; b < K; ++b) weights[a][b] = fetched<f32>(weight, channel * g.weight[2] + a * g.weight[4] + b * g.weight[5], g.width);
+    for (i32 i = blockIdx.y * blockDim.x + threadIdx.x; i < space; i += gridDim.y * blockDim.x) {
+      i32 y = (i32)((u32)i / (u32)width), x = i - y * width;
+      i32 first_row = backward ? y + (i32)g.padding[1] : y * (i32)g.stride[1] - (i32)g.padding[1];
+      i32 first_column = backward ? x + (i32)g.padding[2] : x * (i32)g.stride[2] - (i32)g.padding[2];
+      Window<K> window(g, first_row, first_column, row_step, column_step);
+      f32 sum = added;
+#pragma unroll
+      for (int a = 0; a < K; ++a)
+#pragma unroll
+        for (int b = 0; b < K; ++b)
+          if (window.has_row[a] && window.has_column[b])
+            sum += fetched<f32>(operand, from + (window.rows[a] + window.columns[b]), g.width) * weights[a][b];
+      put<f32>(result, to + (y * (i32)g.result[3] + x * (i32)g.result[4]), g.width, sum);
+    }
+  }
+}
+
+// Blocks: channels, parts of the images. Sums go to `partial`, as those of `weights`.
+template <int K> __device__ void square_weights(const Geometry &g, const void *x, const void *grad, i64 parts, f32 *partial) {
+  i32 width = (i32)g.result_sizes[2], space = (i32)g.result_sizes[1] * width;
+  i64 channel = blockIdx.x, part = blockIdx.y;
+  f32 sums[K][K] = {};
+  for (i64 batch = g.batch * part / parts; batch < g.batch * (part + 1) / parts; ++batch) {
+    i64 from = batch * g.operand[0] + channel * g.operand[1], grads = batch * g.result[0] + channel * g.result[1];
+    for (i32 i = threadIdx.x; i < space; i += blockDim.x) {
+      i32 at_y = (i32)((u32)i / (u32)width), at_x = i - at_y * width;
+      f32 slope = fetched<f32>(grad, grads + (at_y * (i32)g.result[3] + at_x * (i32)g.result[4]), g.width);
+      Window<K> window(g, at_y * (i32)g.stride[1] - (i32)g.padding[1], at_x * (i32)g.stride[2] - (i32)g.padding[2], (i32)g.dilation[1],
+                       (i32)g.dilation[2]);
+#pragma unroll
+      for (int a = 0; a < K; ++a)
+#pragma unroll
+        for (int b = 0; b < K; ++b)
+          if (window.has_row[a] && window.has_column[b])
+            sums[a][b] += slope * fetched<f32>(x, from + (window.rows[a] + window.columns[b]), g.width);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < K * K; ++k) {
+    f32 sum = block_sum(sums[k / K][k % K]);
+    if (threadIdx.x == 0) partial[(part * g.groups + channel) * K * K + k] = sum;
+  }
+}
+
+#define SQUARE(K)                                                                                                                 \
+  KERNEL(conv_square_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {            \
+    square<K, false>(g, x, weight, bias, bias_stride, y);                                                                         \
+  }                                                                                                                               \
+  KERNEL(conv_input_square_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) {   \
+    square<K, true>(g, grad, weight, bias, bias_stride, x);                                                                       \
+  }                                                                                                                               \
+  KERNEL(conv_weight_square_##K)(Geometry g, const void *x, const void *grad, i64 parts, f32 *partial) {                          \
+    square_weights<K>(g, x, grad, parts, partial);                                                                                \
+  }
+SQUARE(3)
+SQUARE(5)

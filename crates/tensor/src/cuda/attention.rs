@@ -110,6 +110,11 @@ fn grid(units: usize) -> Grid {
     Grid { blocks: (units.min(1 << 20) as u32, 1, 1), threads: 256, shared_bytes: 0 }
 }
 
+/// Blocks of the tensor cores' kernels.
+fn four_warps(units: usize) -> Grid {
+    Grid { threads: 128, ..grid(units) }
+}
+
 /// Inputs [query, key, value, mask?]; outputs [result] or [result, logarithms of sums].
 pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<()> {
     let [query, key, value] = [0, 1, 2].map(|index| &launch.inputs[index]);
@@ -128,8 +133,8 @@ pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<
         launch.outputs.get(1).map_or(Ok(NOTHING), |sums| contiguous(launch, sums))?,
     ];
     if let Some((source, ending)) = halves(launch, &shape) {
-        let units = shape.heads * shape.queries.div_ceil(128);
-        return launch.run(source, &format!("attention_{ending}"), grid(units), &arguments);
+        let units = four_warps(shape.heads * shape.queries.div_ceil(64));
+        return launch.run(source, &format!("attention_{ending}"), units, &arguments);
     }
     let kernel = format!("attention_{}", computed_in(query.dtype()));
     launch.run(&source_files::ATTENTION, &kernel, grid(units), &arguments)
@@ -179,7 +184,6 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
     let (to_query, to_key, to_value) = (to_query?, to_key?, to_value?);
     let with = |written: &[Argument]| [&read[..], written].concat();
     if !is_plain {
-        let four_warps = |units: usize| Grid { threads: 128, ..grid(units) };
         let keys = shape.heads / args.group.max(1) * shape.keys.div_ceil(64);
         if keys > 0 {
             let arguments = with(&[to_key, to_value]);

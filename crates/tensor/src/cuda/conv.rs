@@ -66,6 +66,25 @@ impl Shapes {
         }
     }
 
+    /// The side of a square kernel over single channels of flat images, if there are kernels for it.
+    fn square(&self) -> Option<usize> {
+        let flat = [&self.operand, &self.weight, &self.result].iter().all(|v| v.sizes[0] == 1);
+        let [_, height, width] = self.weight.sizes;
+        // Places of a channel are reckoned in 32 bits.
+        let fits = |v: &Volume| v.sizes[1] * v.strides[1] + v.sizes[2] * v.strides[2] < 1 << 30;
+        (self.is_direct()
+            && self.dtype != DType::I64
+            && self.operands_each() == 1
+            && self.results_each() == 1
+            && flat
+            && self.args.padding[0] == 0
+            && height == width
+            && matches!(height, 3 | 5)
+            && fits(&self.operand)
+            && fits(&self.result))
+        .then_some(height)
+    }
+
     /// Parts of the images that a weight's direct sums are cut into.
     fn direct_parts(&self, multiprocessors: usize) -> usize {
         let chunks = (self.operands_each() * self.weight.space()).div_ceil(TAPS);
@@ -153,7 +172,14 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
     let dtype = computed_in(out.dtype());
     if shapes.is_direct() {
         let (grid, side_by_side) = direct_grid(&shapes.result);
-        let mut arguments = vec![shapes.argument(), whole(usize::from(side_by_side))];
+        let mut arguments = vec![shapes.argument()];
+        let in_order = !side_by_side && (!back || args.stride == [1; 3]);
+        if let Some(side) = shapes.square().filter(|_| in_order) {
+            arguments.extend(read);
+            let kernel = format!("{kernel}_square_{side}");
+            return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
+        }
+        arguments.push(whole(usize::from(side_by_side)));
         arguments.extend(read);
         let kernel = format!("{kernel}_direct_{dtype}");
         return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
@@ -267,6 +293,10 @@ fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<(
 fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
     let (x, grad) = (&launch.inputs[0], &launch.inputs[1]);
     let chunks = (shapes.operands_each() * shapes.weight.space()).div_ceil(TAPS);
+    let (kernel, chunks) = match shapes.square() {
+        Some(side) => (format!("conv_weight_square_{side}"), 1),
+        None => (format!("conv_weight_direct_{}", computed_in(x.dtype())), chunks),
+    };
     let blocks = (shapes.result.channels as u32, parts as u32, chunks as u32);
     let arguments = [
         shapes.argument(),
@@ -276,7 +306,6 @@ fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Resu
         whole(launch.workspace.pointer().addr()),
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    let kernel = format!("conv_weight_direct_{}", computed_in(x.dtype()));
     launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
     add_parts(launch, shapes, parts)
 }
