@@ -8,17 +8,32 @@ use std::process::Stdio;
 use crate::{nvrtc, run};
 
 /// What a bundle may weigh, so that it is carried to another machine in seconds.
-const MOST_BYTES: u64 = 40 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 
 const RUN: &str = r#"#!/usr/bin/env bash
 # Runs what is in this folder on a machine with an NVIDIA driver; results go to $OUT (or ./results).
-# `run.sh STEP...` runs the named steps, without a name all of them.
+# `run.sh STEP...` runs the named steps, without a name all of them; `run.sh sanitize TOOL...` every
+# case once under the tools of compute-sanitizer (memcheck, racecheck, initcheck, synccheck).
 set -u
 here="$(cd "$(dirname "$0")" && pwd)"
 out="${OUT:-$here/results}"
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
 status=0
+if [ "${1:-}" = sanitize ]; then
+    shift
+    parts=64
+    for tool in "${@:-memcheck}"; do
+        # What it says of a failed process is the last line of its file.
+        seq 0 $((parts - 1)) | xargs -P "$(nproc)" -I{} sh -c "
+            timeout 500 compute-sanitizer --tool $tool --error-exitcode 9 '$here/gpu_bundle' once {}/$parts \
+                >'$out/$tool-{}.txt' 2>&1 || echo \"FAILED (status \$?)\" >>'$out/$tool-{}.txt'"
+        echo "== $tool: $(cat "$out/$tool"-*.txt | grep -c '^ok ') of $parts parts right," \
+            "$(cat "$out/$tool"-*.txt | grep -o '^ok.*' | grep -o '[0-9]* instances' | awk '{n += $1} END {print n}') instances"
+        grep -l '^FAILED' "$out/$tool"-*.txt && status=1
+    done
+    exit $status
+fi
 # A process for each: one that ends in a failed driver does not hide the others.
 for step in ${*:-devices oracle dry exhaustion gradients bench}; do
     timeout 300 "$here/gpu_bundle" "$step" >"$out/$step.txt" 2>&1 || status=1

@@ -120,12 +120,12 @@ impl Shapes {
 
 /// Bytes of workspace. Inputs [x, weight, bias?], output y.
 pub(crate) fn conv_workspace_bytes(inputs: &[&Meta], output: &Meta, args: ConvArgs) -> usize {
-    dnn::workspace_bytes([inputs[0], inputs[1], output], &args)
+    dnn::workspace_bytes(Pass::Result, [inputs[0], inputs[1], output], &args)
 }
 
 /// Bytes of workspace. Inputs [grad, weight, bias?], output x.
 pub(crate) fn conv_input_workspace_bytes(inputs: &[&Meta], output: &Meta, args: ConvArgs) -> usize {
-    dnn::workspace_bytes([output, inputs[1], inputs[0]], &args)
+    dnn::workspace_bytes(Pass::Input, [output, inputs[1], inputs[0]], &args)
 }
 
 /// Inputs [x, weight, bias?], output y.
@@ -234,7 +234,7 @@ pub(crate) fn conv_weight_workspace_bytes(
     };
     // No sum is wider than a double.
     let of_parts = parts * output.layout.numel() * 8;
-    of_parts.max(dnn::workspace_bytes([inputs[0], output, inputs[1]], &args))
+    of_parts.max(dnn::workspace_bytes(Pass::Weight, [inputs[0], output, inputs[1]], &args))
 }
 
 /// Inputs [x, grad], output the weight.

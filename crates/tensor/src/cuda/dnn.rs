@@ -6,7 +6,9 @@
 //! without it:
 //! - a copy of each of the three tensors that does not lie as the library gets them, packed;
 //! - what its fast algorithms want: the tensors once more with their channels last and rounded up to
-//!   [`CHANNELS`], unless they lie like that already, and [`BESIDES`] bytes.
+//!   [`CHANNELS`], unless they lie like that already;
+//! - for tables of places [`TABLES`] bytes, and for sums in parts [`PARTS`] bytes where what is
+//!   computed is so small ([`FILLING`]) that it would not keep a GPU busy in one part.
 //!
 //! An algorithm that wants more is not taken. Switched off, cuDNN takes nothing.
 
@@ -24,8 +26,10 @@ use crate::backends;
 const FEW: usize = 4;
 /// Channels that tensor cores take at once, of halves.
 const CHANNELS: usize = 8;
-/// For parts of sums and tables of places.
-const BESIDES: usize = 16 << 20;
+const TABLES: usize = 1 << 20;
+const PARTS: usize = 16 << 20;
+/// Elements of a result that fills a GPU: some tiles of 128 x 128 for each multiprocessor.
+const FILLING: usize = 1 << 23;
 /// Alignment of the widest load.
 const LOAD_BYTES: usize = 16;
 
@@ -103,7 +107,7 @@ impl Taken {
     }
 
     /// Bytes that the library has for itself. See Note [The workspace of a convolution].
-    fn library_bytes(&self, element_bytes: usize) -> usize {
+    fn library_bytes(&self, pass: Pass, element_bytes: usize) -> usize {
         let volumes = self.volumes.iter();
         let reordered = volumes
             .filter(|volume| !self.channels_last || !volume.channels.is_multiple_of(CHANNELS));
@@ -112,7 +116,9 @@ impl Taken {
             let bytes = volume.batch * channels * volume.space() * element_bytes;
             bytes.next_multiple_of(ALIGNMENT_BYTES)
         });
-        bytes.sum::<usize>() + BESIDES
+        let written = &self.volumes[written(pass)];
+        let is_filling = written.batch * written.channels * written.space() >= FILLING;
+        bytes.sum::<usize>() + TABLES + if is_filling { 0 } else { PARTS }
     }
 
     fn convolution(&self, pass: Pass, args: &ConvArgs) -> Convolution {
@@ -137,12 +143,21 @@ impl Taken {
     }
 }
 
+/// Which of [x, weight, y] a pass computes.
+fn written(pass: Pass) -> usize {
+    match pass {
+        Pass::Input => 0,
+        Pass::Weight => 1,
+        Pass::Result => 2,
+    }
+}
+
 /// Bytes of workspace. See Note [The workspace of a convolution].
-pub(super) fn workspace_bytes(metas: [&Meta; 3], args: &ConvArgs) -> usize {
+pub(super) fn workspace_bytes(pass: Pass, metas: [&Meta; 3], args: &ConvArgs) -> usize {
     // Shapes whose strides do not fit are refused before there is a tensor of them.
     let Ok(Some(taken)) = Taken::of(metas, args) else { return 0 };
     let copies: usize = taken.copies.iter().flatten().map(copy_bytes).sum();
-    copies + taken.library_bytes(metas[0].dtype.size_bytes())
+    copies + taken.library_bytes(pass, metas[0].dtype.size_bytes())
 }
 
 /// Queues the convolution that computes one of [x, weight, y] from the others, if cuDNN takes it.
@@ -156,9 +171,9 @@ pub(super) fn convolve(
 ) -> Result<bool> {
     let metas = operands.map(|operand| operand.meta());
     let Some(taken) = Taken::of(metas, args)? else { return Ok(false) };
-    let library_bytes = taken.library_bytes(metas[0].dtype.size_bytes());
+    let library_bytes = taken.library_bytes(pass, metas[0].dtype.size_bytes());
     // It may have been switched on since the workspace was taken.
-    let has_room = launch.workspace.bytes() >= workspace_bytes(metas, args);
+    let has_room = launch.workspace.bytes() >= workspace_bytes(pass, metas, args);
     let is_aligned = operands.iter().zip(&taken.copies).all(|(operand, copy)| {
         copy.is_some() || operand.first_byte().addr().is_multiple_of(LOAD_BYTES)
     });
@@ -166,11 +181,7 @@ pub(super) fn convolve(
     if !has_room || !is_aligned || !launch.context.can_convolve(&convolution, library_bytes)? {
         return Ok(false);
     }
-    let written = match pass {
-        Pass::Input => 0,
-        Pass::Weight => 1,
-        Pass::Result => 2,
-    };
+    let written = written(pass);
     let mut space = Space::new(&launch.workspace);
     let mut addresses = [0; 3];
     for (at, operand) in operands.into_iter().enumerate() {
@@ -237,25 +248,36 @@ mod tests {
             packed(&Meta::contiguous(shape, DType::F32).unwrap(), channels_last).unwrap()
         };
         let (x, weight, y) = (meta(&[2, 3, 8, 8]), meta(&[16, 3, 3, 3]), meta(&[2, 16, 8, 8]));
-        workspace_bytes([&x, &weight, &y], &ARGS)
+        workspace_bytes(Pass::Result, [&x, &weight, &y], &ARGS)
     }
 
     #[test]
     fn the_workspace_is_what_lies_otherwise_with_whole_channels() {
         let (x, weight, y) = (2 * 8 * 64 * 4, 16 * 8 * 9 * 4, 2 * 16 * 64 * 4);
-        assert_eq!(bytes(false), BESIDES + x + weight + y);
-        assert_eq!(bytes(true), BESIDES + x + weight, "y lies right already");
+        assert_eq!(bytes(false), TABLES + PARTS + x + weight + y);
+        assert_eq!(bytes(true), TABLES + PARTS + x + weight, "y lies right already");
+    }
+
+    #[test]
+    fn a_large_result_is_not_summed_in_parts() {
+        let meta = |shape: &[usize]| Meta::contiguous(shape, DType::F32).unwrap();
+        let large = [64, 64, 56, 56];
+        let (x, weight, y) = (meta(&large), meta(&[64, 64, 3, 3]), meta(&large));
+        let of = |pass| workspace_bytes(pass, [&x, &weight, &y], &ARGS);
+        assert_eq!(of(Pass::Result), of(Pass::Input));
+        assert_eq!(of(Pass::Weight), of(Pass::Input) + PARTS);
     }
 
     #[test]
     fn what_is_not_packed_is_copied() {
         let meta = |shape: &[usize]| Meta::contiguous(shape, DType::F32).unwrap();
         let (x, weight, y) = (meta(&[2, 8, 8, 8]), meta(&[8, 8, 3, 3]), meta(&[2, 8, 8, 8]));
-        let dense = workspace_bytes([&x, &weight, &y], &ARGS);
+        let dense = workspace_bytes(Pass::Result, [&x, &weight, &y], &ARGS);
         let layout = Layout::strided(&[2, 8, 8, 8], &[0; 4], 0).unwrap();
         let expanded = Meta { layout, dtype: DType::F32 };
-        assert_eq!(workspace_bytes([&x, &weight, &expanded], &ARGS), dense + copy_bytes(&y));
+        let wide = workspace_bytes(Pass::Result, [&x, &weight, &expanded], &ARGS);
+        assert_eq!(wide, dense + copy_bytes(&y));
         let whole = Meta { dtype: DType::I64, ..x.clone() };
-        assert_eq!(workspace_bytes([&whole, &whole, &whole], &ARGS), 0);
+        assert_eq!(workspace_bytes(Pass::Result, [&whole, &whole, &whole], &ARGS), 0);
     }
 }

@@ -3,10 +3,11 @@
 //! is memory again.
 
 use plimsoll_core::{Device, Error, Result};
-use plimsoll_tensor::{GradOptions, Tensor, device, grad, memory};
+use plimsoll_tensor::{Tensor, device, memory};
 
+use super::graph::Graph;
 use super::{Tally, is_without_kernel};
-use crate::cases::{self, Case, Inputs, Instance};
+use crate::cases::{self, Case, Instance};
 use crate::compare::difference;
 use crate::failing::{Tap, assert_balanced, failing_cuda_device, failing_device};
 use crate::subject::{self, Stage};
@@ -92,36 +93,9 @@ fn fail_forward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
 /// Runs backward of the call with every one of its allocations failing, on the same graph, which
 /// must still work.
 fn fail_backward(instance: &Instance<'_>, bench: &Bench) -> Result<usize> {
-    let (case, device, tap) = (instance.case, bench.device, &bench.tap);
-    let stage = Stage::new(instance, device)?;
-    let mut tensors = Vec::new();
-    let mut leaves = Vec::new();
-    for (i, staged) in stage.inputs.tensors.iter().enumerate() {
-        if !case.gradients.contains(&i) {
-            tensors.push(staged.clone());
-            continue;
-        }
-        let leaf = staged.detach().requires_grad_(true)?;
-        tensors.push(if case.writes.contains(&i) { leaf.clone_tensor()? } else { leaf.clone() });
-        leaves.push(leaf);
-    }
-    let (dtype, other) = (instance.dtype, instance.other);
-    let outputs = case.call(&Inputs { tensors, device, dtype, other })?;
-    let connected: Vec<&Tensor> = outputs.iter().filter(|o| o.requires_grad()).collect();
-    if connected.is_empty() {
-        return Ok(0);
-    }
-    let ones: Vec<_> =
-        connected.iter().map(|o| o.detach().ones_like().map(Some)).collect::<Result<_>>()?;
-    let run = || {
-        let options = GradOptions {
-            grad_outputs: ones.clone(),
-            retain_graph: true,
-            allow_unused: true,
-            ..GradOptions::default()
-        };
-        grad(&connected, &leaves.iter().collect::<Vec<_>>(), options)
-    };
+    let tap = &bench.tap;
+    let graph = Graph::record(instance, bench.device)?;
+    let run = || graph.gradients();
     let read = |found: &[Option<Tensor>]| {
         found.iter().flatten().map(subject::read).collect::<Result<Vec<_>>>()
     };

@@ -2,13 +2,15 @@
 //! and the GPU bundle calls the same functions on a machine that has a GPU and no Rust.
 //!
 //! `oracle` compares values, `gradients` derivatives, `dry` bytes, `exhaustion` what happens when
-//! memory runs out, all four over the one list of cases; `devices` holds programs of more than one
-//! operation, and what only a device can do.
+//! memory runs out, `once` what a sanitizer sees, all over the one list of cases; `devices` holds
+//! programs of more than one operation, and what only a device can do.
 
 pub mod devices;
 pub mod dry;
 pub mod exhaustion;
 pub mod gradients;
+mod graph;
+pub mod once;
 pub mod oracle;
 
 use std::collections::BTreeMap;

@@ -175,15 +175,16 @@ impl Operation for Conv {
         let (x, weight) = (&backward.inputs[0], &backward.inputs[1]);
         let Conv { rank, args, .. } = *self;
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
-        grads[0] = backward.for_input(0, || {
-            let results = space_of(x.shape());
-            let op = ConvInput { rank, args, results, layout: Format::of(x), internal: true };
-            apply_one(&op, &[grad, backward.input(1)?], site)
-        })?;
+        // The weight first: the input's gradient is not held beside the larger workspace.
         grads[1] = backward.for_input(1, || {
             let kernel = space_of(weight.shape());
             let op = ConvWeight { rank, args, kernel, layout: Format::of(weight) };
             apply_one(&op, &[backward.input(0)?, grad], site)
+        })?;
+        grads[0] = backward.for_input(0, || {
+            let results = space_of(x.shape());
+            let op = ConvInput { rank, args, results, layout: Format::of(x), internal: true };
+            apply_one(&op, &[grad, backward.input(1)?], site)
         })?;
         if backward.needs.has(2) && grads.len() > 2 {
             grads[2] = Some(over_channels(grad)?);
@@ -235,15 +236,16 @@ impl Operation for ConvInput {
         let (grad, weight) = (&backward.inputs[0], &backward.inputs[1]);
         let ConvInput { rank, args, .. } = *self;
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
-        grads[0] = backward.for_input(0, || {
-            let results = space_of(grad.shape());
-            let op = Conv { rank, args, results, layout: Format::of(grad), internal: true };
-            apply_one(&op, &[back, backward.input(1)?], site)
-        })?;
+        // The weight first: the input's gradient is not held beside the larger workspace.
         grads[1] = backward.for_input(1, || {
             let kernel = space_of(weight.shape());
             let op = ConvWeight { rank, args, kernel, layout: Format::of(weight) };
             apply_one(&op, &[back, backward.input(0)?], site)
+        })?;
+        grads[0] = backward.for_input(0, || {
+            let results = space_of(grad.shape());
+            let op = Conv { rank, args, results, layout: Format::of(grad), internal: true };
+            apply_one(&op, &[back, backward.input(1)?], site)
         })?;
         if backward.needs.has(2) && grads.len() > 2 {
             grads[2] = Some(over_channels(back)?);

@@ -1,7 +1,8 @@
 //! The one program of the GPU bundle (`cargo xtask gpu-bundle`): the test kit's checks on a GPU,
 //! and the benchmark, on a machine with a driver and no Rust. `gpu_bundle STEP...` runs the named
 //! steps, without a name all checks; the exit status says whether all of them passed. `gpu_bundle
-//! worker` serves `gpu_rows.py`.
+//! worker` serves `gpu_rows.py`; `gpu_bundle once 3/16` runs a part of the cases for
+//! compute-sanitizer.
 
 #![allow(clippy::print_stdout)]
 
@@ -12,9 +13,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use plimsoll_cuda::Context;
+use plimsoll_memory::Configuration;
 use plimsoll_tensor::{backends, device};
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
+use plimsoll_testkit::checks::once::{self, Part};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
 use plimsoll_testkit::{subject, workloads};
 
@@ -87,6 +90,16 @@ fn devices() -> plimsoll_tensor::Result<String> {
     Ok(format!("{} programs", EVERYWHERE.len() + ON_A_GPU.len() + 1))
 }
 
+/// Part of the cases once, each tensor in memory that the driver gives for it alone: a sanitizer
+/// then sees where it ends.
+fn run_once(part: Part) -> plimsoll_tensor::Result<String> {
+    let configuration = Configuration::default().with_caching(false);
+    let cuda = device::private_cuda_over(0, |source| source, &configuration)?;
+    let tally = once::every_kernel_runs(cuda, part);
+    tally.assert_right(1);
+    Ok(tally.to_string())
+}
+
 /// What cuDNN was asked for so far, and what it took.
 fn tell_plans() -> plimsoll_tensor::Result<()> {
     println!("cuDNN {:?}", backends::cudnn::version());
@@ -122,6 +135,12 @@ fn main() -> ExitCode {
     let named: Vec<String> = std::env::args().skip(1).collect();
     if named == ["worker"] {
         return bench::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    if let [once, part] = named.as_slice()
+        && once == "once"
+    {
+        let passed = Part::parse(part).is_some_and(|part| passes(once, || run_once(part)));
+        return if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let known = |name: &String| STEPS.iter().any(|(step, _)| step == name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {

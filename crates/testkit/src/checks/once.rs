@@ -1,0 +1,54 @@
+//! Every case once, forward and backward, under a tool that watches kernels: compute-sanitizer.
+//! Values are compared elsewhere; here a call may go wrong only by a byte that it should not touch.
+
+use plimsoll_core::{Device, Result};
+use plimsoll_tensor::device;
+
+use super::Tally;
+use super::graph::Graph;
+use crate::cases::{self, Instance};
+use crate::failing::assert_balanced;
+
+/// One of so many equal parts of the list of cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which, from 0.
+    pub at: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Part {
+    /// Reads `3/16`.
+    ///
+    /// ```
+    /// use plimsoll_testkit::checks::once::Part;
+    /// assert_eq!(Part::parse("3/16"), Some(Part { at: 3, of: 16 }));
+    /// assert_eq!(Part::parse("16/16"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Part> {
+        let (at, of) = text.split_once('/')?;
+        let part = Part { at: at.parse().ok()?, of: of.parse().ok()? };
+        (part.at < part.of).then_some(part)
+    }
+}
+
+fn run(instance: &Instance<'_>, device: Device) -> Result<()> {
+    Graph::record(instance, device)?.gradients()?;
+    Ok(())
+}
+
+/// Runs a part of the cases on `device`, which must be the test's own.
+pub fn every_kernel_runs(device: Device, part: Part) -> Tally {
+    let mut tally = Tally::default();
+    for case in cases::all().into_iter().skip(part.at).step_by(part.of) {
+        for instance in case.instances().iter().filter(|instance| instance.taken) {
+            let refusable = case.may_refuse || instance.writes_to_expanded();
+            let wrong = run(instance, device).err().filter(|_| !refusable);
+            tally.note(instance, wrong.map(|error| error.to_string()));
+        }
+    }
+    device::synchronize(device).expect("the device still works");
+    assert_balanced(device);
+    tally
+}
