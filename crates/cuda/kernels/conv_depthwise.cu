@@ -179,6 +179,56 @@ __device__ void square(const Geometry &g, const void *operand, const void *weigh
   }
 }
 
+// Results that a thread computes side by side.
+const int RESULTS = 4;
+
+// As `square` with stride and dilation 1: a thread computes neighbours in a row, whose windows share
+// most of what they see.
+template <int K, bool backward>
+__device__ void square_rows(const Geometry &g, const void *operand, const void *weight, const void *bias, i64 bias_stride, void *result) {
+  const int SEEN = RESULTS + K - 1;
+  i32 height = (i32)g.result_sizes[1], width = (i32)g.result_sizes[2], each = (width + RESULTS - 1) / RESULTS;
+  i32 operand_height = (i32)g.operand_sizes[1], operand_width = (i32)g.operand_sizes[2];
+  for (i64 job = blockIdx.x; job < g.batch * g.groups; job += gridDim.x) {
+    i64 batch = job / g.groups, channel = job - batch * g.groups;
+    i64 from = batch * g.operand[0] + channel * g.operand[1], to = batch * g.result[0] + channel * g.result[1];
+    f32 weights[K][K], added = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
+#pragma unroll
+    for (int a = 0; a < K; ++a)
+#pragma unroll
+      for (int b = 0; b < K; ++b) weights[a][b] = fetched<f32>(weight, channel * g.weight[2] + a * g.weight[4] + b * g.weight[5], g.width);
+    for (i32 i = blockIdx.y * blockDim.x + threadIdx.x; i < height * each; i += gridDim.y * blockDim.x) {
+      i32 y = (i32)((u32)i / (u32)each), x = (i - y * each) * RESULTS;
+      i32 first_row = backward ? y + (i32)g.padding[1] : y - (i32)g.padding[1];
+      i32 first_column = backward ? x + (i32)g.padding[2] - (K - 1) : x - (i32)g.padding[2];
+      f32 sums[RESULTS];
+#pragma unroll
+      for (int r = 0; r < RESULTS; ++r) sums[r] = added;
+#pragma unroll
+      for (int a = 0; a < K; ++a) {
+        i32 row = backward ? first_row - a : first_row + a;
+        if ((u32)row >= (u32)operand_height) continue;
+        f32 seen[SEEN];
+#pragma unroll
+        for (int c = 0; c < SEEN; ++c)
+          if ((u32)(first_column + c) < (u32)operand_width)
+            seen[c] = fetched<f32>(operand, from + (row * (i32)g.operand[3] + (first_column + c) * (i32)g.operand[4]), g.width);
+#pragma unroll
+        for (int b = 0; b < K; ++b)
+#pragma unroll
+          for (int r = 0; r < RESULTS; ++r) {
+            int c = r + (backward ? K - 1 - b : b);
+            // What is outside counts as nothing, however large the weight.
+            if ((u32)(first_column + c) < (u32)operand_width) sums[r] += seen[c] * weights[a][b];
+          }
+      }
+#pragma unroll
+      for (int r = 0; r < RESULTS; ++r)
+        if (x + r < width) put<f32>(result, to + (y * (i32)g.result[3] + (x + r) * (i32)g.result[4]), g.width, sums[r]);
+    }
+  }
+}
+
 // Blocks: channels, parts of the images. Sums go to `partial`, as those of `weights`.
 template <int K> __device__ void square_weights(const Geometry &g, const void *x, const void *grad, i64 parts, f32 *partial) {
   i32 width = (i32)g.result_sizes[2], space = (i32)g.result_sizes[1] * width;
@@ -206,15 +256,21 @@ template <int K> __device__ void square_weights(const Geometry &g, const void *x
   }
 }
 
-#define SQUARE(K)                                                                                                                 \
-  KERNEL(conv_square_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {            \
-    square<K, false>(g, x, weight, bias, bias_stride, y);                                                                         \
-  }                                                                                                                               \
-  KERNEL(conv_input_square_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) {   \
-    square<K, true>(g, grad, weight, bias, bias_stride, x);                                                                       \
-  }                                                                                                                               \
-  KERNEL(conv_weight_square_##K)(Geometry g, const void *x, const void *grad, i64 parts, f32 *partial) {                          \
-    square_weights<K>(g, x, grad, parts, partial);                                                                                \
+#define SQUARE(K)                                                                                                               \
+  KERNEL(conv_square_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {          \
+    square<K, false>(g, x, weight, bias, bias_stride, y);                                                                       \
+  }                                                                                                                             \
+  KERNEL(conv_input_square_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) { \
+    square<K, true>(g, grad, weight, bias, bias_stride, x);                                                                     \
+  }                                                                                                                             \
+  KERNEL(conv_rows_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {            \
+    square_rows<K, false>(g, x, weight, bias, bias_stride, y);                                                                  \
+  }                                                                                                                             \
+  KERNEL(conv_input_rows_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) {   \
+    square_rows<K, true>(g, grad, weight, bias, bias_stride, x);                                                                \
+  }                                                                                                                             \
+  KERNEL(conv_weight_square_##K)(Geometry g, const void *x, const void *grad, i64 parts, f32 *partial) {                        \
+    square_weights<K>(g, x, grad, parts, partial);                                                                              \
   }
 SQUARE(3)
 SQUARE(5)

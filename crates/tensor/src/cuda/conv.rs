@@ -16,6 +16,8 @@ const WIDE: usize = 128;
 const SIDE: usize = 64;
 /// Pixels that a part of a weight's sums has, at least.
 const PART: usize = 1024;
+/// Results that a thread of a depthwise convolution computes side by side.
+const RESULTS: usize = 4;
 /// Columns of a weight that a block sums directly.
 const TAPS: usize = 9;
 
@@ -176,7 +178,11 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         let in_order = !side_by_side && (!back || args.stride == [1; 3]);
         if let Some(side) = shapes.square().filter(|_| in_order) {
             arguments.extend(read);
-            let kernel = format!("{kernel}_square_{side}");
+            let is_dense = args.stride == [1; 3] && args.dilation == [1; 3];
+            let (grid, kernel) = match is_dense {
+                true => (rows_grid(&shapes.result), format!("{kernel}_rows_{side}")),
+                false => (grid, format!("{kernel}_square_{side}")),
+            };
             return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
         }
         arguments.push(whole(usize::from(side_by_side)));
@@ -207,6 +213,17 @@ fn direct_grid(result: &Volume) -> (Grid, bool) {
     };
     let blocks = (jobs.min(1 << 20) as u32, inner.div_ceil(2048).clamp(1, 65_535) as u32, 1);
     (Grid { blocks, threads: 256, shared_bytes: 0 }, side_by_side)
+}
+
+/// Blocks for each channel of each image, with as few idle threads as can be: a thread computes
+/// some neighbours of a row.
+fn rows_grid(result: &Volume) -> Grid {
+    let jobs = result.sizes[1] * result.sizes[2].div_ceil(RESULTS);
+    let idle = |threads: u32| jobs.next_multiple_of(threads as usize) - jobs;
+    let threads = [256, 224, 192, 160, 128].into_iter().min_by_key(|&threads| idle(threads));
+    let images = (result.batch * result.channels).min(1 << 20) as u32;
+    let blocks = (images, jobs.div_ceil(2048).clamp(1, 65_535) as u32, 1);
+    Grid { blocks, threads: threads.unwrap_or(256), shared_bytes: 0 }
 }
 
 /// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
