@@ -66,6 +66,8 @@ impl Fold {
 const STATE_BYTES: usize = 32;
 /// Threads that keep a GPU busy.
 const BUSY: usize = 1 << 18;
+/// Outputs whose warps keep a GPU busy.
+const MANY: usize = 1 << 12;
 /// Elements that a thread folds at least before outputs are cut into parts.
 const SHARE: usize = 32;
 /// The most parts of one output.
@@ -100,9 +102,11 @@ impl Plan {
             _ if columns => 1,
             0..=8 => 1,
             9..1024 => 32,
+            // Warps suffice if there are many.
+            _ if outputs >= MANY => 32,
             _ => THREADS,
         };
-        let wanted = BUSY / (outputs * team).max(1);
+        let wanted = if team == 32 && outputs >= MANY { 1 } else { BUSY / (outputs * team).max(1) };
         let parts = wanted.min(count / (team * SHARE)).clamp(1, MOST_PARTS);
         Plan { outputs, count, team, parts }
     }
