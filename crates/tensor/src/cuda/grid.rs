@@ -179,15 +179,20 @@ pub(crate) fn grid_scatter(launch: &CudaLaunch<'_>, args: GridArgs) -> Result<()
     launch.run(&source_files::GRID, &format!("grid_keys_{computed}"), samples, &arguments)?;
     let sorted = job.radix().run(launch, base)?;
     let length = job.places * job.most();
-    let arguments =
-        [whole(job.batch), whole(length), whole(job.pixels()), whole(sorted.keys), whole(starts)];
+    let arguments = [
+        whole(job.batch),
+        whole(length),
+        whole(job.pixels()),
+        whole(sorted.keys[0]),
+        whole(starts),
+    ];
     let entries = launch.grid(job.batch * length, 1);
     launch.run(&source_files::GRID, "grid_starts", entries, &arguments)?;
     let arguments = [
         job.argument(),
         contiguous(launch, grads)?,
         whole(starts),
-        whole(sorted.positions),
+        whole(sorted.positions[0]),
         whole(weights),
         contiguous(launch, out)?,
     ];

@@ -111,8 +111,8 @@ pub(crate) fn histogram(launch: &CudaLaunch<'_>, bins: Bins, weighted: bool) -> 
         whole(count),
         dtype(weights),
         dtype(out),
-        whole(sorted.keys),
-        whole(sorted.positions),
+        whole(sorted.keys[0]),
+        whole(sorted.positions[0]),
         address(weights),
         address(out),
     ];

@@ -7,7 +7,7 @@ use plimsoll_kernels::Meta;
 
 use super::lines::Lines;
 use super::tail::code;
-use super::{CudaLaunch, address, whole};
+use super::{CudaLaunch, NOTHING, address, whole};
 
 /// The longest line that a block sorts in shared memory.
 pub(super) const SHORT: usize = 2048;
@@ -29,13 +29,15 @@ pub(super) struct Radix {
     pub(super) bits: usize,
 }
 
-/// What a sort leaves in its workspace: addresses of rows in order.
-#[derive(Clone, Copy, Debug)]
+/// What a sort leaves in its workspace: addresses of rows in order, the first of each two; but if it
+/// was told which bits differ, that tells on the GPU (`sort_gather`).
+#[derive(Clone, Debug)]
 pub(super) struct Sorted {
     /// The keys, of the width that went in.
-    pub(super) keys: usize,
+    pub(super) keys: [usize; 2],
     /// The position (u32) in its row that each came from.
-    pub(super) positions: usize,
+    pub(super) positions: [usize; 2],
+    differing: Argument,
 }
 
 impl Radix {
@@ -55,12 +57,13 @@ impl Radix {
         (span, self.len.div_ceil(span).max(1))
     }
 
-    /// Bytes of each buffer: keys, other keys, positions, other positions, counts, their sums.
-    fn buffers(self) -> [usize; 6] {
+    /// Bytes of each buffer: keys, other keys, positions, other positions, counts, their sums, and
+    /// the bits that differ.
+    fn buffers(self) -> [usize; 7] {
         let (n, (_, parts)) = (self.rows * self.len, self.parts());
         let (keys, positions) = (n * self.key_bytes(), n * 4);
         let sums = self.rows * PLACES * 4;
-        [keys, keys, positions, positions, sums * parts, sums]
+        [keys, keys, positions, positions, sums * parts, sums, 8]
             .map(|bytes| bytes.next_multiple_of(512))
     }
 
@@ -69,39 +72,55 @@ impl Radix {
         self.buffers().iter().sum()
     }
 
+    /// Where a caller may tell which bits differ among keys of 64 bits: whole numbers are seldom
+    /// large, and passes over digits that all share are left out.
+    fn differing(self, base: usize) -> Argument {
+        let before: usize = self.buffers()[..6].iter().sum();
+        if self.key_bytes() == 8 { whole(base + before) } else { NOTHING }
+    }
+
     /// Sorts in the workspace at `base`, which starts with the rows of keys, one after the other.
     pub(super) fn run(self, launch: &CudaLaunch<'_>, base: usize) -> Result<Sorted> {
+        self.run_told(launch, base, NOTHING)
+    }
+
+    /// As [`Radix::run`]; `differing` is nothing, or [`Radix::differing`].
+    fn run_told(self, launch: &CudaLaunch<'_>, base: usize, differing: Argument) -> Result<Sorted> {
         let sizes = self.buffers();
         let buffer = |index: usize| base + sizes[..index].iter().sum::<usize>();
-        let (keys, positions) = ([buffer(0), buffer(1)], [buffer(2), buffer(3)]);
-        let (counts, sums) = (whole(buffer(4)), whole(buffer(5)));
         let (span, parts) = self.parts();
         let width = if self.key_bytes() == 4 { "u32" } else { "u64" };
-        let passes = self.bits.div_ceil(8).max(1);
         let source = &source_files::SORT;
         let blocks = |jobs: usize| Grid {
             blocks: (jobs.clamp(1, 1 << 20) as u32, 1, 1),
             threads: THREADS,
             shared_bytes: 0,
         };
+        let [keys, other_keys, positions, other_positions, counts, sums] =
+            [0, 1, 2, 3, 4, 5].map(|index| whole(buffer(index)));
         let shape = [whole(self.rows), whole(self.len), whole(parts), whole(span)];
+        let passes = self.bits.div_ceil(8).max(1);
         for pass in 0..passes {
-            let (from, to) = (pass % 2, 1 - pass % 2);
-            let shift = Argument::I32(8 * pass as i32);
-            let mut arguments = shape.to_vec();
-            arguments.extend([shift.clone(), whole(keys[from]), counts.clone()]);
+            let turn = [Argument::I32(8 * pass as i32), differing.clone()];
+            let both = [keys.clone(), other_keys.clone()];
             let jobs = self.rows * parts;
+            let arguments = [&shape[..], &turn, &both, &[counts.clone()]].concat();
             launch.run(source, &format!("sort_count_{width}"), blocks(jobs), &arguments)?;
             let digits = self.rows * PLACES;
-            let arguments = [whole(digits), whole(parts), counts.clone(), sums.clone()];
+            let of_digits = [whole(digits), whole(parts)];
+            let found = [counts.clone(), sums.clone()];
+            let arguments = [&of_digits[..], &turn, &found].concat();
             launch.run(source, "sort_sums", blocks(digits.div_ceil(8)), &arguments)?;
-            let mut arguments = shape.to_vec();
-            arguments.extend([shift, Argument::I32(i32::from(pass == 0))]);
-            arguments.extend([keys[from], positions[from], keys[to], positions[to]].map(whole));
-            arguments.extend([counts.clone(), sums.clone()]);
+            let places = [positions.clone(), other_positions.clone()];
+            let arguments = [&shape[..], &turn, &both, &places, &found].concat();
             launch.run(source, &format!("sort_place_{width}"), blocks(jobs), &arguments)?;
         }
-        Ok(Sorted { keys: keys[passes % 2], positions: positions[passes % 2] })
+        let (mut keys, mut positions) = ([buffer(0), buffer(1)], [buffer(2), buffer(3)]);
+        if matches!(differing, Argument::U64(0)) && passes % 2 == 1 {
+            keys.reverse();
+            positions.reverse();
+        }
+        Ok(Sorted { keys, positions, differing })
     }
 }
 
@@ -161,27 +180,29 @@ pub(super) fn sort_first(
     let radix = Radix::of(x.dtype(), lines.count, lines.len);
     let base = launch.workspace.pointer().addr();
     let width = if radix.key_bytes() == 4 { "u32" } else { "u64" };
+    let differing = radix.differing(base);
+    if radix.key_bytes() == 8 {
+        let grid = Grid { blocks: (1, 1, 1), threads: 32, shared_bytes: 0 };
+        launch.run(&source_files::SORT, "sort_reset", grid, std::slice::from_ref(&differing))?;
+    }
     // The keys go by a layout whose first operand is x.
     let keys = [
         whole(lines.count),
         whole(lines.len),
         outer,
         whole(lines.steps[0]),
-        direction,
+        direction.clone(),
         dtype.clone(),
         address(x),
         whole(base),
+        differing.clone(),
     ];
     let grid = launch.grid(lines.count * lines.len, 4);
     launch.run(&source_files::SORT, &format!("sort_keys_{width}"), grid, &keys)?;
-    let sorted = radix.run(launch, base)?;
-    arguments.extend([
-        dtype,
-        address(x),
-        whole(sorted.positions),
-        address(values),
-        address(indices),
-    ]);
+    let sorted = radix.run_told(launch, base, differing)?;
+    arguments.extend([direction, dtype, address(x), sorted.differing]);
+    arguments.extend(sorted.keys.into_iter().chain(sorted.positions).map(whole));
+    arguments.extend([values, indices].map(address));
     let grid = launch.grid(lines.count * kept, 4);
     launch.run(&source_files::SORT, "sort_gather", grid, &arguments)
 }
