@@ -85,6 +85,17 @@ def same_arguments(arguments: Arguments, results: Any, rules: Rules) -> None:
             raise Difference("value", f"what it leaves in an argument: {words}")
 
 
-def in_double(sample: Any) -> Any:
-    """The sample with its floating tensors as float64."""
-    return sample.transform(lambda leaf: leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf)
+def in_double(sample: Any, moved: int | None = None) -> Any:
+    """The sample with its floating tensors as float64, each element moved by half a last bit up or down in the way
+    that has a number."""
+    signs = torch.Generator().manual_seed(moved or 0)
+
+    def widened(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+            return leaf
+        if moved is None:
+            return leaf.double()
+        sign = 2.0 * torch.randint(0, 2, leaf.shape, generator=signs) - 1.0
+        return leaf.double() * (1.0 + 0.5 * torch.finfo(leaf.dtype).eps * sign)
+
+    return sample.transform(widened)

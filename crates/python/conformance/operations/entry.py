@@ -48,6 +48,7 @@ class Entry:
         self.counts: dict[str, list[int]] = {}
         self.failures: list[Failure] = []
         self.elementwise = isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo))
+        self.looser = traits.looseness(op)
         self.random = traits.RANDOM.get(op.name)
         self.unset = op.name in traits.UNSET
 
@@ -150,11 +151,20 @@ class Entry:
             return Rules(values=False, every_stride=True)
         ties = (lambda theirs, ours: name_equals(sample.input, theirs, ours)) if self.op.name in traits.TIES else None
         invariants = traits.INVARIANTS.get(self.op.name)
-        truth, left = partial(self.truth, sample), partial(self.left, sample)
-        return Rules(strides=True, elementwise=self.elementwise, invariants=invariants, ties=ties, truth=truth, left=left)
+        truth, moved = partial(self.truth, sample), partial(self.truth, sample)
+        return Rules(
+            strides=True,
+            elementwise=self.elementwise,
+            invariants=invariants,
+            ties=ties,
+            truth=truth,
+            moved=moved,
+            looser=self.looser,
+            left=partial(self.left, sample),
+        )
 
-    def truth(self, sample: Any) -> Any:
-        wide = in_double(sample)
+    def truth(self, sample: Any, moved: int | None = None) -> Any:
+        wide = in_double(sample, moved)
         return call_with(self.op.op, (wide.input, wide.args, wide.kwargs))
 
     def left(self, sample: Any) -> list[torch.Tensor]:
@@ -183,11 +193,11 @@ class Entry:
 
         def first() -> None:
             processed = (process, callable_here(process))
-            found["first"] = same_gradients(found["results"], processed, found["leaves"], self.op.supports_gradgrad)
+            found["first"] = same_gradients(found["results"], processed, found["leaves"], self.op.supports_gradgrad, self.looser)
 
         self.check("gradient", dtype, number, sample, first)
         if found.get("first") is not None:
-            self.check("second gradient", dtype, number, sample, lambda: same_second_gradients(found["first"]))
+            self.check("second gradient", dtype, number, sample, lambda: same_second_gradients(found["first"], self.looser))
 
     def forms(self) -> Iterator[tuple[str, Pair]]:
         """The method and the operator that do the same."""

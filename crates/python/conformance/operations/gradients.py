@@ -36,19 +36,19 @@ class First:
 Process = Callable[..., Any]
 
 
-def same_gradients(results: tuple[Any, Any], process: tuple[Process, Process], leaves: Both, second: bool) -> First | None:
+def same_gradients(results: tuple[Any, Any], process: tuple[Process, Process], leaves: Both, second: bool, looser: float) -> First | None:
     """Compares first gradients; those that can be differentiated again are returned if `second`. Raises a `Difference`."""
     outputs = differentiable(results, process)
     if not outputs.theirs or not leaves.theirs:
         return None
     cotangents = random_like(outputs, second)
-    gradients = gradients_of(outputs, leaves, cotangents, "gradient", second)
+    gradients = gradients_of(outputs, leaves, cotangents, "gradient", second, looser)
     return None if gradients is None else First(gradients, leaves + cotangents)
 
 
-def same_second_gradients(first: First) -> None:
+def same_second_gradients(first: First, looser: float) -> None:
     """Raises a `Difference`."""
-    gradients_of(first.gradients, first.inputs, random_like(first.gradients, False), "second gradient", False)
+    gradients_of(first.gradients, first.inputs, random_like(first.gradients, False), "second gradient", False, 10.0 * looser)
 
 
 def differentiable(results: tuple[Any, Any], process: tuple[Process, Process]) -> Both:
@@ -76,13 +76,12 @@ def random_like(tensors: Both, requires_grad: bool) -> Both:
     return Both([(their.requires_grad_(requires_grad), our.requires_grad_(requires_grad)) for their, our in pairs])
 
 
-def gradients_of(outputs: Both, inputs: Both, cotangents: Both, kind: str, again: bool) -> Both | None:
+def gradients_of(outputs: Both, inputs: Both, cotangents: Both, kind: str, again: bool, looser: float) -> Both | None:
     """The gradients by both; nothing if both refuse. A gradient that is missing is as good as zeros."""
     theirs = attempt(lambda: gradient(torch.autograd.grad, outputs.theirs, inputs.theirs, cotangents.theirs, again))
     ours = attempt(lambda: gradient(plimsoll.grad, outputs.ours, inputs.ours, cotangents.ours, again))
     if theirs.error is not None:
         return None
-    looser = 10.0 if kind == "second gradient" else 1.0
     if ours.error is not None:
         raise Difference(f"no {kind}", f"{kind}: {type(ours.error).__name__}: {brief(ours.error)}")
     pairs = []

@@ -6,8 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.testing._internal.common_device_type import precisionOverride
 
-from judge import Invariants
+from judge import TOLERANCES, Invariants
+
+
+def looseness(op: Any) -> float:
+    """How many times wider than usual the tolerance is that an entry states for all tests of its float64."""
+    stated = [one.d.get(torch.float64) for one in op.decorators if isinstance(one, precisionOverride)]
+    return max([1.0, *(precision / TOLERANCES[torch.float64][1] for precision in stated if precision)])
 
 
 def always(_sample: Any) -> bool:

@@ -120,8 +120,8 @@ def judge_outs(
     try:
         if agree_to_refuse(*outcomes):
             return
-        truth = None if rules.truth is None else as_list(rules.truth)
-        same_results(*outs, None, replace(rules, strides=False, every_stride=kept, truth=truth))
+        truth, moved = (None if of is None else as_list(of) for of in (rules.truth, rules.moved))
+        same_results(*outs, None, replace(rules, strides=False, every_stride=kept, truth=truth, moved=moved))
     except Difference as difference:
         raise Difference(difference.kind, f"out= {target.name}: {difference.words}") from None
     returned = [flat(outcome.value) for outcome in outcomes]
@@ -133,8 +133,8 @@ def judge_outs(
             raise Difference("view", f"out= {target.name}: the result lies in other memory than was given")
 
 
-def as_list(truth: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: flat(truth())
+def as_list(truth: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *way: flat(truth(*way))
 
 
 def only_tensors(value: Any) -> bool:
