@@ -270,7 +270,7 @@ impl Operation {
             "None".to_string()
         } else if composed && !self.writes() && !OWN_IN_PLACE.contains(&self.name()) {
             let result = overload.call("", None);
-            format!("Some(|a| a.tensor(0)?.copy_(&{result}?).map(drop))")
+            format!("Some(|a| a.write_back(&{result}?))")
         } else {
             let ending = if self.writes() { "" } else { "_" };
             format!("Some(|a| {}.map(drop))", overload.call(ending, None))

@@ -13,9 +13,8 @@ __device__ void search_sorted(i64 n, i64 length, i64 row, i32 right, i32 sequenc
     while (low < high) {
       i64 middle = low + (high - low) / 2;
       C there = widest<C>(sequences, first + middle, sequence_code);
-      // A NaN belongs behind all.
-      bool goes_on = right ? !(value < there) && (!not_number(there) || not_number(value))
-                           : there < value || (not_number(value) && !not_number(there));
+      // A NaN belongs behind all; one in the sequence is gone past.
+      bool goes_on = right ? !(there > value) : !(there >= value);
       if (goes_on) low = middle + 1;
       else high = middle;
     }

@@ -39,6 +39,23 @@ impl Arguments {
         }
     }
 
+    /// Writes a result into the first argument, whose class of dtype must hold it: no fraction
+    /// becomes a whole number in silence.
+    pub(crate) fn write_back(&self, result: &Tensor) -> Result<()> {
+        let target = self.tensor(0)?;
+        if result.dtype().class() > target.dtype().class() {
+            return Err(Error::shape(
+                "copy_",
+                format!(
+                    "the result is {} and can't be cast to the desired output type {}",
+                    result.dtype(),
+                    target.dtype()
+                ),
+            ));
+        }
+        target.copy_(result).map(drop)
+    }
+
     pub(crate) fn optional_tensor(&self, index: usize) -> Option<&Tensor> {
         match &self.0[index] {
             Value::Tensor(tensor) => Some(tensor),

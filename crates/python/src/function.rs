@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{Error, Result, promote_with_scalar};
 use plimsoll_tensor::signature::{Kind, Returns, Signature};
 use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -14,10 +14,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 
+use crate::arguments::Number;
 use crate::bind::bind;
 use crate::bound_arguments::Arguments;
 use crate::call::{call, in_call};
-use crate::companion::register;
+use crate::companion::{register, wrap};
 use crate::device::DeviceArg;
 use crate::error::to_python;
 use crate::overrides::{self, Call};
@@ -90,6 +91,10 @@ const TARGET_CHOOSES: &[&str] = &["cumsum", "cumprod"];
 /// results' dtypes only.
 const SEPARATE: &[&str] = &["kthvalue"];
 
+/// Functions whose first argument may be a number if the second is a tensor, as in PyTorch, which
+/// makes a tensor of it.
+const NUMBER_FIRST: &[&str] = &["add", "sub", "mul", "div", "true_divide", "floor_divide"];
+
 /// Functions that leave a target of the right number of elements in its shape.
 const KEEPS_SHAPE: &[&str] = &["arange", "linspace", "logspace"];
 
@@ -131,7 +136,33 @@ impl Function {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(args.py(), None, args, kwargs, Form::New)
+        match self.number_first(args)? {
+            Some(args) => self.run(args.py(), None, &args, kwargs, Form::New),
+            None => self.run(args.py(), None, args, kwargs, Form::New),
+        }
+    }
+
+    /// The arguments with a tensor for the number that comes first, of the dtype that the number
+    /// promotes the second to.
+    fn number_first<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        if !NUMBER_FIRST.contains(&self.name) || args.len() < 2 {
+            return Ok(None);
+        }
+        let (first, second) = (args.get_item(0)?, args.get_item(1)?);
+        let Ok(beside) = second.cast::<PyTensor>() else { return Ok(None) };
+        let Ok(number) = first.extract::<Number>() else { return Ok(None) };
+        if first.is_instance_of::<PyTensor>() {
+            return Ok(None);
+        }
+        let (py, beside) = (args.py(), beside.get().tensor());
+        let dtype = promote_with_scalar(beside.dtype(), number.scalar());
+        let number = call(py, || Tensor::scalar(number.scalar(), (dtype, beside.device())))?;
+        let rest = args.iter().skip(1);
+        let all: Vec<_> = std::iter::once(wrap(py, number)?.into_any()).chain(rest).collect();
+        PyTuple::new(py, all).map(Some)
     }
 
     fn signatures(&self) -> PyResult<&[Signature]> {

@@ -78,6 +78,7 @@ pub use api::reduce::{
     ArgOptions, CountNonzeroOptions, ProdOptions, ReduceOptions, SumOptions, TruthOptions,
 };
 pub use api::scan::{DiffOptions, ScanOptions, TrapezoidOptions};
+pub use api::scatter::GatherOptions;
 pub use api::search::{
     BincountOptions, BucketizeOptions, HistcOptions, HistogramOptions, SearchsortedOptions, Side,
 };

@@ -59,12 +59,10 @@ fn search<C: Number>([sequences, values, out]: [&Operand<'_>; 3], right: bool) {
             while low < high {
                 let middle = low + (high - low) / 2;
                 let there: C = element(sequences, first + middle);
-                // A NaN belongs behind all.
-                let goes_on = if right {
-                    !value.below(there) && (!there.is_nan() || value.is_nan())
-                } else {
-                    there.below(value) || (value.is_nan() && !there.is_nan())
-                };
+                // A NaN belongs behind all; one in the sequence is gone past, as in PyTorch.
+                let unordered = there.is_nan() || value.is_nan();
+                let below = if right { !value.below(there) } else { there.below(value) };
+                let goes_on = unordered || below;
                 if goes_on { low = middle + 1 } else { high = middle }
             }
             // SAFETY: the output has a place for each value, of this dtype.
@@ -95,13 +93,23 @@ pub enum Bins {
     Edges,
 }
 
-fn parts(elements: usize) -> usize {
-    (elements / PART).clamp(1, MOST_PARTS)
+/// Parts of the elements, each with totals of its own: no more totals than elements.
+fn parts(elements: usize, bins: usize) -> usize {
+    (elements / PART).min(elements / bins.max(1)).clamp(1, MOST_PARTS)
 }
 
-/// Scratch of [`histogram`].
-pub fn histogram_workspace_bytes(input: &Meta, bins: usize) -> usize {
-    parts(input.layout.numel()) * bins * size_of::<f64>()
+/// Whether the totals of a single part are the result itself: as wide as they are added up.
+fn is_direct(elements: usize, bins: usize, dtype: DType) -> bool {
+    matches!(dtype, DType::F64 | DType::I64) && parts(elements, bins) == 1
+}
+
+/// Scratch of [`histogram`], whose result is of that dtype.
+pub fn histogram_workspace_bytes(input: &Meta, bins: usize, dtype: DType) -> usize {
+    let elements = input.layout.numel();
+    match is_direct(elements, bins, dtype) {
+        true => 0,
+        false => parts(elements, bins) * bins * size_of::<f64>(),
+    }
 }
 
 /// `[x (, edges) (, weights)]` -> how many elements of x, or how much weight, each bin has.
@@ -113,12 +121,33 @@ pub fn histogram(launch: &CpuLaunch<'_>, bins: Bins, weighted: bool) -> Result<(
     let weights = if weighted { launch.inputs.last() } else { None };
     let mut all = [Some(x), edges, weights, Some(out)].into_iter().flatten();
     let count = out.layout().numel();
-    let needed = histogram_workspace_bytes(x.meta(), count);
+    let needed = histogram_workspace_bytes(x.meta(), count, out.dtype());
     if !all.all(|operand| operand.layout().is_contiguous()) || launch.workspace.bytes() < needed {
         return Err(misfit(launch));
     }
     let elements = x.layout().numel();
-    let parts = parts(elements);
+    if is_direct(elements, count, out.dtype()) {
+        let each = |add: &mut dyn FnMut(usize, f64)| {
+            for index in 0..elements {
+                let Some(bin) = bin_of(x, index, bins, edges, count) else { continue };
+                add(bin, weights.map_or(1.0, |weights| element(weights, index)));
+            }
+        };
+        // SAFETY: the output has `count` elements of its dtype, and nobody else has it.
+        unsafe {
+            if out.dtype() == DType::F64 {
+                let own = std::slice::from_raw_parts_mut(out.first::<f64>(), count);
+                own.fill(0.0);
+                each(&mut |bin, weight| own[bin] += weight);
+            } else {
+                let own = std::slice::from_raw_parts_mut(out.first::<i64>(), count);
+                own.fill(0);
+                each(&mut |bin, weight| own[bin] += weight as i64);
+            }
+        }
+        return Ok(());
+    }
+    let parts = parts(elements, count);
     let totals = Shared(launch.workspace.pointer().cast::<f64>());
     parallel::fork(parts, |part| {
         // SAFETY: the workspace has `count` totals for each part.

@@ -59,19 +59,24 @@ fn forward<T: Number + Copy>([x, y, out]: [&Operand<'_>; 3], [p, r, m]: [usize; 
     });
 }
 
+/// The sum. That of nothing is +0, which the library's is not.
+fn total(terms: impl Iterator<Item = f64>) -> f64 {
+    terms.fold(0.0, |sum, term| sum + term)
+}
+
 /// The norm of distances that are not negative.
 fn norm(apart: impl Iterator<Item = f64>, order: f64) -> f64 {
     if order == 0.0 {
         apart.filter(|&x| x != 0.0).count() as f64
     } else if order == 1.0 {
-        apart.sum()
+        total(apart)
     } else if order == 2.0 {
-        apart.map(|x| x * x).sum::<f64>().sqrt()
+        total(apart.map(|x| x * x)).sqrt()
     } else if order.is_infinite() {
         // A NaN stays.
         apart.fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
     } else {
-        apart.map(|x| x.powf(order)).sum::<f64>().powf(1.0 / order)
+        total(apart.map(|x| x.powf(order))).powf(1.0 / order)
     }
 }
 

@@ -222,6 +222,8 @@ fn backward<T: Float + Number>(
         _ => None,
     };
     let width = table.width;
+    let often =
+        if scale_by_frequency { Some(frequencies(launch, &job, table.rows)?) } else { None };
     parallel::split(table.rows, (GRAIN / width.max(1)).max(1), |rows| {
         for row in rows.clone() {
             // SAFETY: one of this part's rows.
@@ -243,10 +245,7 @@ fn backward<T: Float + Number>(
             }
             let count = job.counted(bag).count();
             for (sample, row) in job.counted(bag).filter(|(_, row)| rows.contains(row)) {
-                let often = match scale_by_frequency {
-                    true => (0..job.indices.count).filter(|&i| job.indices.at(i) == row).count(),
-                    false => 1,
-                };
+                let often = often.map_or(1, |often| often[row]);
                 // SAFETY: one of this part's rows, and the bag's row of the gradient.
                 unsafe {
                     let to = std::slice::from_raw_parts_mut(table.row(row), width);
@@ -257,6 +256,31 @@ fn backward<T: Float + Number>(
         }
     });
     Ok(())
+}
+
+/// Scratch of [`embedding_bag_backward`].
+pub fn embedding_bag_workspace_bytes(rows: usize, scale_by_frequency: bool) -> usize {
+    if scale_by_frequency { rows * size_of::<u64>() } else { 0 }
+}
+
+/// How often the samples name each row of the table, in the scratch.
+fn frequencies<'a, T: Float + Number>(
+    launch: &'a CpuLaunch<'_>,
+    job: &Job<T>,
+    rows: usize,
+) -> Result<&'a [u64]> {
+    if launch.workspace.bytes() < embedding_bag_workspace_bytes(rows, true) {
+        return Err(Error::invalid_argument("the kernel needs a count for each row of the table")
+            .in_operation(launch.operation));
+    }
+    // SAFETY: the workspace is this launch's own, aligned for every dtype, and has so many words.
+    let counts =
+        unsafe { std::slice::from_raw_parts_mut(launch.workspace.pointer().cast::<u64>(), rows) };
+    counts.fill(0);
+    for sample in 0..job.indices.count {
+        counts[job.indices.at(sample)] += 1;
+    }
+    Ok(counts)
 }
 
 /// [grad, indices, offsets, table] -> the gradient of the samples' weights.

@@ -351,6 +351,6 @@ fn run<R: Real>(launch: &CpuLaunch<'_>, args: LinearCrossEntropyArgs, again: boo
         return Ok(());
     }
     // SAFETY: the one element of the result.
-    unsafe { *loss.0 = R::of(losses.iter().sum::<f64>() * scale) };
+    unsafe { *loss.0 = R::of(losses.iter().fold(0.0, |sum, loss| sum + loss) * scale) };
     Ok(())
 }

@@ -22,7 +22,7 @@ static FLOOR_DIVIDE: Function = Function::new(
     &[Overload {
         signature: "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.floor_divide(a.other(1)?)?])),
-        in_place: Some(|a| a.tensor(0)?.copy_(&a.tensor(0)?.floor_divide(a.other(1)?)?).map(drop)),
+        in_place: Some(|a| a.write_back(&a.tensor(0)?.floor_divide(a.other(1)?)?)),
         out: Out::Copied,
     }],
 );
@@ -186,7 +186,7 @@ static SGN: Function = Function::new(
     &[Overload {
         signature: "sgn(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.sgn()?])),
-        in_place: Some(|a| a.tensor(0)?.copy_(&a.tensor(0)?.sgn()?).map(drop)),
+        in_place: Some(|a| a.write_back(&a.tensor(0)?.sgn()?)),
         out: Out::CopiedExact,
     }],
 );
@@ -206,7 +206,7 @@ static CONJ_PHYSICAL: Function = Function::new(
     &[Overload {
         signature: "conj_physical(Tensor self) -> Tensor",
         new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.conj_physical()?])),
-        in_place: Some(|a| a.tensor(0)?.copy_(&a.tensor(0)?.conj_physical()?).map(drop)),
+        in_place: Some(|a| a.write_back(&a.tensor(0)?.conj_physical()?)),
         out: Out::CopiedExact,
     }],
 );

@@ -9,12 +9,23 @@ use crate::tensor::PyTensor;
 static GATHER: Function = Function::new(
     "gather",
     &[Overload {
-        signature: "gather(Tensor self, int dim, Tensor index) -> Tensor",
+        signature: "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
         new: New::Tensors(|a| {
-            Ok(smallvec::smallvec![a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?])
+            Ok(smallvec::smallvec![a.tensor(0)?.gather_with(
+                a.int(1)?,
+                a.tensor(2)?,
+                plimsoll_tensor::GatherOptions::new().sparse_grad(a.bool(3)?)
+            )?])
         }),
         in_place: None,
-        out: Out::Written(|a, out| a.tensor(0)?.gather_out(a.int(1)?, a.tensor(2)?, &out[0])),
+        out: Out::Written(|a, out| {
+            a.tensor(0)?.gather_with_out(
+                a.int(1)?,
+                a.tensor(2)?,
+                plimsoll_tensor::GatherOptions::new().sparse_grad(a.bool(3)?),
+                &out[0],
+            )
+        }),
     }],
 );
 
@@ -206,9 +217,7 @@ static INDEX_FILL: Function = Function::new(
             )?])
         }),
         in_place: Some(|a| {
-            a.tensor(0)?
-                .copy_(&a.tensor(0)?.index_fill(a.int(1)?, a.tensor(2)?, a.other(3)?)?)
-                .map(drop)
+            a.write_back(&a.tensor(0)?.index_fill(a.int(1)?, a.tensor(2)?, a.other(3)?)?)
         }),
         out: Out::None,
     }],
@@ -298,9 +307,7 @@ static MASKED_SCATTER: Function = Function::new(
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![a.tensor(0)?.masked_scatter(a.tensor(1)?, a.tensor(2)?)?])
         }),
-        in_place: Some(|a| {
-            a.tensor(0)?.copy_(&a.tensor(0)?.masked_scatter(a.tensor(1)?, a.tensor(2)?)?).map(drop)
-        }),
+        in_place: Some(|a| a.write_back(&a.tensor(0)?.masked_scatter(a.tensor(1)?, a.tensor(2)?)?)),
         out: Out::None,
     }],
 );
@@ -323,7 +330,7 @@ static PUT: Function = Function::new(
             Ok(smallvec::smallvec![a.tensor(0)?.put(a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?])
         }),
         in_place: Some(|a| {
-            a.tensor(0)?.copy_(&a.tensor(0)?.put(a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?).map(drop)
+            a.write_back(&a.tensor(0)?.put(a.tensor(1)?, a.tensor(2)?, a.bool(3)?)?)
         }),
         out: Out::None,
     }],

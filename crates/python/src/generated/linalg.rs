@@ -180,13 +180,11 @@ static ADDR: Function = Function::new(
             )?])
         }),
         in_place: Some(|a| {
-            a.tensor(0)?
-                .copy_(&a.tensor(0)?.addr_with(
-                    a.tensor(1)?,
-                    a.tensor(2)?,
-                    plimsoll_tensor::ProductOptions::new().beta(a.number(3)?).alpha(a.number(4)?),
-                )?)
-                .map(drop)
+            a.write_back(&a.tensor(0)?.addr_with(
+                a.tensor(1)?,
+                a.tensor(2)?,
+                plimsoll_tensor::ProductOptions::new().beta(a.number(3)?).alpha(a.number(4)?),
+            )?)
         }),
         out: Out::Copied,
     }],

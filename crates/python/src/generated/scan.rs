@@ -18,12 +18,10 @@ static CUMSUM: Function = Function::new(
             )?])
         }),
         in_place: Some(|a| {
-            a.tensor(0)?
-                .copy_(&a.tensor(0)?.cumsum_with(
-                    a.int(1)?,
-                    plimsoll_tensor::ScanOptions::new().dtype(a.optional_dtype(2)),
-                )?)
-                .map(drop)
+            a.write_back(&a.tensor(0)?.cumsum_with(
+                a.int(1)?,
+                plimsoll_tensor::ScanOptions::new().dtype(a.optional_dtype(2)),
+            )?)
         }),
         out: Out::Copied,
     }],

@@ -1,6 +1,6 @@
 //! Attention.
 
-use plimsoll_core::{Error, Result, broadcast_shapes};
+use plimsoll_core::{DType, Error, Result, broadcast_shapes};
 use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
@@ -79,7 +79,7 @@ impl Tensor {
             Some(mask) => {
                 let mut sizes: SmallVec<[i64; 6]> = sizes(&query.shape()[..query.rank() - 2]);
                 sizes.extend([queries as i64, keys as i64]);
-                Some(mask.expand(&sizes)?)
+                Some(in_dtype_of(&query, mask)?.expand(&sizes)?)
             }
             None => None,
         };
@@ -93,6 +93,20 @@ impl Tensor {
         let mut inputs: SmallVec<[&Tensor; 4]> = smallvec::smallvec![&query, &key, &value];
         inputs.extend(&mask);
         Ok(first(apply(&Attention(args), &inputs, Dest::New, site)?))
+    }
+}
+
+/// A mask of float32 in the query's dtype, as PyTorch takes it. What float16 cannot hold becomes the
+/// most that it can, and no infinity, which would mask.
+fn in_dtype_of(query: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    const F16_MAX: f64 = 65_504.0;
+    match (mask.dtype(), query.dtype()) {
+        (DType::F32, DType::F16) => {
+            let held = mask.clamp(-F16_MAX, F16_MAX)?;
+            Tensor::where_(&mask.isinf()?, mask, &held)?.to(DType::F16)
+        }
+        (DType::F32, dtype @ (DType::BF16 | DType::F64)) => mask.to(dtype),
+        _ => Ok(mask.clone()),
     }
 }
 

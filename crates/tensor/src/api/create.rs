@@ -2,7 +2,8 @@
 //! operation.
 
 use plimsoll_core::{DType, Device, Error, Layout, MemoryFormat, Result, Scalar, sizes_from_i64};
-use plimsoll_memory::{Kind, OriginId, Site, enter_operation};
+use plimsoll_memory::{Kind, OriginId, Site, enter_operation, with_site};
+use smallvec::SmallVec;
 
 use super::options::TensorOptions;
 use crate::Tensor;
@@ -365,8 +366,7 @@ impl Tensor {
         match value.into() {
             Other::Scalar(value) => {
                 check_fits("fill_", value, self.dtype())?;
-                apply(&Fill(value), &[self], Dest::InPlace, Site::caller())?;
-                Ok(self)
+                self.fill_once(value, Site::caller())
             }
             Other::Tensor(value) if value.rank() == 0 => {
                 let _named = enter_operation("fill_");
@@ -405,7 +405,23 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zero_(&self) -> Result<&Tensor> {
-        apply(&Fill(Scalar::Int(0)), &[self], Dest::InPlace, Site::caller())?;
+        self.fill_once(Scalar::Int(0), Site::caller())
+    }
+
+    /// Fills, an expanded tensor too: what it shows many times is written once.
+    fn fill_once(&self, value: Scalar, site: Site) -> Result<&Tensor> {
+        let sizes = self.shape().iter().zip(self.strides());
+        let repeats = |(dim, (&size, &stride))| (size > 1 && stride == 0).then_some(dim as i64);
+        let repeated: SmallVec<[i64; 6]> = sizes.enumerate().filter_map(repeats).collect();
+        if repeated.is_empty() {
+            apply(&Fill(value), &[self], Dest::InPlace, site)?;
+            return Ok(self);
+        }
+        with_site(site, || {
+            let shown_once =
+                repeated.iter().try_fold(self.clone(), |x, &dim| x.narrow(dim, 0, 1))?;
+            apply(&Fill(value), &[&shown_once], Dest::InPlace, site)
+        })?;
         Ok(self)
     }
 

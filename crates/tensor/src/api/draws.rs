@@ -7,6 +7,7 @@ use plimsoll_memory::{Site, enter_operation, with_site};
 use super::options::TensorOptions;
 use super::random::overwrite;
 use super::reshape::sizes_of;
+use super::search::SearchsortedOptions;
 use crate::Tensor;
 use crate::launch::PinnedOperands;
 use crate::ops::random::{Distribution, Formula};
@@ -129,6 +130,9 @@ impl Tensor {
                 format!("{} is no probability", self.dtype()),
             ));
         }
+        check_values("bernoulli", self, "probabilities are from 0 to 1", |p| {
+            p.ge(0.0)?.logical_and(&p.le(1.0)?)
+        })?;
         // Half types draw too few bits to be compared with.
         let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let chosen = self.detach().rand_like_with(wide)?.lt(&self.detach())?;
@@ -146,20 +150,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn random_(&self, to: Option<i64>) -> Result<&Tensor> {
-        // Past the last whole number that a dtype holds, or that floats count to without gaps.
-        let most = match self.dtype() {
-            DType::Bool => 2,
-            DType::U8 => 1 << 8,
-            DType::I8 => 1 << 7,
-            DType::I16 => 1 << 15,
-            DType::I32 => 1 << 31,
-            DType::I64 => i64::MAX,
-            DType::F16 => (1 << 11) + 1,
-            DType::BF16 => (1 << 8) + 1,
-            DType::F32 => (1 << 24) + 1,
-            DType::F64 => (1 << 53) + 1,
-        };
-        self.random_between_(0, Some(to.unwrap_or(most)))
+        self.random_between_(0, Some(to.unwrap_or(past_all(self.dtype()))))
     }
 
     /// [`Tensor::random_`] from another number than 0 on.
@@ -174,6 +165,13 @@ impl Tensor {
     pub fn random_between_(&self, from: i64, to: Option<i64>) -> Result<&Tensor> {
         let (op, to) = ("random_", to.unwrap_or(i64::MAX));
         check(op, from < to, || format!("there is no number from {from} to before {to}"))?;
+        let dtype = self.dtype();
+        if to != i64::MAX && !dtype.is_float() {
+            let past = past_all(dtype);
+            let least = if matches!(dtype, DType::Bool | DType::U8) { 0 } else { -past };
+            let fits = from >= least && to <= past;
+            check(op, fits, || format!("{from} to before {to} is out of bounds for {dtype}"))?;
+        }
         if self.dtype() == DType::Bool {
             let _named = enter_operation(op);
             let bytes = self.zeros_like_with(DType::U8)?;
@@ -204,10 +202,12 @@ impl Tensor {
                 overwritten(mean, &plain.randn_like()?.mul(by)?.add(&plain)?)
             }
             (Other::Scalar(mean), Other::Tensor(by)) => {
+                check_deviations(by)?;
                 let plain = by.detach();
                 overwritten(by, &plain.randn_like()?.mul(&plain)?.add(mean)?)
             }
             (Other::Tensor(mean), Other::Tensor(by)) => {
+                check_deviations(by)?;
                 let both = Tensor::broadcast_tensors(&[mean, by])?;
                 let drawn = both[0].detach().contiguous()?.randn_like()?;
                 let drawn = drawn.mul(&by.detach())?.add(&mean.detach())?;
@@ -280,21 +280,28 @@ impl Tensor {
             }
         }
         drop((bounds, sums));
-        // The one with the shortest waiting time at its rate is drawn with its probability.
         with_site(Site::caller(), || {
             let wide = weights.to(DType::F64)?;
             if !replacement {
+                // Those with the shortest waiting times at their rates come first with their
+                // probabilities.
                 let waits = wide.empty_like()?;
                 waits.exponential_(1.0)?;
                 let options = crate::SortOptions::new().dim(-1).descending(true);
                 let (_, order) = wide.div(&waits)?.sort_with(options)?;
                 return order.narrow(-1, 0, num_samples)?.contiguous();
             }
+            // Where a point falls that is drawn evenly from the weights laid end to end.
+            let ends = wide.cumsum(-1)?;
+            let total = ends.narrow(-1, count as i64 - 1, 1)?;
             let mut sizes = sizes_of(&wide);
-            sizes.insert(sizes.len() - 1, num_samples);
-            let waits = Tensor::empty(&sizes, (DType::F64, wide.device()))?;
-            waits.exponential_(1.0)?;
-            wide.unsqueeze(-2)?.div(&waits)?.argmax_with(crate::ArgOptions::new().dim(-1))
+            if let Some(last) = sizes.last_mut() {
+                *last = num_samples;
+            }
+            let points = Tensor::rand(&sizes, (DType::F64, wide.device()))?.mul(&total)?;
+            let found = ends.searchsorted_with(&points, SearchsortedOptions::new().right(true))?;
+            // A point that was rounded to the very end belongs to the last that has a weight.
+            found.minimum(&ends.searchsorted(&total.contiguous()?)?)
         })
     }
 
@@ -318,6 +325,36 @@ impl Tensor {
     }
 }
 
+/// One past the last whole number that a dtype holds, or that floats count to without gaps.
+fn past_all(dtype: DType) -> i64 {
+    match dtype {
+        DType::Bool => 2,
+        DType::U8 => 1 << 8,
+        DType::I8 => 1 << 7,
+        DType::I16 => 1 << 15,
+        DType::I32 => 1 << 31,
+        DType::I64 => i64::MAX,
+        DType::F16 => (1 << 11) + 1,
+        DType::BF16 => (1 << 8) + 1,
+        DType::F32 => (1 << 24) + 1,
+        DType::F64 => (1 << 53) + 1,
+    }
+}
+
+/// Refuses a tensor on the host with an element that does not pass; other devices would have to be
+/// waited for.
+fn check_values(
+    op: &'static str,
+    x: &Tensor,
+    rule: &str,
+    passes: impl Fn(&Tensor) -> Result<Tensor>,
+) -> Result<()> {
+    if !x.device().is_cpu() || x.device().is_dry() {
+        return Ok(());
+    }
+    check(op, passes(&x.detach())?.all()?.to_scalar()?.to_i64() != 0, || rule.to_string())
+}
+
 /// What was drawn, in the graph of what it was drawn by: the derivative is zero, as in PyTorch.
 #[track_caller]
 fn overwritten(by: &Tensor, drawn: &Tensor) -> Result<Tensor> {
@@ -331,6 +368,10 @@ fn overwritten(by: &Tensor, drawn: &Tensor) -> Result<Tensor> {
 
 fn check(op: &'static str, holds: bool, why: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::invalid_argument(why()).in_operation(op)) }
+}
+
+fn check_deviations(by: &Tensor) -> Result<()> {
+    check_values("normal", by, "standard deviations must not be negative", |by| by.ge(0.0))
 }
 
 fn check_deviation(deviation: f64) -> Result<()> {

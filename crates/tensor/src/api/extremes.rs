@@ -7,6 +7,9 @@ use super::options::options;
 use super::reduce::ReduceOptions;
 use crate::Tensor;
 use crate::api::composed;
+use crate::autograd::is_grad_enabled;
+use crate::operation::OpInfo;
+use crate::ops::extremes::{Chosen, MAX, MIN};
 use crate::ops::reduce::{Reduce, Reduction};
 use crate::prepare::apply_one;
 
@@ -38,7 +41,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
-        composed("max", Site::caller(), || not_empty("max", self)?.amax())
+        let site = Site::caller();
+        composed("max", site, || {
+            chosen(&MAX, self, not_empty("max", &self.detach())?.amax()?, site)
+        })
     }
 
     /// The largest element along `dim`, and where the first of them is; NaN wins.
@@ -65,7 +71,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
-        composed("min", Site::caller(), || not_empty("min", self)?.amin())
+        let site = Site::caller();
+        composed("min", site, || {
+            chosen(&MIN, self, not_empty("min", &self.detach())?.amin()?, site)
+        })
     }
 
     /// The smallest element along `dim`, and where the first of them is; NaN wins.
@@ -102,6 +111,14 @@ impl Tensor {
             Ok((self.amin_with(over.clone())?, self.amax_with(over)?))
         })
     }
+}
+
+/// An element of `x` that an operation chose among all, with a history if `x` has one.
+pub(super) fn chosen(by: &'static OpInfo, x: &Tensor, value: Tensor, site: Site) -> Result<Tensor> {
+    if !x.requires_grad() || !is_grad_enabled() {
+        return Ok(value);
+    }
+    apply_one(&Chosen { by }, &[&value, x], site)
 }
 
 fn not_empty<'a>(name: &'static str, x: &'a Tensor) -> Result<&'a Tensor> {

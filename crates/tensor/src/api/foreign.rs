@@ -79,6 +79,9 @@ impl Tensor {
     }
 }
 
+/// Where memory of no bytes begins: a multiple of every element's size.
+const DANGLING: usize = 64;
+
 /// A tensor over the elements at an address of a device, which belong to `owner`.
 fn over_foreign(
     owner: Box<dyn Any + Send + Sync>,
@@ -101,6 +104,8 @@ fn over_foreign(
     }
     let origin = OriginId::intern(OP, site);
     let entry = device::entry(device);
+    // Nothing may lie nowhere, but slices of nothing still begin at some address.
+    let address = if bytes == 0 { address.max(DANGLING) } else { address };
     let storage = Storage::over_foreign(entry, address, bytes, owner, origin);
     Ok(Tensor::new(storage, meta))
 }

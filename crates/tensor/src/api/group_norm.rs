@@ -1,9 +1,11 @@
 //! Group normalization.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
+use super::composed;
+use super::nn::are_wider;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, first};
@@ -56,6 +58,11 @@ impl Tensor {
         if self.rank() > 2 && self.shape()[2..].contains(&0) {
             let why = format!("shape {:?} has no places within a channel", self.shape());
             return Err(Error::shape("group_norm", why));
+        }
+        if are_wider(self, [weight, bias]) {
+            return composed("group_norm", Site::caller(), || {
+                self.to(DType::F32)?.group_norm_with(num_groups, options)?.to(self.dtype())
+            });
         }
         let op = GroupNorm {
             args: GroupNormArgs { groups, weight: weight.is_some(), bias: bias.is_some(), eps },

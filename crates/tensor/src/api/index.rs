@@ -55,6 +55,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("index_put");
         let site = Site::caller();
+        let values = &in_dtype_of(self, indices, values, accumulate)?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply_one(&IndexPut { dims, accumulate }, &inputs, site)
@@ -78,6 +79,7 @@ impl Tensor {
     ) -> Result<&Tensor> {
         let _named = enter_operation("index_put");
         let site = Site::caller();
+        let values = &in_dtype_of(self, indices, values, accumulate)?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply(&IndexPut { dims, accumulate } as &dyn Operation, &inputs, Dest::InPlace, site)?;
@@ -115,6 +117,22 @@ impl Tensor {
         let wide = if self.rank() == 0 { self.unsqueeze(0)? } else { self.clone() };
         let places = wide.nonzero()?;
         (0..wide.rank() as i64).map(|column| places.select(1, column)).collect()
+    }
+}
+
+/// The values of `index_put`: PyTorch fills by a single mask with one value of any dtype.
+fn in_dtype_of(
+    x: &Tensor,
+    indices: &[Option<&Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
+    let mut given = indices.iter().flatten();
+    let is_mask = |index: &&Tensor| matches!(index.dtype(), DType::Bool | DType::U8);
+    let fills = given.next().is_some_and(is_mask) && given.next().is_none();
+    match fills && !accumulate && values.numel() == 1 {
+        true => values.to(x.dtype()),
+        false => Ok(values.clone()),
     }
 }
 

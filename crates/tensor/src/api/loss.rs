@@ -1,6 +1,6 @@
 //! Losses: how far a tensor is from its target.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
@@ -360,7 +360,12 @@ fn of_classes(
 ) -> Result<Tensor> {
     let (x, target, weight) = composed(op.info().name, site, || {
         let weight = weight.map(Tensor::contiguous).transpose()?;
-        Ok::<_, Error>((x.contiguous()?, target.contiguous()?, weight))
+        // PyTorch takes classes as bytes as well.
+        let target = match target.dtype() {
+            DType::U8 => target.to(DType::I64)?,
+            _ => target.contiguous()?,
+        };
+        Ok::<_, Error>((x.contiguous()?, target, weight))
     })?;
     let mut inputs: SmallVec<[&Tensor; 3]> = smallvec::smallvec![&x, &target];
     inputs.extend(&weight);

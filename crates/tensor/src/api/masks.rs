@@ -295,7 +295,9 @@ fn named_slices(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     check_long(OP, index)?;
     let size = x.shape().get(dim).copied().unwrap_or(1) as i64;
     let mask = Tensor::zeros(&[size], (DType::Bool, x.device()))?;
-    mask.scatter_(0, &index.reshape(&[-1])?, true, None)?;
+    // Unlike those of scatters, these count from the end if they are negative.
+    let truth = Tensor::full(&[], true, (DType::Bool, x.device()))?;
+    mask.index_put_(&[Some(&index.reshape(&[-1])?)], &truth, false)?;
     if x.rank() == 0 {
         return mask.squeeze_with(0);
     }

@@ -51,7 +51,7 @@ pub(crate) mod reduce;
 pub(crate) mod reshape;
 mod roles;
 pub(crate) mod scan;
-mod scatter;
+pub(crate) mod scatter;
 pub(crate) mod search;
 mod select;
 mod sequences;

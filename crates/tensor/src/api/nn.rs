@@ -4,6 +4,7 @@ use plimsoll_core::{DType, Error, Result, normalize_dim, sizes_from_i64};
 use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
+use super::composed;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, first};
@@ -193,6 +194,11 @@ impl Tensor {
         options: LayerNormOptions<'_>,
     ) -> Result<Tensor> {
         let LayerNormOptions { weight, bias, eps } = options;
+        if are_wider(self, [weight, bias]) {
+            return composed("layer_norm", Site::caller(), || {
+                self.to(DType::F32)?.layer_norm_with(normalized_shape, options)?.to(self.dtype())
+            });
+        }
         let op = LayerNorm {
             normalized: sizes_from_i64("layer_norm", normalized_shape)?,
             weight: weight.is_some(),
@@ -277,4 +283,13 @@ fn check_probability(p: f64) -> Result<()> {
     }
     Err(Error::invalid_argument(format!("the probability must be from 0 to 1, and is {p}"))
         .in_operation("dropout"))
+}
+
+/// Whether `x` is of halves and its weight and bias, as far as there are any, are float32: PyTorch
+/// computes in float32 then, and rounds the result.
+pub(super) fn are_wider(x: &Tensor, parameters: [Option<&Tensor>; 2]) -> bool {
+    let mut given = parameters.into_iter().flatten().peekable();
+    matches!(x.dtype(), DType::F16 | DType::BF16)
+        && given.peek().is_some()
+        && given.all(|parameter| parameter.dtype() == DType::F32)
 }

@@ -5,6 +5,7 @@ use plimsoll_core::{DType, Error, Result, Scalar, normalize_dim};
 use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
+use super::options::options;
 use super::reshape::sizes_of;
 use crate::Tensor;
 use crate::api::composed;
@@ -17,6 +18,23 @@ use crate::ops::index::along::{
 };
 use crate::prepare::{apply, apply_one};
 use crate::promotion::Other;
+
+options! {
+    /// How [`Tensor::gather_with`] differentiates.
+    GatherOptions {
+        /// Whether the gradient is sparse, which there is not: it must be false.
+        sparse_grad: bool = false,
+    }
+}
+
+impl GatherOptions {
+    fn check(self) -> Result<()> {
+        match self.sparse_grad {
+            true => Err(Error::unsupported("gather", "sparse gradients do not exist here")),
+            false => Ok(()),
+        }
+    }
+}
 
 /// What is done to one tensor: an operation with its index and source. Tensors without dimensions
 /// have one here.
@@ -404,6 +422,34 @@ impl Tensor {
             let found = apply_one(&op, &[&with_dimension(self)?, &with_dimension(index)?], site)?;
             if index.rank() == 0 { found.squeeze_with(0) } else { Ok(found) }
         })
+    }
+
+    /// [`Tensor::gather`] with PyTorch's option.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let (x, first) = (Tensor::ones(&[2], DType::F32)?, Tensor::zeros(&[1], DType::I64)?);
+    /// let sparse = GatherOptions::new().sparse_grad(true);
+    /// assert!(x.gather_with(0, &first, sparse).unwrap_err().is_unsupported());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gather_with(&self, dim: i64, index: &Tensor, options: GatherOptions) -> Result<Tensor> {
+        options.check()?;
+        self.gather(dim, index)
+    }
+
+    /// [`Tensor::gather_with`] into `out`.
+    #[track_caller]
+    pub fn gather_with_out(
+        &self,
+        dim: i64,
+        index: &Tensor,
+        options: GatherOptions,
+        out: &Tensor,
+    ) -> Result<()> {
+        options.check()?;
+        self.gather_out(dim, index, out)
     }
 
     /// [`Tensor::gather`] into `out`.

@@ -1,6 +1,6 @@
 //! Searches in sorted sequences, and histograms.
 
-use plimsoll_core::{DType, Error, Result, Scalar};
+use plimsoll_core::{DType, Error, Result, Scalar, promote_dtypes};
 use plimsoll_memory::Site;
 
 use super::options::{options, options_with_tensors};
@@ -280,13 +280,6 @@ fn searchsorted(
         }
     };
     let number = values.rank() == 0;
-    if !number && values.dtype() != sequence.dtype() {
-        return wrong(format!(
-            "the sequence is {} and the values are {}; convert one with `to`",
-            sequence.dtype(),
-            values.dtype()
-        ));
-    }
     if values.device() != sequence.device() {
         return wrong("the sequence and the values are on different devices".to_string());
     }
@@ -312,6 +305,9 @@ fn searchsorted(
         }
         sequence = sequence.gather(-1, sorter)?;
     }
+    let common = promote_dtypes(sequence.dtype(), values.dtype());
+    let values = if number { values } else { values.to(common)? };
+    let sequence = if number { sequence } else { sequence.to(common)? };
     let dtype = if out_int32 { DType::I32 } else { DType::I64 };
     let right = right || side == Some(Side::Right);
     let op = SearchSorted { right, dtype };

@@ -3,12 +3,13 @@
 use plimsoll_core::{DType, Error, MemoryFormat, Result, Scalar, normalize_dim, normalize_dims};
 use plimsoll_memory::Site;
 
+use super::extremes::chosen;
 use super::norm::without;
 use super::options::{DimList, options, options_with_tensors};
 use super::reduce::SumOptions;
 use super::sort::SortOptions;
 use crate::api::composed;
-use crate::ops::statistics::Variance;
+use crate::ops::statistics::{MEDIAN, NANMEDIAN, Variance};
 use crate::prepare::apply_one;
 use crate::{DivOptions, RoundingMode, Tensor};
 
@@ -248,7 +249,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn median(&self) -> Result<Tensor> {
-        composed("median", Site::caller(), || median_of_all(self, false))
+        let site = Site::caller();
+        composed("median", site, || median_of_all(self, false, site))
     }
 
     /// The lower median along `dim`, and where it is; NaN wins.
@@ -275,7 +277,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nanmedian(&self) -> Result<Tensor> {
-        composed("nanmedian", Site::caller(), || median_of_all(self, true))
+        let site = Site::caller();
+        composed("nanmedian", site, || median_of_all(self, true, site))
     }
 
     /// The lower median along `dim` of what is not NaN, and where it is.
@@ -417,13 +420,17 @@ fn covariance(x: &Tensor, options: CovOptions<'_>) -> Result<Tensor> {
     result.squeeze()
 }
 
-fn median_of_all(x: &Tensor, ignores_nan: bool) -> Result<Tensor> {
-    let flat = x.reshape(&[-1])?;
+fn median_of_all(x: &Tensor, ignores_nan: bool, site: Site) -> Result<Tensor> {
+    let flat = x.detach().reshape(&[-1])?;
     if flat.numel() == 0 {
-        let nan = if x.dtype().is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(0) };
-        return Tensor::full(&[], nan, (x.dtype(), x.device()));
+        // PyTorch's stand-in for an integer that is none: the least int64, cut to the dtype's bits.
+        let of = |dtype| if x.dtype().is_float() { x.dtype() } else { dtype };
+        let none =
+            if x.dtype().is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(i64::MIN) };
+        return Tensor::full(&[], none, (of(DType::I64), x.device()))?.to(x.dtype());
     }
-    Ok(median(&flat, 0, false, ignores_nan)?.0)
+    let by = if ignores_nan { &NANMEDIAN } else { &MEDIAN };
+    chosen(by, x, median(&flat, 0, false, ignores_nan)?.0, site)
 }
 
 fn median(x: &Tensor, dim: i64, keepdim: bool, ignores_nan: bool) -> Result<(Tensor, Tensor)> {
@@ -549,7 +556,7 @@ fn between(sorted: &Tensor, ranks: &Tensor, interpolation: Interpolation) -> Res
             let (low, high) = (at(&below)?, at(&above)?);
             let weight =
                 if interpolation == Interpolation::Linear { rest } else { rest.full_like(0.5)? };
-            low.add(&high.sub(&low)?.mul(&weight)?)
+            low.lerp(&high, &weight)
         }
     }
 }

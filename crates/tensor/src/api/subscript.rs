@@ -8,8 +8,8 @@ use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
+use crate::Tensor;
 use crate::promotion::Other;
-use crate::{Element, Tensor, Truth};
 
 /// One part of an index. Positions, ranges, `..` (a whole dimension) and tensors convert to it.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,8 @@ pub enum At<'a> {
     NewAxis,
     /// A new dimension of size 1, or of size 0 if it does not hold.
     Truth(bool),
-    /// The elements at a tensor's indices, or where a tensor of bools holds.
+    /// The elements at a tensor's indices, or where a tensor of bools holds; a tensor without
+    /// dimensions stands for its number.
     Tensor(&'a Tensor),
 }
 
@@ -167,7 +168,7 @@ tuples!((A)(A, B)(A, B, C)(A, B, C, D)(A, B, C, D, E)(A, B, C, D, E, F));
 
 impl Tensor {
     /// `x[...]`: a view where all parts are positions, ranges and new dimensions; new memory where
-    /// one is a tensor.
+    /// one is a tensor with dimensions.
     ///
     /// ```
     /// use plimsoll_tensor::{At, DType, Device, Tensor};
@@ -277,8 +278,11 @@ impl Found {
                 self.view = self.view.unsqueeze(dim)?;
                 self.gathers.push(None);
             }
-            At::Tensor(mask) if mask.dtype() == DType::Bool && mask.rank() == 0 => {
-                return self.apply(op, At::Truth(mask.item::<Truth>()?.to_i64() != 0), dim, rest);
+            At::Tensor(mask) if is_mask(mask) && mask.rank() == 0 => {
+                return self.apply(op, At::Truth(mask.to_scalar()?.to_i64() != 0), dim, rest);
+            }
+            At::Tensor(index) if is_position(index) => {
+                return self.apply(op, At::Index(index.to_scalar()?.to_i64()), dim, rest);
             }
             At::Truth(holds) => {
                 self.view = self.view.unsqueeze(dim)?;
@@ -328,6 +332,12 @@ impl Found {
             }
         }
     }
+}
+
+/// Whether a tensor stands for one position, whose view it makes, as in PyTorch. A dry run does not
+/// know which: there it is gathered, which takes more bytes than a view.
+fn is_position(index: &Tensor) -> bool {
+    index.rank() == 0 && !index.dtype().is_float() && !index.device().is_dry()
 }
 
 /// Whether a tensor says of each element if it is meant; uint8 is PyTorch's bool of old.

@@ -107,50 +107,99 @@ impl Operation for Clamp {
         cuda::tail_of(launch, &CLAMP, &[Argument::Input(0), low, high], [0.0; 3])
     }
 
-    /// The element has the gradient where it is within the bounds, an end included; else the bound
-    /// that it was brought to. Bounds that cross give it to the upper one.
+    /// Beside numbers the element has the gradient between the bounds, their ends left out. Beside
+    /// tensors it shares it evenly with the bound that it equals, and a bound has it that the
+    /// element was brought to; bounds that cross give it to the upper one. As in PyTorch.
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let (grad, x) = (backward.grad()?, backward.input(0)?);
         let (low, high) = (self.operand(self.low, backward)?, self.operand(self.high, backward)?);
-        let reaches = |bound: Option<Other<'_>>| bound.map(|low| x.ge(low)).transpose();
-        let (above, below) = (reaches(low)?, high.map(|high| x.le(high)).transpose()?);
-        let kept = |mask: &Tensor, index: usize| {
-            Tensor::where_(mask, grad, 0.0)?.sum_to(backward.inputs[index].shape())
-        };
-        let mut grads = Grads::new();
-        grads.push(backward.for_input(0, || {
-            let within = match (&above, &below) {
-                (Some(above), Some(below)) => above.mul(below)?,
-                (Some(one), None) | (None, Some(one)) => one.clone(),
-                (None, None) => return Ok(grad.clone()),
+        if backward.inputs.len() == 1 {
+            let within = match (low, high) {
+                (Some(low), Some(high)) => x.gt(low)?.mul(&x.lt(high)?)?,
+                (Some(low), None) => x.gt(low)?,
+                (None, Some(high)) => x.lt(high)?,
+                (None, None) => return Ok(smallvec::smallvec![Some(grad.clone())]),
             };
-            kept(&within, 0)
-        })?);
-        for index in 1..backward.inputs.len() {
-            grads.push(backward.for_input(index, || {
-                let bound = backward.input(index)?;
-                let mask = if self.low == Bound::Input(index) {
-                    let under = x.lt(bound)?;
-                    match high {
-                        Some(high) => under.mul(&bound.lt(high)?)?,
-                        None => under,
-                    }
-                } else {
-                    let over = x.gt(bound)?;
-                    match low {
-                        Some(Other::Tensor(low)) => over.add(&low.ge(bound)?)?,
-                        Some(Other::Scalar(low)) => over.add(&bound.le(low)?)?,
-                        None => over,
-                    }
-                };
-                kept(&mask, index)
-            })?);
+            return Ok(smallvec::smallvec![Some(Tensor::where_(&within, grad, 0.0)?)]);
         }
-        Ok(grads)
+        let places = Places::new(x, low, high)?;
+        (0..backward.inputs.len())
+            .map(|index| {
+                backward.for_input(index, || {
+                    let (whole, half) = match index {
+                        0 => places.of_element()?,
+                        _ if self.low == Bound::Input(index) => places.of_lower()?,
+                        _ => places.of_upper()?,
+                    };
+                    let shared = Tensor::where_(&half, &grad.mul(0.5)?, 0.0)?;
+                    Tensor::where_(&whole, grad, &shared)?.sum_to(backward.inputs[index].shape())
+                })
+            })
+            .collect()
     }
 
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
+    }
+}
+
+/// Where elements lie beside their bounds. A bound that there is not is nowhere.
+struct Places {
+    under: Tensor,
+    at_lower: Tensor,
+    at_upper: Tensor,
+    over: Tensor,
+    crossed: Tensor,
+    both: bool,
+    nan: Tensor,
+}
+
+impl Places {
+    fn new(x: &Tensor, low: Option<Other<'_>>, high: Option<Other<'_>>) -> Result<Places> {
+        let nan = x.isnan()?;
+        let nowhere = nan.zeros_like()?;
+        let beside = |bound: Option<Other<'_>>, how: fn(&Tensor, Other<'_>) -> Result<Tensor>| {
+            bound.map_or_else(|| Ok(nowhere.clone()), |bound| how(x, bound))
+        };
+        let crossed = match (low, high) {
+            (Some(Other::Tensor(low)), Some(high)) => low.gt(high)?,
+            (Some(Other::Scalar(low)), Some(Other::Tensor(high))) => high.lt(low)?,
+            _ => nowhere.clone(),
+        };
+        Ok(Places {
+            under: beside(low, |x, low| x.lt(low))?,
+            at_lower: beside(low, |x, low| x.eq(low))?,
+            at_upper: beside(high, |x, high| x.eq(high))?,
+            over: beside(high, |x, high| x.gt(high))?,
+            crossed,
+            both: low.is_some() && high.is_some(),
+            nan,
+        })
+    }
+
+    /// Where the element has all of the gradient, and where it has half.
+    fn of_element(&self) -> Result<(Tensor, Tensor)> {
+        let at_one = self.at_lower.logical_xor(&self.at_upper)?;
+        let outside = self.under.logical_or(&self.over)?.logical_or(&at_one)?;
+        let inside = outside.logical_or(&self.crossed)?.logical_not()?;
+        let straight = self.crossed.logical_not()?;
+        Ok((inside.logical_or(&self.nan)?, at_one.logical_and(&straight)?))
+    }
+
+    /// The same of the lower bound.
+    fn of_lower(&self) -> Result<(Tensor, Tensor)> {
+        let whole =
+            if self.both { self.under.clone() } else { self.under.logical_or(&self.nan)? };
+        let straight = self.crossed.logical_not()?;
+        let half = self.at_lower.logical_and(&self.at_upper.logical_not()?)?;
+        Ok((whole.logical_and(&straight)?, half.logical_and(&straight)?))
+    }
+
+    /// The same of the upper bound.
+    fn of_upper(&self) -> Result<(Tensor, Tensor)> {
+        let whole = if self.both { self.over.clone() } else { self.over.logical_or(&self.nan)? };
+        let half = self.at_upper.logical_and(&self.at_lower.logical_not()?)?;
+        Ok((whole.logical_or(&self.crossed)?, half))
     }
 }
 

@@ -250,6 +250,13 @@ impl Operation for EmbeddingBagBackward {
         Ok(Inferred::one(meta))
     }
 
+    fn workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        match self.of_weights {
+            true => 0,
+            false => bags::embedding_bag_workspace_bytes(self.rows, self.of.by_frequency),
+        }
+    }
+
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         match self.of_weights {
             true => bags::embedding_bag_weights_backward(launch, self.of.args),

@@ -58,8 +58,8 @@ impl Operation for Histogram {
         Ok(Inferred::one(Meta::contiguous(&[self.count], self.dtype)?))
     }
 
-    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
-        cpu::histogram_workspace_bytes(inputs[0], self.count)
+    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
+        cpu::histogram_workspace_bytes(inputs[0], self.count, outputs[0].dtype)
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {

@@ -146,7 +146,7 @@ static CORRCOEF: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,
     ..composed("corrcoef", &["corrcoef(Tensor self) -> Tensor"])
 };
-static MEDIAN: OpInfo = OpInfo {
+pub(crate) static MEDIAN: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,
     ..composed(
         "median",
@@ -156,7 +156,7 @@ static MEDIAN: OpInfo = OpInfo {
         ],
     )
 };
-static NANMEDIAN: OpInfo = OpInfo {
+pub(crate) static NANMEDIAN: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,
     ..composed(
         "nanmedian",

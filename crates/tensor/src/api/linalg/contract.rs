@@ -1,6 +1,6 @@
 //! Products over dimensions of choice, made of matrix products and views.
 
-use plimsoll_core::{Error, Result, normalize_dim, normalize_dims};
+use plimsoll_core::{Dims, Error, Result, normalize_dim, normalize_dims};
 use plimsoll_memory::Site;
 
 use crate::Tensor;
@@ -161,8 +161,13 @@ impl Tensor {
                 let why = format!("{dims_self:?} and {dims_other:?} are not as many dimensions");
                 return Err(Error::shape(OP, why));
             }
-            let own = normalize_dims(OP, dims_self, self.rank())?;
-            let others = normalize_dims(OP, dims_other, other.rank())?;
+            // An empty list is no dimension here, and not all of them.
+            let dims = |dims: &[i64], rank: usize| match dims {
+                [] => Ok(Dims::new()),
+                _ => normalize_dims(OP, dims, rank),
+            };
+            let own = dims(dims_self, self.rank())?;
+            let others = dims(dims_other, other.rank())?;
             let (mut left, mut right) = (self.clone(), other.clone());
             let mut product = 1;
             for (&a, &b) in own.iter().zip(&others) {

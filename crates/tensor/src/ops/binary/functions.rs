@@ -48,6 +48,11 @@ fn square(x: Other<'_>, like: &Tensor) -> Result<Tensor> {
     x.mul(&x)
 }
 
+/// The reciprocal; 0 of 0, so that nothing comes back to a point that has no angle.
+fn inverse_unless_zero(x: &Tensor) -> Result<Tensor> {
+    Tensor::where_(&x.eq(0.0)?, 0.0, &x.reciprocal()?)
+}
+
 /// An operand as a tensor; a number in the dtype of `like`, beside it.
 pub(super) fn like(x: Other<'_>, like: &Tensor) -> Result<Tensor> {
     match x {
@@ -56,15 +61,18 @@ pub(super) fn like(x: Other<'_>, like: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Where the first operand is the larger one (or the smaller), or the second a NaN.
-fn first_wins(s: &Sides<'_>, by_size: bool) -> Result<Tensor> {
+/// The gradient of the larger operand (or the smaller), which a NaN is not; half of it where both
+/// are equal.
+fn chosen_number(s: &Sides<'_>, by_size: bool, is_first: bool) -> Result<Tensor> {
     let (a, b) = match (s.a()?, s.b()?) {
         (Other::Tensor(a), b) => (a.clone(), like(b, a)?),
         (a, Other::Tensor(b)) => (like(a, b)?, b.clone()),
         _ => return Err(s.missing("an operand")),
     };
-    let wins = if by_size { a.ge(&b)? } else { a.le(&b)? };
-    wins.logical_or(&b.isnan()?)
+    let first = if by_size { a.gt(&b)? } else { a.lt(&b)? }.logical_or(&b.isnan()?)?;
+    let chosen = if is_first { first } else { first.logical_not()? };
+    let alone = Tensor::where_(&chosen, s.grad, 0.0)?;
+    Tensor::where_(&a.eq(&b)?, &s.grad.mul(0.5)?, &alone)
 }
 
 /// How far `x` is beyond `y`.
@@ -106,11 +114,11 @@ binary! {
         derivatives: [
             |s| {
                 let (a, b) = (s.tensor_a()?, s.b()?);
-                s.grad.mul(&a.mul(a)?.add(&square(b, a)?)?.reciprocal()?.mul(b)?)
+                s.grad.mul(&inverse_unless_zero(&a.mul(a)?.add(&square(b, a)?)?)?.mul(b)?)
             },
             |s| {
                 let (a, b) = (s.a()?, s.tensor_b()?);
-                s.grad.mul(&b.mul(b)?.add(&square(a, b)?)?.reciprocal()?.mul(a)?.neg()?)
+                s.grad.mul(&inverse_unless_zero(&b.mul(b)?.add(&square(a, b)?)?)?.mul(a)?.neg()?)
             },
         ],
     }
@@ -152,8 +160,8 @@ binary! {
         reads: [BOTH, BOTH],
         cpu: |launch, second, _| cpu::fmax(launch, second),
         derivatives: [
-            |s| s.kept(&first_wins(s, true)?),
-            |s| s.kept(&first_wins(s, true)?.logical_not()?),
+            |s| chosen_number(s, true, true),
+            |s| chosen_number(s, true, false),
         ],
     }
 
@@ -171,8 +179,8 @@ binary! {
         reads: [BOTH, BOTH],
         cpu: |launch, second, _| cpu::fmin(launch, second),
         derivatives: [
-            |s| s.kept(&first_wins(s, false)?),
-            |s| s.kept(&first_wins(s, false)?.logical_not()?),
+            |s| chosen_number(s, false, true),
+            |s| chosen_number(s, false, false),
         ],
     }
 

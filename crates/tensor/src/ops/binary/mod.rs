@@ -125,19 +125,20 @@ impl Operation for Binary {
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        (self.row.cpu)(launch, self.second, self.alpha)
+        (self.row.cpu)(launch, wrapped(self.second, launch.inputs[0].dtype()), self.alpha)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        let second = wrapped(self.second, launch.inputs[0].dtype());
         match self.row.info.cuda {
             OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::BINARY) => {
-                cuda::binary(launch, self.row.info.name, self.second, self.alpha)
+                cuda::binary(launch, self.row.info.name, second, self.alpha)
             }
             _ => {
                 // Shifts must know how many bits there are.
                 let bits = launch.inputs[0].dtype().size_bytes() as f64 * 8.0;
                 let down = f64::from(u8::from(std::ptr::eq(self.row, &raw const DIV_FLOOR)));
-                cuda::tail(launch, &self.row.info, Some(self.second), [bits, down, 0.0])
+                cuda::tail(launch, &self.row.info, Some(second), [bits, down, 0.0])
             }
         }
     }
@@ -162,6 +163,22 @@ impl Operation for Binary {
 
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
+    }
+}
+
+/// A whole number as an element of `dtype`, cut to its bits as PyTorch does: -1 is 255 beside uint8.
+fn wrapped(second: Second, dtype: DType) -> Second {
+    let wrap = |number: Scalar| match (number, dtype) {
+        (Scalar::Int(n), DType::U8) => Scalar::Int(i64::from(n as u8)),
+        (Scalar::Int(n), DType::I8) => Scalar::Int(i64::from(n as i8)),
+        (Scalar::Int(n), DType::I16) => Scalar::Int(i64::from(n as i16)),
+        (Scalar::Int(n), DType::I32) => Scalar::Int(i64::from(n as i32)),
+        _ => number,
+    };
+    match second {
+        Second::Tensor => Second::Tensor,
+        Second::Right(number) => Second::Right(wrap(number)),
+        Second::Left(number) => Second::Left(wrap(number)),
     }
 }
 
@@ -211,11 +228,6 @@ impl<'a> Sides<'a> {
             Other::Tensor(a) => Ok(a),
             Other::Scalar(_) => Err(self.missing("the first operand as a tensor")),
         }
-    }
-
-    /// The gradient where `mask` holds, else 0.
-    fn kept(&self, mask: &Tensor) -> Result<Tensor> {
-        Tensor::where_(mask, self.grad, 0.0)
     }
 
     /// What PyTorch says of the operands of some functions.

@@ -177,6 +177,9 @@ impl Operation for Conv {
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
         // The weight first: the input's gradient is not held beside the larger workspace.
         grads[1] = backward.for_input(1, || {
+            if weight.layout.numel() == 0 {
+                return empty_weight(weight, grad);
+            }
             let kernel = space_of(weight.shape());
             let op = ConvWeight { rank, args, kernel, layout: Format::of(weight) };
             apply_one(&op, &[backward.input(0)?, grad], site)
@@ -195,6 +198,12 @@ impl Operation for Conv {
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(*self)
     }
+}
+
+/// The gradient of a weight without elements, whose shape the other operands do not tell.
+fn empty_weight(weight: &Meta, beside: &Tensor) -> Result<Tensor> {
+    let sizes: Vec<i64> = weight.shape().iter().map(|&size| size as i64).collect();
+    Tensor::zeros(&sizes, (weight.dtype, beside.device()))
 }
 
 impl Operation for ConvInput {
@@ -238,6 +247,9 @@ impl Operation for ConvInput {
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
         // The weight first: the input's gradient is not held beside the larger workspace.
         grads[1] = backward.for_input(1, || {
+            if weight.layout.numel() == 0 {
+                return empty_weight(weight, back);
+            }
             let kernel = space_of(weight.shape());
             let op = ConvWeight { rank, args, kernel, layout: Format::of(weight) };
             apply_one(&op, &[back, backward.input(0)?], site)

@@ -242,8 +242,10 @@ const fn scattering(name: &'static str, signatures: &'static [&'static str]) -> 
     }
 }
 
-pub(crate) static GATHER: OpInfo =
-    gathering("gather", &["gather(Tensor self, int dim, Tensor index) -> Tensor"]);
+pub(crate) static GATHER: OpInfo = gathering(
+    "gather",
+    &["gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"],
+);
 pub(crate) static INDEX_SELECT: OpInfo =
     gathering("index_select", &["index_select(Tensor self, int dim, Tensor index) -> Tensor"]);
 pub(crate) static SCATTER: OpInfo = scattering(

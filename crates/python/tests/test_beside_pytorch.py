@@ -1,0 +1,197 @@
+"""What people's programs do and PyTorch's operator samples do not ask: answers are PyTorch 2.15's."""
+
+import math
+
+import plimsoll
+import plimsoll.nn.functional as F
+import pytest
+from plimsoll import tensor
+
+NAN = math.nan
+
+
+def gradient(function, *values, dtype=plimsoll.float64):
+    leaves = [tensor(value, dtype=dtype).requires_grad_() for value in values]
+    function(*leaves).sum().backward()
+    return [leaf.grad.tolist() for leaf in leaves]
+
+
+def same(found, wanted):
+    flat = [number for row in found for number in row]
+    return flat == pytest.approx([number for row in wanted for number in row], nan_ok=True)
+
+
+def test_a_position_in_a_tensor_makes_a_view():
+    x = plimsoll.zeros(3, 2)
+    at = tensor(1)
+    x[at].add_(1)
+    x[:, at].mul_(5)
+    x[at][0] = 7
+    assert x.tolist() == [[0, 0], [7, 5], [0, 0]]
+    assert x[at].data_ptr() == x[1].data_ptr()
+    y = plimsoll.arange(60).reshape(3, 4, 5)
+    assert y[at, :, tensor([0, 1])].shape == (4, 2)
+    assert x[tensor(1, dtype=plimsoll.uint8)].shape == (1, 3, 2)
+    with pytest.raises(IndexError):
+        x[tensor(3)]
+
+
+def test_a_mask_is_filled_with_one_value_of_any_dtype():
+    mask = tensor([True, False])
+    x = plimsoll.zeros(2)
+    x[mask] = tensor(1)
+    assert x.tolist() == [1, 0]
+    x = plimsoll.zeros(2, dtype=plimsoll.float16)
+    x[mask] = tensor([1.5])
+    assert x.tolist() == [1.5, 0]
+    x = plimsoll.zeros(2, 2)
+    x[:, mask] = tensor(1)
+    assert x.tolist() == [[1, 0], [1, 0]]
+    with pytest.raises(RuntimeError):
+        x[tensor([0])] = tensor(1)
+
+
+def test_gradients_at_bounds():
+    x = [0.0, 1.0, -1.0, 2.0, NAN, 0.5]
+    assert gradient(lambda x: x.clamp(min=0), x) == [[0, 1, 0, 1, 0, 1]]
+    assert gradient(lambda x: x.clamp(0, 1), x) == [[0, 0, 0, 0, 0, 1]]
+    assert gradient(lambda x: x.clamp_max(1), x) == [[1, 0, 1, 0, 0, 1]]
+    lows, highs = [0.0] * 6, [1.0] * 6
+    wanted = [[0.5, 0.5, 0, 0, 1, 1], [0.5, 0, 1, 0, 0, 0], [0, 0.5, 0, 1, 0, 0]]
+    assert gradient(lambda x, a, b: x.clamp(a, b), x, lows, highs) == wanted
+    wanted = [[0.5, 1, 0, 1, 1, 1], [0.5, 0, 1, 0, 1, 0]]
+    assert gradient(lambda x, a: x.clamp(min=a), x, lows) == wanted
+    wanted = [[0, 1, 0, 0, 1, 0], [1, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0]]
+    assert gradient(lambda x, a, b: x.clamp(a, b), x, highs, highs) == wanted
+    wanted = [[0, 0, 0, 0, 1, 0], [0] * 6, [1] * 6]
+    assert gradient(lambda x, a, b: x.clamp(a, b), x, [2.0] * 6, highs) == wanted
+
+
+def test_gradients_are_shared_by_equals():
+    assert gradient(lambda x: x.max(), [1.0, NAN, NAN, 2.0]) == [[0, 0.5, 0.5, 0]]
+    assert gradient(lambda x: x.min(), [3.0, 1.0, 1.0]) == [[0, 0.5, 0.5]]
+    assert gradient(lambda x: x.median(), [3.0, 1.0, 3.0, 5.0, 0.0]) == [[0.5, 0, 0.5, 0, 0]]
+    assert gradient(lambda x: x.median(), [3.0, NAN, 3.0]) == [[0, 1, 0]]
+    assert gradient(lambda x: x.nanmedian(), [3.0, NAN, 3.0, 5.0, 0.0]) == [[0.5, 0, 0.5, 0, 0]]
+    found = gradient(plimsoll.fmax, [1.0, 2.0, NAN, NAN], [1.0, 1.0, NAN, 1.0])
+    assert found == [[0.5, 1, 1, 0], [0.5, 0, 0, 1]]
+    assert same(gradient(plimsoll.atan2, [0.0, 1.0], [0.0, 0.0]), [[0, 0], [0, -1]])
+
+
+def test_numbers_are_cut_to_the_bits_beside_them():
+    x = tensor([7, 200], dtype=plimsoll.uint8)
+    assert (x // -1).tolist() == [0, 0]
+    assert (x % -1).tolist() == [7, 200]
+    assert plimsoll.fmod(x, -1).tolist() == [7, 200]
+    assert (x // 300).tolist() == [0, 4]
+    assert plimsoll.remainder(-1, x).tolist() == [3, 55]
+
+
+def test_a_number_may_come_first():
+    ones = plimsoll.ones(2, dtype=plimsoll.int32)
+    for found, wanted in [
+        (plimsoll.add(2, ones, alpha=2), [4, 4]),
+        (plimsoll.sub(2, ones, alpha=2), [0, 0]),
+        (plimsoll.mul(2, ones), [2, 2]),
+        (plimsoll.floor_divide(7, ones), [7, 7]),
+    ]:
+        assert (found.tolist(), found.dtype) == (wanted, plimsoll.int32)
+    assert plimsoll.div(1, plimsoll.ones(2), rounding_mode="floor").tolist() == [1, 1]
+    assert plimsoll.mul(2.5, ones).dtype == plimsoll.float32
+
+
+def test_no_fraction_becomes_whole_in_place():
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        tensor([7]).floor_divide_(tensor([2.0]))
+
+
+def test_searches_promote_and_pass_nan():
+    assert plimsoll.searchsorted(tensor([1.0, 2.0, 3.0]), tensor([2])).tolist() == [1]
+    assert plimsoll.searchsorted(tensor([1, 2, 3]), tensor([2.5])).tolist() == [2]
+    behind = plimsoll.searchsorted(tensor([1.0, NAN, NAN]), tensor([NAN, 2.0, 0.0]))
+    assert behind.tolist() == [3, 3, 3]
+
+
+def test_indices_of_fills_count_from_the_end():
+    assert plimsoll.zeros(3).index_fill(0, tensor([-1]), 2.0).tolist() == [0, 0, 2]
+    with pytest.raises(IndexError):
+        plimsoll.zeros(3).index_fill(0, tensor([-4]), 2.0)
+
+
+def test_quantiles_beside_infinity():
+    x = tensor([-math.inf, 1.0, 2.0])
+    assert math.isnan(plimsoll.quantile(x, 0.1).item())
+    assert plimsoll.quantile(x, 0.6).item() == pytest.approx(1.2)
+    assert plimsoll.nanquantile(tensor([1.0, math.inf]), 0.1).item() == math.inf
+
+
+def test_what_is_wider_than_the_input_is_taken():
+    x = plimsoll.randn(2, 4).to(plimsoll.bfloat16).requires_grad_()
+    weight, bias = plimsoll.randn(4).requires_grad_(), plimsoll.randn(4)
+    found = F.layer_norm(x, (4,), weight, bias)
+    wanted = F.layer_norm(x.float(), (4,), weight, bias).to(plimsoll.bfloat16)
+    assert found.tolist() == wanted.tolist()
+    found.sum().backward()
+    assert (x.grad.dtype, weight.grad.dtype) == (plimsoll.bfloat16, plimsoll.float32)
+    assert F.group_norm(x, 2, weight, bias).dtype == plimsoll.bfloat16
+    query = plimsoll.ones(1, 1, 2, 4).to(plimsoll.float16)
+    mask = tensor([[-1e9, -1e9], [0.0, -math.inf]])
+    found = F.scaled_dot_product_attention(query, query, query, attn_mask=mask)
+    assert found.dtype == plimsoll.float16
+    assert found.tolist() == [[[[1] * 4, [1] * 4]]]
+    classes = tensor([0, 1], dtype=plimsoll.uint8)
+    assert F.cross_entropy(plimsoll.zeros(2, 4), classes).item() == pytest.approx(math.log(4))
+
+
+def test_shapes_without_elements():
+    weight = plimsoll.zeros(3, 0, 2, 2).requires_grad_()
+    F.conv2d(plimsoll.zeros(1, 0, 4, 4), weight).sum().backward()
+    assert weight.grad.shape == (3, 0, 2, 2)
+    assert plimsoll.tensordot(plimsoll.ones(2), plimsoll.ones(3), 0).shape == (2, 3)
+    apart = plimsoll.cdist(plimsoll.zeros(2, 0), plimsoll.zeros(3, 0))
+    assert [math.copysign(1, number) for row in apart.tolist() for number in row] == [1] * 6
+    assert plimsoll.zeros(0, dtype=plimsoll.int64).median().item() == -(2**63)
+
+
+def test_expanded_tensors_are_filled():
+    base = plimsoll.zeros(2, 1)
+    assert base.expand(2, 3).fill_(2).tolist() == [[2] * 3] * 2
+    assert base.tolist() == [[2], [2]]
+    assert base.expand(2, 3).zero_().tolist() == [[0] * 3] * 2
+
+
+def test_impossible_draws_are_refused():
+    with pytest.raises(RuntimeError):
+        plimsoll.bernoulli(tensor([1.5]))
+    with pytest.raises(RuntimeError):
+        plimsoll.normal(plimsoll.zeros(2), tensor([-1.0, 1.0]))
+    with pytest.raises(RuntimeError):
+        plimsoll.zeros(2, dtype=plimsoll.int8).random_(0, 300)
+
+
+def test_many_draws_from_many_weights_take_little():
+    plimsoll.manual_seed(0)
+    weights = plimsoll.ones(100_000)
+    weights[0] = 0
+    drawn = plimsoll.multinomial(weights, 100_000, replacement=True)
+    assert (drawn.shape, drawn.min().item() >= 1) == ((100_000,), True)
+    assert drawn.double().mean().item() == pytest.approx(50_000, rel=0.01)
+    few = plimsoll.multinomial(tensor([[0.0, 1.0, 3.0, 0.0], [1.0, 0, 0, 0]]), 40_000, replacement=True)
+    assert few[1].max().item() == 0
+    counts = plimsoll.bincount(few[0], minlength=4).tolist()
+    assert counts[0] == counts[3] == 0
+    assert counts[2] / counts[1] == pytest.approx(3, rel=0.05)
+
+
+def test_rows_that_are_taken_often_count_less():
+    table = plimsoll.ones(3, 2).requires_grad_()
+    index, offsets = tensor([0, 1, 0, 2]), tensor([0, 2])
+    F.embedding_bag(index, table, offsets, mode="sum", scale_grad_by_freq=True).sum().backward()
+    assert table.grad.tolist() == [[1, 1], [1, 1], [1, 1]]
+
+
+def test_many_bins_and_few_elements():
+    counts = plimsoll.bincount(tensor([0, 5, 5, 1_000_000]))
+    assert (counts.shape, counts[5].item(), counts.sum().item()) == ((1_000_001,), 2, 4)
+    weighted = plimsoll.bincount(tensor([1, 1]), weights=tensor([0.5, 0.25]))
+    assert weighted.tolist() == [0, 0.75]
