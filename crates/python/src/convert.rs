@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::call::fresh_of;
-use crate::device::DeviceArg;
+use crate::device::{DeviceArg, named};
 use crate::dtype::DTypeArg;
 use crate::memory_format::PyMemoryFormat;
 use crate::tensor::PyTensor;
@@ -96,6 +96,37 @@ impl PyTensor {
         memory_format: Format<'_, 'py>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let to = To::new().device(Device::cpu()).memory_format(format_of(memory_format));
+        fresh_of(slf, |this| this.to(to))
+    }
+
+    /// On a GPU: the one that is named, or the first.
+    #[pyo3(signature = (device = None, non_blocking = false))]
+    fn cuda<'py>(
+        slf: &Bound<'py, PyTensor>,
+        device: Option<&Bound<'py, PyAny>>,
+        non_blocking: bool,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let device = match device {
+            None => named(slf.py(), "cuda:0")?,
+            Some(device) => match device.extract::<usize>() {
+                Ok(ordinal) => named(slf.py(), &format!("cuda:{ordinal}"))?,
+                Err(_) => device.extract::<DeviceArg>()?.0,
+            },
+        };
+        if !device.is_cuda() {
+            return Err(PyRuntimeError::new_err(format!("cuda(): {device} is no GPU")));
+        }
+        let to = To { device: Some(device), non_blocking, ..To::new() };
+        fresh_of(slf, |this| this.to(to))
+    }
+
+    /// In the dtype of another tensor, and beside it.
+    fn type_as<'py>(
+        slf: &Bound<'py, PyTensor>,
+        other: &Bound<'py, PyTensor>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let other = other.get().tensor();
+        let to = To::new().dtype(other.dtype()).device(other.device());
         fresh_of(slf, |this| this.to(to))
     }
 

@@ -47,6 +47,7 @@ mod pool;
 mod random;
 mod saved_hooks;
 mod select;
+mod storage;
 mod subclass;
 mod targets;
 mod tensor;
@@ -59,6 +60,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
     module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<storage::PyStorage>()?;
     dtype::register(module)?;
     memory_format::register(module)?;
     device::register(module)?;

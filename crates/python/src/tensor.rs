@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicPtr;
 
 use parking_lot::RwLock;
-use plimsoll_core::{DType, Scalar};
+use plimsoll_core::{DType, Scalar, normalize_dim};
 use plimsoll_tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -90,9 +90,29 @@ impl PyTensor {
         }
     }
 
-    /// The strides, in elements.
-    fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().strides())
+    /// The stride of one dimension, in elements, or all of them.
+    #[pyo3(signature = (dim = None))]
+    fn stride<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.tensor();
+        match dim {
+            None => Ok(PyTuple::new(py, tensor.strides())?.into_any()),
+            Some(dim) => {
+                let dim = normalize_dim("stride", dim, tensor.rank());
+                let dim = dim.map_err(|error| to_python(py, error))?;
+                Ok(tensor.strides()[dim].into_pyobject(py)?.into_any())
+            }
+        }
+    }
+
+    /// Whether it is on a GPU.
+    #[getter]
+    fn is_cuda(&self) -> bool {
+        self.tensor().device().is_cuda()
+    }
+
+    /// Whether its dtype holds fractions.
+    fn is_floating_point(&self) -> bool {
+        self.tensor().dtype().is_float()
     }
 
     /// Where the first element lies in the storage, in elements.

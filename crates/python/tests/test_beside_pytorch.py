@@ -195,3 +195,19 @@ def test_many_bins_and_few_elements():
     assert (counts.shape, counts[5].item(), counts.sum().item()) == ((1_000_001,), 2, 4)
     weighted = plimsoll.bincount(tensor([1, 1]), weights=tensor([0.5, 0.25]))
     assert weighted.tolist() == [0, 0.75]
+
+
+def test_what_a_tensor_says_of_itself():
+    x = plimsoll.zeros(2, 3)
+    part = x[1:, 1:]
+    assert (part.stride(0), part.stride(-1), part.stride()) == (3, 1, (3, 1))
+    with pytest.raises(IndexError):
+        part.stride(2)
+    assert (x.is_cuda, x.is_floating_point(), x.long().is_floating_point()) == (False, True, False)
+    storage = part.untyped_storage()
+    assert (storage.nbytes(), storage.size(), len(storage)) == (24, 24, 24)
+    assert (storage.data_ptr(), storage.device) == (x.data_ptr(), x.device)
+    assert x.long().type_as(x).dtype == plimsoll.float32
+    with pytest.raises(RuntimeError):
+        x.cuda("cpu")
+    assert x.gather(0, tensor([[1, 0, 1]]), sparse_grad=False).tolist() == [[0, 0, 0]]
