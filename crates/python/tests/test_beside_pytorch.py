@@ -67,6 +67,32 @@ def test_gradients_at_bounds():
     assert gradient(lambda x, a, b: x.clamp(a, b), x, [2.0] * 6, highs) == wanted
 
 
+def test_gradients_of_losses_at_their_kinks():
+    same_sign = tensor([-1.0, -1.0])
+    assert gradient(lambda x: F.hinge_embedding_loss(x, same_sign.double(), reduction="sum"), [1.0, 0.5]) == [[0, -1]]
+    ones = plimsoll.ones(2).double()
+    found = gradient(lambda a, b: F.margin_ranking_loss(a, b, ones, reduction="sum"), [1.0, 0.0], [1.0, 2.0])
+    assert found == [[0, -1], [0, 1]]
+    x = [[1.0, 0.0, 0.5]]
+    found = gradient(lambda x: F.multi_margin_loss(x, tensor([0]), reduction="sum"), x)
+    assert same(found[0], [[-1 / 3, 0, 1 / 3]])
+
+
+def test_labels_end_where_the_list_does():
+    x = tensor([[0.1, 0.2, 0.4, 0.8]], dtype=plimsoll.float64)
+    found = F.multilabel_margin_loss(x, tensor([[3, 0, -1, 1]]))
+    assert found.item() == pytest.approx(0.85)
+    assert F.multilabel_margin_loss(x, tensor([[-1, 0, 1, 2]])).item() == 0
+
+
+def test_norms_of_very_large_and_small_numbers():
+    for scale in (1e-30, 1.0, 1e30):
+        x = plimsoll.full((5,), scale)
+        assert x.norm().item() == pytest.approx(math.sqrt(5) * scale, rel=1e-6)
+    assert plimsoll.zeros(3).norm().item() == 0
+    assert math.isnan(tensor([NAN, 1.0]).norm().item())
+
+
 def test_gradients_are_shared_by_equals():
     assert gradient(lambda x: x.max(), [1.0, NAN, NAN, 2.0]) == [[0, 0.5, 0.5, 0]]
     assert gradient(lambda x: x.min(), [3.0, 1.0, 1.0]) == [[0, 0.5, 0.5]]

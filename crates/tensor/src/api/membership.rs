@@ -87,9 +87,9 @@ impl Tensor {
             }
             let mut sizes: Vec<i64> = self.shape().iter().map(|&size| size as i64).collect();
             sizes.push(count);
-            let zeros = Tensor::zeros(&sizes, (DType::I64, self.device()))?;
-            let places = self.unsqueeze(-1)?;
-            zeros.scatter_add(-1, &places, &places.ones_like()?)
+            let one_hot = Tensor::zeros(&sizes, (DType::I64, self.device()))?;
+            one_hot.scatter_(-1, &self.unsqueeze(-1)?, 1, None)?;
+            Ok(one_hot)
         })
     }
 }

@@ -2,8 +2,10 @@
 //! second moment around the mean; and the count of what is not zero, for every dtype.
 
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::Result;
+use plimsoll_core::{DType, Result};
 
 use super::fold::{Fold, fold};
 use super::{Geometry, Of};
@@ -83,6 +85,40 @@ impl Term for Square {
         value * value
     }
 }
+
+/// Sums of squares in lanes of the dtype that is computed in: of float32 for the narrow ones, which
+/// is twice as fast and has less range.
+#[derive(Clone, Copy)]
+struct Squares<T>(Of<T>);
+
+impl<T: Number> Fold for Squares<T> {
+    type In = T;
+    type Lane = T::Compute;
+    type Total = f64;
+    #[inline(always)]
+    fn empty_lane(self) -> T::Compute {
+        T::Compute::from_number(0i64)
+    }
+    #[inline(always)]
+    fn lane(self, value: T) -> T::Compute {
+        value.up().times(value.up())
+    }
+    #[inline(always)]
+    fn join(self, a: T::Compute, b: T::Compute) -> T::Compute {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn total(self, lane: T::Compute) -> f64 {
+        lane.as_f64()
+    }
+    #[inline(always)]
+    fn join_totals(self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+}
+
+/// Sums of squares whose terms float32 holds without loss that counts.
+const HELD: Range<f64> = 1e-25..1e35;
 
 /// The largest (if true) or smallest absolute value; a NaN wins.
 #[derive(Clone, Copy)]
@@ -248,6 +284,19 @@ pub fn variance(
 /// `[x]` -> the norm of order `order` over the dimensions `reduced`. Floats only.
 pub fn vector_norm(launch: &CpuLaunch<'_>, reduced: &[usize], order: f64) -> Result<()> {
     if order == 2.0 {
+        let all_held = AtomicBool::new(true);
+        let finish = |total: f64| {
+            if !HELD.contains(&total) {
+                all_held.store(false, Ordering::Relaxed);
+            }
+            total.sqrt()
+        };
+        let fast: Result<()> =
+            fold_floats!(launch, reduced, T => Squares(of::<T>()), |total| finish(total));
+        if all_held.into_inner() || launch.inputs.first().is_some_and(|x| x.dtype() == DType::F64) {
+            return fast;
+        }
+        // Very large or small, not finite, or all zeros: once more, in f64.
         fold_floats!(launch, reduced, T => Terms(of::<T>(), Square), |total| total.sqrt())
     } else if order == 1.0 {
         fold_floats!(launch, reduced, T => Terms(of::<T>(), Rare::Absolute), |total| total)

@@ -31,8 +31,8 @@ def length(x: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:
 
 
 def at_least(x: Tensor, least: float) -> Tensor:
-    """`x`, or `least` where that is more; the gradient passes where x is taken."""
-    return _plimsoll.where(x < least, least, x)
+    """`x`, or `least` where that is more; the gradient passes where x is more."""
+    return _plimsoll.clamp_min(x, least)
 
 
 def raised_without_gradient(x: Tensor, least: float) -> Tensor:

@@ -209,6 +209,9 @@ def multilabel_margin_loss(
     places = _plimsoll.arange(count, device=rows.device)
     # A label counts if no -1 stands before it.
     ended = (labels == -1).to(_plimsoll.float32).matmul((places.unsqueeze(1) <= places).to(_plimsoll.float32)) > 0
+    # No row has more labels than this: what follows has a matrix of all classes for each.
+    most = int((~ended).sum(1).max()) if labels.numel() else 0
+    labels, ended = labels[:, :most], ended[:, :most]
     named_labels = _plimsoll.where(ended, -1, labels)
     is_label = (named_labels.unsqueeze(2) == places).any(1)
     scores = rows.gather(1, _plimsoll.where(ended, 0, labels))
