@@ -195,8 +195,8 @@ __device__ __forceinline__ bool sees_all(const View &view, i64 q, i64 count, i64
   return !view.mask && q + count <= view.queries && k + length <= view.keys && (!view.causal || k + length - 1 <= q);
 }
 
-// Scales a warp's products of queries and keys and takes out what is not seen. Rows are queries, or,
-// `turned`, keys. Most tiles are only scaled.
+// Scales a warp's products of queries and keys and takes out what is not seen. Rows are queries,
+// or, `turned`, keys. Most tiles are only scaled.
 template <bool turned, int N>
 __device__ __forceinline__ void finish_scores(f32 (&scores)[N][4], const View &view, f32 scale, i64 first_row, i64 first_column) {
   int lane = threadIdx.x & 31, first = lane % 4 * 2;

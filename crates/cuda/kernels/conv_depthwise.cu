@@ -182,8 +182,8 @@ __device__ void square(const Geometry &g, const void *operand, const void *weigh
 // Results that a thread computes side by side.
 const int RESULTS = 4;
 
-// As `square` with stride and dilation 1: a thread computes neighbours in a row, whose windows share
-// most of what they see.
+// As `square` with stride and dilation 1: a thread computes neighbours in a row, whose windows
+// share most of what they see.
 template <int K, bool backward>
 __device__ void square_rows(const Geometry &g, const void *operand, const void *weight, const void *bias, i64 bias_stride, void *result) {
   const int SEEN = RESULTS + K - 1;

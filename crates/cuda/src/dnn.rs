@@ -1,5 +1,5 @@
-//! Convolutions by cuDNN, where it is found. The library is loaded when a convolution first asks for
-//! it; without it, and for what it refuses, the caller has kernels of its own.
+//! Convolutions by cuDNN, where it is found. The library is loaded when a convolution first asks
+//! for it; without it, and for what it refuses, the caller has kernels of its own.
 //!
 //! Note [Which algorithms are taken]
 //! Those that the library's heuristics name, in their order: the first that computes plain products

@@ -247,8 +247,8 @@ impl Descriptors {
         let (mut count, to) = (0, proposals.as_mut_ptr());
         let most = PROPOSALS as c_int;
         let Descriptors { x, weight, y, window } = self;
-        // SAFETY: handle and descriptors are alive; the library fills in at most as many as there is
-        // room for, laid out as `Proposal` says.
+        // SAFETY: handle and descriptors are alive; the library fills in at most as many as there
+        // is room for, laid out as `Proposal` says.
         unsafe {
             match pass {
                 Pass::Result => result::get_convolution_forward_algorithm(

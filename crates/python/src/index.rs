@@ -1,6 +1,6 @@
-//! `x[...]` and `x[...] = value`. Integers, slices, `None` and `...` make views, and so does a tensor
-//! without dimensions that holds an integer; other tensors and lists of indices or bools gather
-//! elements into new memory.
+//! `x[...]` and `x[...] = value`. Integers, slices, `None` and `...` make views, and so does a
+//! tensor without dimensions that holds an integer; other tensors and lists of indices or bools
+//! gather elements into new memory.
 
 use plimsoll_core::DType;
 use plimsoll_tensor::{At, Tensor};

@@ -96,8 +96,8 @@ impl Tensor {
     }
 }
 
-/// A mask of float32 in the query's dtype, as PyTorch takes it. What float16 cannot hold becomes the
-/// most that it can, and no infinity, which would mask.
+/// A mask of float32 in the query's dtype, as PyTorch takes it. What float16 cannot hold becomes
+/// the most that it can, and no infinity, which would mask.
 fn in_dtype_of(query: &Tensor, mask: &Tensor) -> Result<Tensor> {
     const F16_MAX: f64 = 65_504.0;
     match (mask.dtype(), query.dtype()) {

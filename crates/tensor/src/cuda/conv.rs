@@ -1,5 +1,5 @@
-//! Convolutions: by cuDNN where it is found and takes them (`dnn.rs`), else by kernels of our own on
-//! operands in any layout, in tiles, or directly where groups have few channels.
+//! Convolutions: by cuDNN where it is found and takes them (`dnn.rs`), else by kernels of our own
+//! on operands in any layout, in tiles, or directly where groups have few channels.
 
 use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, Pass, Properties, source_files};
@@ -68,7 +68,8 @@ impl Shapes {
         }
     }
 
-    /// The side of a square kernel over single channels of flat images, if there are kernels for it.
+    /// The side of a square kernel over single channels of flat images, if there are kernels for
+    /// it.
     fn square(&self) -> Option<usize> {
         let flat = [&self.operand, &self.weight, &self.result].iter().all(|v| v.sizes[0] == 1);
         let [_, height, width] = self.weight.sizes;

@@ -1,12 +1,12 @@
-//! Convolutions by cuDNN: in which layout it gets the operands, and how much workspace. What it does
-//! not take, the kernels in `conv.rs` do.
+//! Convolutions by cuDNN: in which layout it gets the operands, and how much workspace. What it
+//! does not take, the kernels in `conv.rs` do.
 //!
 //! Note [The workspace of a convolution]
-//! A function of the operands' layouts alone, so that a dry run takes the same, with the library and
-//! without it:
+//! A function of the operands' layouts alone, so that a dry run takes the same, with the library
+//! and without it:
 //! - a copy of each of the three tensors that does not lie as the library gets them, packed;
-//! - what its fast algorithms want: the tensors once more with their channels last and rounded up to
-//!   [`CHANNELS`], unless they lie like that already;
+//! - what its fast algorithms want: the tensors once more with their channels last and rounded up
+//!   to [`CHANNELS`], unless they lie like that already;
 //! - for tables of places [`TABLES`] bytes, and for sums in parts [`PARTS`] bytes where what is
 //!   computed is so small ([`FILLING`]) that it would not keep a GPU busy in one part.
 //!

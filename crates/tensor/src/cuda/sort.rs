@@ -29,8 +29,8 @@ pub(super) struct Radix {
     pub(super) bits: usize,
 }
 
-/// What a sort leaves in its workspace: addresses of rows in order, the first of each two; but if it
-/// was told which bits differ, that tells on the GPU (`sort_gather`).
+/// What a sort leaves in its workspace: addresses of rows in order, the first of each two; but if
+/// it was told which bits differ, that tells on the GPU (`sort_gather`).
 #[derive(Clone, Debug)]
 pub(super) struct Sorted {
     /// The keys, of the width that went in.
@@ -104,7 +104,7 @@ impl Radix {
             let turn = [Argument::I32(8 * pass as i32), differing.clone()];
             let both = [keys.clone(), other_keys.clone()];
             let jobs = self.rows * parts;
-            let arguments = [&shape[..], &turn, &both, &[counts.clone()]].concat();
+            let arguments = [&shape[..], &turn, &both, std::slice::from_ref(&counts)].concat();
             launch.run(source, &format!("sort_count_{width}"), blocks(jobs), &arguments)?;
             let digits = self.rows * PLACES;
             let of_digits = [whole(digits), whole(parts)];

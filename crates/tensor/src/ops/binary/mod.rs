@@ -166,7 +166,8 @@ impl Operation for Binary {
     }
 }
 
-/// A whole number as an element of `dtype`, cut to its bits as PyTorch does: -1 is 255 beside uint8.
+/// A whole number as an element of `dtype`, cut to its bits as PyTorch does: -1 is 255 beside
+/// uint8.
 fn wrapped(second: Second, dtype: DType) -> Second {
     let wrap = |number: Scalar| match (number, dtype) {
         (Scalar::Int(n), DType::U8) => Scalar::Int(i64::from(n as u8)),
