@@ -305,7 +305,9 @@ impl Overload {
         let parameters = || {
             let all = signature.parameters.iter().enumerate().skip(skipped);
             all.filter(|(_, parameter)| {
-                !matches!(parameter.kind, Kind::OptionalGenerator | Kind::OptionalLayout)
+                // Copies never wait where they need not.
+                parameter.name != "non_blocking"
+                    && !matches!(parameter.kind, Kind::OptionalGenerator | Kind::OptionalLayout)
             })
         };
         let positional = POSITIONAL.contains(&signature.name.as_str());

@@ -179,6 +179,25 @@ def test_shapes_without_elements():
     assert plimsoll.zeros(0, dtype=plimsoll.int64).median().item() == -(2**63)
 
 
+def test_circles_around_nothing():
+    for shape, pad, wanted in [
+        ((0, 3, 5, 4), (1,) * 6, (0, 5, 7, 6)),
+        ((2, 0, 5, 4), (1,) * 4, (2, 0, 7, 6)),
+        ((0, 5, 4), (1,) * 4, (0, 7, 6)),
+    ]:
+        assert F.pad(plimsoll.zeros(*shape), pad, mode="circular").shape == wanted
+    for mode in ("reflect", "replicate"):
+        assert F.pad(plimsoll.zeros(0, 3, 5, 4), (1,) * 4, mode=mode).shape == (0, 3, 7, 6)
+        with pytest.raises(RuntimeError):
+            F.pad(plimsoll.zeros(2, 0, 5, 4), (1,) * 4, mode=mode)
+
+
+def test_copies_need_not_wait():
+    x = plimsoll.zeros(2)
+    assert x.copy_(plimsoll.ones(2), non_blocking=True).tolist() == [1, 1]
+    assert x.copy_(plimsoll.zeros(2), True).tolist() == [0, 0]
+
+
 def test_expanded_tensors_are_filled():
     base = plimsoll.zeros(2, 1)
     assert base.expand(2, 3).fill_(2).tolist() == [[2] * 3] * 2

@@ -23,7 +23,7 @@ static CLONE: Function = Function::new(
 static COPY_: Function = Function::new(
     "copy_",
     &[Overload {
-        signature: "copy_(Tensor self, Tensor src) -> Tensor",
+        signature: "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
         new: New::None,
         in_place: Some(|a| a.tensor(0)?.copy_(a.tensor(1)?).map(drop)),
         out: Out::None,

@@ -92,7 +92,11 @@ impl Tensor {
                 ),
             ));
         }
-        let whole = if rank == around + 2 { 1 } else { 0 };
+        // A batch may be empty; a circle may have nothing beside what is padded.
+        let whole = match mode {
+            Mode::Circular => rank - around,
+            _ => rank - around - 1,
+        };
         if self.shape()[whole..].contains(&0) {
             return refuse(format!("shape {:?} has nothing to repeat", self.shape()));
         }
