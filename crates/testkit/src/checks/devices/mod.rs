@@ -7,6 +7,7 @@ pub mod faults;
 pub mod gpu;
 pub mod indexing;
 pub mod memory;
+pub mod sorting;
 pub mod taking_back;
 pub mod targets;
 pub mod training;
@@ -27,7 +28,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 23] = [
+pub static EVERYWHERE: [Program; 24] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -84,6 +85,7 @@ pub static EVERYWHERE: [Program; 23] = [
     program("scatters_agree_with_the_cpu", indexing::scatters_agree_with_the_cpu),
     program("slices_and_lists_agree_with_the_cpu", indexing::slices_and_lists_agree_with_the_cpu),
     program("embeddings_agree_with_the_cpu", indexing::embeddings_agree_with_the_cpu),
+    program("long_sorts_agree_with_the_cpu", sorting::long_sorts_agree_with_the_cpu),
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.
