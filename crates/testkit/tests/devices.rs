@@ -4,7 +4,7 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, faults, gpu, indexing, memory, taking_back, targets, training,
+    agreement, faults, gpu, indexing, memory, sorting, taking_back, targets, training,
 };
 
 fn gpu_device() -> Option<Device> {
@@ -165,4 +165,9 @@ fn slices_and_lists_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn embeddings_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(indexing::embeddings_agree_with_the_cpu)
+}
+
+#[test]
+fn long_sorts_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(sorting::long_sorts_agree_with_the_cpu)
 }
