@@ -7,17 +7,14 @@ use std::process::Command;
 use crate::python_env::{self, Purpose};
 use crate::{bench, run};
 
-/// The names in the test kit's `workloads.rs`.
-const WORK: [&str; 4] =
-    ["attention_8192", "conv2d_batch_256", "linear_cross_entropy_16384", "lstm_512"];
-
 /// Prints the table; an error if a dry run took other bytes or PyTorch fewer.
 pub(crate) fn bench() -> Result<(), String> {
     let worker = bench::built_worker()?;
     let environment = python_env::prepare(Purpose::Bench)?;
     let mut over = Vec::new();
     println!("{:28} {:>14} {:>14} {:>14} {:>8}", "MB", "book", "resident", "torch", "ratio");
-    for name in WORK {
+    let names = answer(Command::new(&worker).arg("peaks"))?;
+    for name in names.split_whitespace() {
         let numbers = told(Command::new(&worker).args(["peak", name]))?;
         let &[book, dry, resident] = &numbers[..] else {
             return Err(format!("{name}: the worker answered {numbers:?}"));
@@ -43,11 +40,16 @@ pub(crate) fn bench() -> Result<(), String> {
 
 /// The numbers that a program prints.
 fn told(command: &mut Command) -> Result<Vec<f64>, String> {
+    let text = answer(command)?;
+    let numbers: Result<_, _> = text.split_whitespace().map(str::parse).collect();
+    numbers.map_err(|e| format!("{command:?} answered {text:?}: {e}"))
+}
+
+/// What a program prints.
+fn answer(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
     if !output.status.success() {
         return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers: Result<_, _> = text.split_whitespace().map(str::parse).collect();
-    numbers.map_err(|e| format!("{command:?} answered {text:?}: {e}"))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -149,32 +149,43 @@ template <int K> struct Window {
   }
 };
 
+// One channel of one image: where it is read and written, its weights and what is added.
+template <int K> struct Channel {
+  i64 from, to;
+  f32 weights[K][K], added;
+
+  __device__ __forceinline__ Channel(const Geometry &g, i64 job, const void *weight, const void *bias, i64 bias_stride) {
+    i64 batch = job / g.groups, channel = job - batch * g.groups;
+    from = batch * g.operand[0] + channel * g.operand[1];
+    to = batch * g.result[0] + channel * g.result[1];
+    added = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
+#pragma unroll
+    for (int a = 0; a < K; ++a)
+#pragma unroll
+      for (int b = 0; b < K; ++b) weights[a][b] = fetched<f32>(weight, channel * g.weight[2] + a * g.weight[4] + b * g.weight[5], g.width);
+  }
+};
+
 // A thread a result of a channel; backward the stride is 1, and windows lie the other way.
 template <int K, bool backward>
 __device__ void square(const Geometry &g, const void *operand, const void *weight, const void *bias, i64 bias_stride, void *result) {
   i32 width = (i32)g.result_sizes[2], space = (i32)g.result_sizes[1] * width;
   i32 row_step = (i32)(backward ? -g.dilation[1] : g.dilation[1]), column_step = (i32)(backward ? -g.dilation[2] : g.dilation[2]);
   for (i64 job = blockIdx.x; job < g.batch * g.groups; job += gridDim.x) {
-    i64 batch = job / g.groups, channel = job - batch * g.groups;
-    i64 from = batch * g.operand[0] + channel * g.operand[1], to = batch * g.result[0] + channel * g.result[1];
-    f32 weights[K][K], added = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
-#pragma unroll
-    for (int a = 0; a < K; ++a)
-#pragma unroll
-      for (int b = 0; b < K; ++b) weights[a][b] = fetched<f32>(weight, channel * g.weight[2] + a * g.weight[4] + b * g.weight[5], g.width);
+    Channel<K> channel(g, job, weight, bias, bias_stride);
     for (i32 i = blockIdx.y * blockDim.x + threadIdx.x; i < space; i += gridDim.y * blockDim.x) {
       i32 y = (i32)((u32)i / (u32)width), x = i - y * width;
       i32 first_row = backward ? y + (i32)g.padding[1] : y * (i32)g.stride[1] - (i32)g.padding[1];
       i32 first_column = backward ? x + (i32)g.padding[2] : x * (i32)g.stride[2] - (i32)g.padding[2];
       Window<K> window(g, first_row, first_column, row_step, column_step);
-      f32 sum = added;
+      f32 sum = channel.added;
 #pragma unroll
       for (int a = 0; a < K; ++a)
 #pragma unroll
         for (int b = 0; b < K; ++b)
           if (window.has_row[a] && window.has_column[b])
-            sum += fetched<f32>(operand, from + (window.rows[a] + window.columns[b]), g.width) * weights[a][b];
-      put<f32>(result, to + (y * (i32)g.result[3] + x * (i32)g.result[4]), g.width, sum);
+            sum += fetched<f32>(operand, channel.from + (window.rows[a] + window.columns[b]), g.width) * channel.weights[a][b];
+      put<f32>(result, channel.to + (y * (i32)g.result[3] + x * (i32)g.result[4]), g.width, sum);
     }
   }
 }
@@ -190,20 +201,14 @@ __device__ void square_rows(const Geometry &g, const void *operand, const void *
   i32 height = (i32)g.result_sizes[1], width = (i32)g.result_sizes[2], each = (width + RESULTS - 1) / RESULTS;
   i32 operand_height = (i32)g.operand_sizes[1], operand_width = (i32)g.operand_sizes[2];
   for (i64 job = blockIdx.x; job < g.batch * g.groups; job += gridDim.x) {
-    i64 batch = job / g.groups, channel = job - batch * g.groups;
-    i64 from = batch * g.operand[0] + channel * g.operand[1], to = batch * g.result[0] + channel * g.result[1];
-    f32 weights[K][K], added = bias ? fetched<f32>(bias, channel * bias_stride, g.width) : 0.0f;
-#pragma unroll
-    for (int a = 0; a < K; ++a)
-#pragma unroll
-      for (int b = 0; b < K; ++b) weights[a][b] = fetched<f32>(weight, channel * g.weight[2] + a * g.weight[4] + b * g.weight[5], g.width);
+    Channel<K> channel(g, job, weight, bias, bias_stride);
     for (i32 i = blockIdx.y * blockDim.x + threadIdx.x; i < height * each; i += gridDim.y * blockDim.x) {
       i32 y = (i32)((u32)i / (u32)each), x = (i - y * each) * RESULTS;
       i32 first_row = backward ? y + (i32)g.padding[1] : y - (i32)g.padding[1];
       i32 first_column = backward ? x + (i32)g.padding[2] - (K - 1) : x - (i32)g.padding[2];
       f32 sums[RESULTS];
 #pragma unroll
-      for (int r = 0; r < RESULTS; ++r) sums[r] = added;
+      for (int r = 0; r < RESULTS; ++r) sums[r] = channel.added;
 #pragma unroll
       for (int a = 0; a < K; ++a) {
         i32 row = backward ? first_row - a : first_row + a;
@@ -212,19 +217,19 @@ __device__ void square_rows(const Geometry &g, const void *operand, const void *
 #pragma unroll
         for (int c = 0; c < SEEN; ++c)
           if ((u32)(first_column + c) < (u32)operand_width)
-            seen[c] = fetched<f32>(operand, from + (row * (i32)g.operand[3] + (first_column + c) * (i32)g.operand[4]), g.width);
+            seen[c] = fetched<f32>(operand, channel.from + (row * (i32)g.operand[3] + (first_column + c) * (i32)g.operand[4]), g.width);
 #pragma unroll
         for (int b = 0; b < K; ++b)
 #pragma unroll
           for (int r = 0; r < RESULTS; ++r) {
             int c = r + (backward ? K - 1 - b : b);
             // What is outside counts as nothing, however large the weight.
-            if ((u32)(first_column + c) < (u32)operand_width) sums[r] += seen[c] * weights[a][b];
+            if ((u32)(first_column + c) < (u32)operand_width) sums[r] += seen[c] * channel.weights[a][b];
           }
       }
 #pragma unroll
       for (int r = 0; r < RESULTS; ++r)
-        if (x + r < width) put<f32>(result, to + (y * (i32)g.result[3] + (x + r) * (i32)g.result[4]), g.width, sums[r]);
+        if (x + r < width) put<f32>(result, channel.to + (y * (i32)g.result[3] + (x + r) * (i32)g.result[4]), g.width, sums[r]);
     }
   }
 }

@@ -24,13 +24,17 @@ __device__ __forceinline__ f64 nan_number() { return __longlong_as_double(0x7ff8
 
 template <typename C> struct Total { C value; };
 
-// Sums, over `b` for means. Within four elements they are in f32: the CPU's lanes are longer.
-struct Sums {
-  typedef f64 Number;
-  typedef Total<f64> State;
+// What folds that add up share.
+template <typename C> struct Adding {
+  typedef Total<C> State;
   static __device__ State start(const Ask &) { return {0}; }
-  static __device__ void add(State &state, f64 x, i64, const Ask &) { state.value += x; }
   static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
+};
+
+// Sums, over `b` for means. Within four elements they are in f32: the CPU's lanes are longer.
+struct Sums : Adding<f64> {
+  typedef f64 Number;
+  static __device__ void add(State &state, f64 x, i64, const Ask &) { state.value += x; }
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
     keep<f64>(out, at, code, ask.b == 1 ? state.value : state.value / ask.b);
   }
@@ -43,12 +47,9 @@ struct Sums {
 };
 
 // The root of the sum of squares.
-struct Squares {
+struct Squares : Adding<f64> {
   typedef f64 Number;
-  typedef Total<f64> State;
-  static __device__ State start(const Ask &) { return {0}; }
   static __device__ void add(State &state, f64 x, i64, const Ask &) { state.value += x * x; }
-  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) { keep<f64>(out, at, code, ::sqrt(state.value)); }
   struct Fast {
     f64 even, odd;
@@ -92,24 +93,18 @@ struct Terms {
 // How many elements are not zero, and whether any or all are.
 enum Truths { COUNT, ANY, ALL };
 
-template <typename C> struct Nonzero {
+template <typename C> struct Nonzero : Adding<i64> {
   typedef C Number;
-  typedef Total<i64> State;
-  static __device__ State start(const Ask &) { return {0}; }
   static __device__ void add(State &state, C x, i64, const Ask &) { state.value += x != 0; }
-  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {
     i64 value = ask.mode == COUNT ? state.value : ask.mode == ANY ? state.value > 0 : state.value == ask.count;
     keep<i64>(out, at, code, value);
   }
 };
 
-struct WholeSum {
+struct WholeSum : Adding<i64> {
   typedef i64 Number;
-  typedef Total<i64> State;
-  static __device__ State start(const Ask &) { return {0}; }
   static __device__ void add(State &state, i64 x, i64, const Ask &) { state.value += x; }
-  static __device__ State join(State a, State b, const Ask &) { return {a.value + b.value}; }
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &) { keep<i64>(out, at, code, state.value); }
 };
 

@@ -1,7 +1,7 @@
 // Writing where indices say. Several values for one place are brought together in their order, and
 // without atomics on floats, so that every run gives the same bits: by one thread for each line
 // along the indexed dimension where lines are short, by a block for each line that fits its shared
-// memory, and otherwise after the values were sorted by their places (order.cu).
+// memory, and otherwise after the values were sorted by their places (sort.cu).
 
 // 0 takes the newest, 1 adds, 2 multiplies, 3 and 4 keep the least and the greatest; a NaN stays.
 template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, C given) {

@@ -1,4 +1,4 @@
-// Keys that order.cu has sorted, of 32 bits or 64. Those equal to `bad`, the largest, count for
+// Keys that sort.cu has sorted, of 32 bits or 64. Those equal to `bad`, the largest, count for
 // nothing.
 
 struct Keys {

@@ -87,8 +87,6 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
-/// Positions in the order of keys.
-pub static ORDER: KernelSource = source!("order");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
@@ -173,7 +171,6 @@ pub static ALL: &[&KernelSource] = &[
     &MATMUL,
     &NONZERO,
     &OPTIM,
-    &ORDER,
     &POOL,
     &POOL_PLANES,
     &RANDOM,

@@ -4,9 +4,12 @@
 //!
 //! A file, all numbers little-endian:
 //! ```text
-//! "PLGOLD1\n"   u32 length + text that says where it comes from   u32 number of entries, then each entry:
-//!   u64 key of the instance   u64 checksum of its inputs   u8 number of results, or 255: PyTorch refused
-//!   each result: u8 dtype (its place in DType::ALL)   u8 rank   u32 sizes..   u32 strides..   u32 offset
+//! "PLGOLD1\n"   u32 length + text that says where it comes from
+//! u32 number of entries, then each entry:
+//!   u64 key of the instance   u64 checksum of its inputs
+//!   u8 number of results, or 255: PyTorch refused
+//!   each result: u8 dtype (its place in DType::ALL)   u8 rank
+//!                u32 sizes..   u32 strides..   u32 offset
 //!                its elements in row-major order
 //! ```
 

@@ -7,8 +7,10 @@
 
 use crate::simd::Level;
 
-// Functions of the platform's library that std does not offer. All are pure functions of their
-// arguments.
+// Functions of the platform's library that std does not offer.
+//
+// SAFETY: the signatures are those of C's <math.h>, and all are pure functions of their arguments
+// (`lgamma_r` writes the one integer that it is lent), so that they may be called with any.
 unsafe extern "C" {
     #[link_name = "erf"]
     safe fn c_erf(x: f64) -> f64;

@@ -1,6 +1,6 @@
-//! Rows of a table by index, one an index or several a bag, and the gradient of the table. Every
-//! row of the gradient belongs to one thread, which adds to it in the order of the indices: no
-//! atomics, no sorting, the same bits however many threads there are.
+//! Rows of a table by index, and the gradient of the table. Every row of the gradient belongs to
+//! one thread, which adds to it in the order of the indices: no atomics, no sorting, the same bits
+//! however many threads there are.
 
 use plimsoll_core::{Error, Result};
 

@@ -10,7 +10,7 @@ use plimsoll_engine::real::Float;
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::{CpuLaunch, Element, input_dtype, match_float, parallel};
 
-use crate::embedding::{Indices, Table, add_scaled};
+use crate::embedding::{Indices, Table, add_scaled, embedding_workspace_bytes};
 use crate::rows::{operand, row_major};
 
 /// What becomes of the rows of a bag.
@@ -258,18 +258,13 @@ fn backward<T: Float + Number>(
     Ok(())
 }
 
-/// Scratch of [`embedding_bag_backward`].
-pub fn embedding_bag_workspace_bytes(rows: usize, scale_by_frequency: bool) -> usize {
-    if scale_by_frequency { rows * size_of::<u64>() } else { 0 }
-}
-
 /// How often the samples name each row of the table, in the scratch.
 fn frequencies<'a, T: Float + Number>(
     launch: &'a CpuLaunch<'_>,
     job: &Job<T>,
     rows: usize,
 ) -> Result<&'a [u64]> {
-    if launch.workspace.bytes() < embedding_bag_workspace_bytes(rows, true) {
+    if launch.workspace.bytes() < embedding_workspace_bytes(rows, true) {
         return Err(Error::invalid_argument("the kernel needs a count for each row of the table")
             .in_operation(launch.operation));
     }

@@ -14,14 +14,14 @@
 //! There is no poisoning, because nothing here leaves a book half written: code under these locks
 //! does not run the user's code.
 //!
-//! Note [Taking turns]: these locks are held for some 50 ns at a time, and what they guard is a dozen
-//! cache lines; to fetch those from another processor takes longer than to use them. Two threads
-//! that allocate all the time and go in one by one would spend most of it on moving lines. So on a
-//! busy lock threads take turns of some 130 us: the one whose turn it is goes in at once, again and
-//! again, and the others look only now and then (a look takes the lock's own line away). They come
-//! in when nobody was in between two looks, or when they have waited for a turn's time: then it is
-//! theirs. A lock is busy when somebody found it taken, and stops being so when whose turn it is
-//! stays away: threads that seldom meet never wait for a turn.
+//! Note [Taking turns]: these locks are held for some 50 ns at a time, and what they guard is a
+//! dozen cache lines; to fetch those from another processor takes longer than to use them. Two
+//! threads that allocate all the time and go in one by one would spend most of it on moving lines.
+//! So on a busy lock threads take turns of some 130 us: the one whose turn it is goes in at once,
+//! again and again, and the others look only now and then (a look takes the lock's own line away).
+//! They come in when nobody was in between two looks, or when they have waited for a turn's time:
+//! then it is theirs. A lock is busy when somebody found it taken, and stops being so when whose
+//! turn it is stays away: threads that seldom meet never wait for a turn.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;

@@ -79,7 +79,7 @@ impl Tensor {
             Some(mask) => {
                 let mut sizes: SmallVec<[i64; 6]> = sizes(&query.shape()[..query.rank() - 2]);
                 sizes.extend([queries as i64, keys as i64]);
-                Some(in_dtype_of(&query, mask)?.expand(&sizes)?)
+                Some(mask_in_dtype_of(&query, mask)?.expand(&sizes)?)
             }
             None => None,
         };
@@ -98,7 +98,7 @@ impl Tensor {
 
 /// A mask of float32 in the query's dtype, as PyTorch takes it. What float16 cannot hold becomes
 /// the most that it can, and no infinity, which would mask.
-fn in_dtype_of(query: &Tensor, mask: &Tensor) -> Result<Tensor> {
+fn mask_in_dtype_of(query: &Tensor, mask: &Tensor) -> Result<Tensor> {
     const F16_MAX: f64 = 65_504.0;
     match (mask.dtype(), query.dtype()) {
         (DType::F32, DType::F16) => {

@@ -55,7 +55,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("index_put");
         let site = Site::caller();
-        let values = &in_dtype_of(self, indices, values, accumulate)?;
+        let values = &values_in_dtype_of(self, indices, values, accumulate)?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply_one(&IndexPut { dims, accumulate }, &inputs, site)
@@ -79,7 +79,7 @@ impl Tensor {
     ) -> Result<&Tensor> {
         let _named = enter_operation("index_put");
         let site = Site::caller();
-        let values = &in_dtype_of(self, indices, values, accumulate)?;
+        let values = &values_in_dtype_of(self, indices, values, accumulate)?;
         let (dims, indices) = resolve("index_put", self, indices, site)?;
         let inputs: SmallVec<[&Tensor; 4]> = [self, values].into_iter().chain(&indices).collect();
         apply(&IndexPut { dims, accumulate } as &dyn Operation, &inputs, Dest::InPlace, site)?;
@@ -121,7 +121,7 @@ impl Tensor {
 }
 
 /// The values of `index_put`: PyTorch fills by a single mask with one value of any dtype.
-fn in_dtype_of(
+fn values_in_dtype_of(
     x: &Tensor,
     indices: &[Option<&Tensor>],
     values: &Tensor,

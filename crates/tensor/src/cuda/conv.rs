@@ -20,6 +20,8 @@ const PART: usize = 1024;
 const RESULTS: usize = 4;
 /// Columns of a weight that a block sums directly.
 const TAPS: usize = 9;
+/// The most blocks in a grid's second and third dimension.
+const MOST_BLOCKS: usize = 65_535;
 
 /// What the kernels' `Geometry` is made of: [operand, weight, result].
 struct Shapes {
@@ -55,17 +57,31 @@ impl Shapes {
     /// Whether groups have so few channels that tiles would be empty for the most part, or these
     /// are integers, which have no tiles.
     fn is_direct(&self) -> bool {
-        let ConvArgs { stride, padding, dilation, .. } = self.args;
-        let sizes = [self.operand.space(), self.result.space()];
-        let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
-        // The kernels reckon places in 32 bits.
-        let fits = numbers.all(|&number| number < 1 << 28);
         let few = self.operands_each() <= 4 && self.results_each() <= 4;
         match self.dtype {
             DType::I64 => true,
-            DType::F32 | DType::F16 | DType::BF16 => few && fits,
+            DType::F32 | DType::F16 | DType::BF16 => few && self.fits(),
             _ => false,
         }
+    }
+
+    /// Whether direct kernels, which reckon places of an image in 32 bits, can do it.
+    fn fits(&self) -> bool {
+        let ConvArgs { stride, padding, dilation, .. } = self.args;
+        let sizes = [self.operand.space(), self.result.space()];
+        let mut numbers = sizes.iter().chain(&stride).chain(&padding).chain(&dilation);
+        numbers.all(|&number| number < 1 << 28)
+    }
+
+    /// Refuses what no kernel can do.
+    fn check(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        if self.dtype == DType::I64 && !self.fits() {
+            return Err(launch.unsupported("integer images of 2^28 elements a channel and more"));
+        }
+        if !self.is_direct() && self.args.groups > MOST_BLOCKS {
+            return Err(launch.unsupported("more than 65,535 groups of this dtype and size"));
+        }
+        Ok(())
     }
 
     /// The side of a square kernel over single channels of flat images, if there are kernels for
@@ -88,11 +104,17 @@ impl Shapes {
         .then_some(height)
     }
 
+    /// Blocks for the columns of a weight that is summed directly.
+    fn direct_chunks(&self) -> usize {
+        (self.operands_each() * self.weight.space()).div_ceil(TAPS)
+    }
+
     /// Parts of the images that a weight's direct sums are cut into.
     fn direct_parts(&self, multiprocessors: usize) -> usize {
-        let chunks = (self.operands_each() * self.weight.space()).div_ceil(TAPS);
-        let blocks = self.result.channels * chunks;
-        (8 * multiprocessors).div_ceil(blocks.max(1)).clamp(1, self.result.batch.clamp(1, 65_535))
+        let blocks = self.result.channels * self.direct_chunks();
+        (8 * multiprocessors)
+            .div_ceil(blocks.max(1))
+            .clamp(1, self.result.batch.clamp(1, MOST_BLOCKS))
     }
 
     /// The structure that kernels take by value.
@@ -163,6 +185,7 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         return Ok(());
     }
     let shapes = Shapes::new(operand.meta(), weight.meta(), out.meta(), args, back);
+    shapes.check(launch)?;
     let bias = launch.inputs.get(2);
     let stride = bias.and_then(|bias| bias.layout().strides().first().copied()).unwrap_or(0);
     let read = [
@@ -212,7 +235,7 @@ fn direct_grid(result: &Volume) -> (Grid, bool) {
         true => (batch * sizes[0] * sizes[1], sizes[2] * channels),
         false => (batch * channels, result.space()),
     };
-    let blocks = (jobs.min(1 << 20) as u32, inner.div_ceil(2048).clamp(1, 65_535) as u32, 1);
+    let blocks = (jobs.min(1 << 20) as u32, inner.div_ceil(2048).clamp(1, MOST_BLOCKS) as u32, 1);
     (Grid { blocks, threads: 256, shared_bytes: 0 }, side_by_side)
 }
 
@@ -223,7 +246,7 @@ fn rows_grid(result: &Volume) -> Grid {
     let idle = |threads: u32| jobs.next_multiple_of(threads as usize) - jobs;
     let threads = [256, 224, 192, 160, 128].into_iter().min_by_key(|&threads| idle(threads));
     let images = (result.batch * result.channels).min(1 << 20) as u32;
-    let blocks = (images, jobs.div_ceil(2048).clamp(1, 65_535) as u32, 1);
+    let blocks = (images, jobs.div_ceil(2048).clamp(1, MOST_BLOCKS) as u32, 1);
     Grid { blocks, threads: threads.unwrap_or(256), shared_bytes: 0 }
 }
 
@@ -233,7 +256,7 @@ fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
     let tiles = shapes.results_each().div_ceil(SIDE) * columns.div_ceil(WIDE) * shapes.args.groups;
     let pixels = shapes.result.batch * shapes.result.space();
     let wanted = (4 * multiprocessors).div_ceil(tiles.max(1));
-    wanted.min(pixels.div_ceil(PART)).clamp(1, (65_535 / shapes.args.groups.max(1)).max(1))
+    wanted.min(pixels.div_ceil(PART)).clamp(1, (MOST_BLOCKS / shapes.args.groups.max(1)).max(1))
 }
 
 /// Bytes of workspace: of partial sums, or for cuDNN. Inputs [x, grad], output the weight.
@@ -269,6 +292,7 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
         return Ok(());
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
+    shapes.check(launch)?;
     let multiprocessors = launch.context.properties().multiprocessors as usize;
     if shapes.is_direct() {
         return direct_weight(launch, &shapes, shapes.direct_parts(multiprocessors));
@@ -310,7 +334,10 @@ fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<(
 /// The weight's gradient where groups have few channels.
 fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<()> {
     let (x, grad) = (&launch.inputs[0], &launch.inputs[1]);
-    let chunks = (shapes.operands_each() * shapes.weight.space()).div_ceil(TAPS);
+    let chunks = shapes.direct_chunks();
+    if chunks > MOST_BLOCKS {
+        return Err(launch.unsupported("the gradient of a weight with so many taps"));
+    }
     let (kernel, chunks) = match shapes.square() {
         Some(side) => (format!("conv_weight_square_{side}"), 1),
         None => (format!("conv_weight_direct_{}", computed_in(x.dtype())), chunks),

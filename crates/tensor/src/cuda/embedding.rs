@@ -10,7 +10,7 @@ use plimsoll_kernels::{Meta, Operand};
 use super::fill::fill_operand;
 use super::in_workspace::{ALIGNMENT_BYTES, Space};
 use super::index::{Dim, read_along};
-use super::order::{Order, OrderSpace};
+use super::order::Order;
 use super::scatter::{Slice, Sorted, Target};
 use super::strided::Strided;
 use super::tail::{code, computed_in};
@@ -42,7 +42,7 @@ pub(crate) fn embedding_backward_workspace_bytes(indices: &Meta, rows: usize) ->
 fn write_row_keys(
     launch: &CudaLaunch<'_>,
     order: Order,
-    space: &OrderSpace,
+    keys: usize,
     indices: &Operand<'_>,
     padding: Option<usize>,
 ) -> Result<()> {
@@ -50,7 +50,7 @@ fn write_row_keys(
     let keyed = Strided::in_order(dims.map(|(&size, &stride)| (size, [stride, 0])));
     let skipped = padding.map(|padding| padding as i64);
     let target = Target { dim: 0, size: order.highest, stride: 1, skipped };
-    target.write_keys(launch, order, space, indices, &keyed)
+    target.write_keys(launch, order, keys, indices, &keyed)
 }
 
 /// Inputs [grad, indices], output [gradient of the table].
@@ -67,12 +67,12 @@ pub(crate) fn embedding_backward(
         return Ok(());
     }
     let order = order(indices.meta(), out.shape()[0]);
-    let space = order.space(&mut Space::new(&launch.workspace));
-    write_row_keys(launch, order, &space, indices, padding)?;
+    let keys = order.keys_in(&mut Space::new(&launch.workspace));
+    write_row_keys(launch, order, keys, indices, padding)?;
     let (from, to) = (grad.layout().strides(), out.layout().strides());
     let sorted = Sorted {
         order,
-        found: order.run(launch, &space)?,
+        found: order.run(launch, keys)?,
         places: Strided::in_order((0..rank).map(|d| (indices.shape()[d], [from[d]]))),
     };
     let slice = Slice {
@@ -218,7 +218,7 @@ pub(crate) fn embedding_bag_backward(
     let mut space = Space::new(&launch.workspace);
     let counts = space.take(aligned(offsets.shape()[0] * size_of::<i64>()));
     let [owners, shares] = [(); 2].map(|()| space.take(aligned(samples * 8)));
-    let space = order.space(&mut space);
+    let keys = order.keys_in(&mut space);
     let bags = bags(indices, offsets, rows, args);
     let code = Argument::I32(code(out.dtype()) as i32);
     run(launch, "bag_counts", offsets.shape()[0] * 32, &[bags.clone(), whole(counts)])?;
@@ -234,8 +234,8 @@ pub(crate) fn embedding_bag_backward(
         whole(shares),
     ];
     run(launch, "bag_shares", samples, &arguments)?;
-    write_row_keys(launch, order, &space, indices, args.padding)?;
-    let found = order.run(launch, &space)?;
+    write_row_keys(launch, order, keys, indices, args.padding)?;
+    let found = order.run(launch, keys)?;
     let sorted = Sorted { order, found, places: Strided::in_order(std::iter::empty::<Keyed>()) };
     let arguments = [
         sorted.keys(),
@@ -260,16 +260,16 @@ fn largest_backward(launch: &CudaLaunch<'_>, out: &Operand<'_>) -> Result<()> {
     let (grad, from) = (&launch.inputs[0], &launch.inputs[3]);
     launch.check_dtypes(DType::I64, &[from])?;
     let order = largest_order(grad.meta(), out.shape()[0]);
-    let space = order.space(&mut Space::new(&launch.workspace));
+    let keys = order.keys_in(&mut Space::new(&launch.workspace));
     let (whose, given) = (from.layout().strides(), grad.layout().strides());
     let shape = grad.shape();
     let keyed = [(shape[0], [whose[0], 0]), (shape[1], [whose[1], 1])];
     // An empty bag's maximum is from nowhere.
     let target = Target { dim: 0, size: out.shape()[0], stride: shape[1], skipped: Some(-1) };
-    target.write_keys(launch, order, &space, from, &Strided::in_order(keyed.into_iter()))?;
+    target.write_keys(launch, order, keys, from, &Strided::in_order(keyed.into_iter()))?;
     let places = [(shape[0], [given[0]]), (shape[1], [given[1]])];
     let places = Strided::in_order(places.into_iter());
-    let sorted = Sorted { order, found: order.run(launch, &space)?, places };
+    let sorted = Sorted { order, found: order.run(launch, keys)?, places };
     sorted.combine_elements(launch, Combine::Add, grad, out)
 }
 

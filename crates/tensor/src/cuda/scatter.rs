@@ -9,7 +9,7 @@ use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::Space;
 use super::index::{Places, list_bytes, write_offsets};
-use super::order::{Order, OrderSpace};
+use super::order::Order;
 use super::strided::Strided;
 use super::tail::{code, computed_in};
 use super::{CudaLaunch, address, copy, whole};
@@ -99,7 +99,7 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
     let Some(order) = order(way, index.meta(), out.layout(), dim) else {
         return lines(launch, dim, combine);
     };
-    let space = order.space(&mut Space::new(&launch.workspace));
+    let keys = order.keys_in(&mut Space::new(&launch.workspace));
     // Where the source's values are, by their positions in the index, in order.
     let (sizes, strides) = (index.shape(), source.layout().strides());
     let (out_strides, index_strides) = (out.layout().strides(), index.layout().strides());
@@ -115,9 +115,9 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
         stride: if is_slices { 1 } else { out_strides.get(dim).copied().unwrap_or(0) },
         skipped: None,
     };
-    target.write_keys(launch, order, &space, index, &keyed)?;
+    target.write_keys(launch, order, keys, index, &keyed)?;
     let places = Strided::in_order(sorted.map(|d| (sizes[d], [strides[d]])));
-    let sorted = Sorted { order, found: order.run(launch, &space)?, places };
+    let sorted = Sorted { order, found: order.run(launch, keys)?, places };
     if !is_slices {
         return sorted.combine_elements(launch, combine, source, out);
     }
@@ -211,13 +211,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Writes the key of every index to `space`. Operands of `keyed`: the index, and what its place
+    /// Writes the key of every index to `keys`. Operands of `keyed`: the index, and what its place
     /// adds to the key.
     pub(super) fn write_keys(
         &self,
         launch: &CudaLaunch<'_>,
         order: Order,
-        space: &OrderSpace,
+        keys: usize,
         index: &Operand<'_>,
         keyed: &Strided,
     ) -> Result<()> {
@@ -225,7 +225,7 @@ impl Target {
             whole(order.count),
             keyed.argument(launch.operation)?,
             address(index),
-            whole(space.keys),
+            whole(keys),
             whole(self.size),
             whole(self.stride),
             whole(self.dim),
@@ -353,9 +353,9 @@ pub(crate) fn index_put(launch: &CudaLaunch<'_>, dims: &[usize], accumulate: boo
     let order = put_order(&metas, out.layout());
     let mut space = Space::new(&launch.workspace);
     let list = space.take(list_bytes(&metas));
-    let space = order.space(&mut space);
+    let keys = order.keys_in(&mut space);
     write_offsets(launch, out, dims, indices, &places, list)?;
-    let arguments = [whole(order.count), whole(list), whole(space.keys), whole(order.highest)];
+    let arguments = [whole(order.count), whole(list), whole(keys), whole(order.highest)];
     let kernel = format!("offset_targets_{}", order.key_type());
     launch.run(&source_files::SCATTER, &kernel, launch.grid(order.count, 1), &arguments)?;
 
@@ -370,7 +370,7 @@ pub(crate) fn index_put(launch: &CudaLaunch<'_>, dims: &[usize], accumulate: boo
     let slice: Vec<(usize, [usize; 2])> = slice.collect();
     let positions = common.map(|dim| (shape[dim], [spread.strides()[dim]]));
     let sorted =
-        Sorted { order, found: order.run(launch, &space)?, places: Strided::in_order(positions) };
+        Sorted { order, found: order.run(launch, keys)?, places: Strided::in_order(positions) };
     let combine = if accumulate { Combine::Add } else { Combine::Replace };
     if columns == 1 {
         return sorted.combine_elements(launch, combine, values, out);

@@ -5,6 +5,7 @@ use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Meta;
 
+use super::in_workspace::ALIGNMENT_BYTES;
 use super::lines::Lines;
 use super::tail::code;
 use super::{CudaLaunch, NOTHING, address, whole};
@@ -46,8 +47,13 @@ impl Radix {
         Radix { rows, len, bits: 8 * dtype.size_bytes() }
     }
 
-    fn key_bytes(self) -> usize {
+    pub(super) fn key_bytes(self) -> usize {
         if self.bits <= 32 { 4 } else { 8 }
+    }
+
+    /// The kernels' name for the keys' type.
+    pub(super) fn key_type(self) -> &'static str {
+        if self.key_bytes() == 4 { "u32" } else { "u64" }
     }
 
     /// Elements of a part, and parts of a row.
@@ -64,7 +70,7 @@ impl Radix {
         let (keys, positions) = (n * self.key_bytes(), n * 4);
         let sums = self.rows * PLACES * 4;
         [keys, keys, positions, positions, sums * parts, sums, 8]
-            .map(|bytes| bytes.next_multiple_of(512))
+            .map(|bytes| bytes.next_multiple_of(ALIGNMENT_BYTES))
     }
 
     /// Bytes that [`Radix::run`] works in.
@@ -89,7 +95,7 @@ impl Radix {
         let sizes = self.buffers();
         let buffer = |index: usize| base + sizes[..index].iter().sum::<usize>();
         let (span, parts) = self.parts();
-        let width = if self.key_bytes() == 4 { "u32" } else { "u64" };
+        let width = self.key_type();
         let source = &source_files::SORT;
         let blocks = |jobs: usize| Grid {
             blocks: (jobs.clamp(1, 1 << 20) as u32, 1, 1),
@@ -179,7 +185,6 @@ pub(super) fn sort_first(
     }
     let radix = Radix::of(x.dtype(), lines.count, lines.len);
     let base = launch.workspace.pointer().addr();
-    let width = if radix.key_bytes() == 4 { "u32" } else { "u64" };
     let differing = radix.differing(base);
     if radix.key_bytes() == 8 {
         let grid = Grid { blocks: (1, 1, 1), threads: 32, shared_bytes: 0 };
@@ -198,7 +203,7 @@ pub(super) fn sort_first(
         differing.clone(),
     ];
     let grid = launch.grid(lines.count * lines.len, 4);
-    launch.run(&source_files::SORT, &format!("sort_keys_{width}"), grid, &keys)?;
+    launch.run(&source_files::SORT, &format!("sort_keys_{}", radix.key_type()), grid, &keys)?;
     let sorted = radix.run_told(launch, base, differing)?;
     arguments.extend([direction, dtype, address(x), sorted.differing]);
     arguments.extend(sorted.keys.into_iter().chain(sorted.positions).map(whole));

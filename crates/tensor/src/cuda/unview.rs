@@ -44,7 +44,7 @@ fn add_each(launch: &CudaLaunch<'_>, view: &Layout) -> Result<()> {
         return Ok(());
     }
     let order = order(view, out.meta());
-    let space = order.space(&mut Space::new(&launch.workspace));
+    let keys = order.keys_in(&mut Space::new(&launch.workspace));
     let in_order = |strides: &[usize]| {
         let dims = view.shape().iter().zip(strides);
         Strided::in_order(dims.map(|(&size, &stride)| (size, [stride])))
@@ -53,11 +53,11 @@ fn add_each(launch: &CudaLaunch<'_>, view: &Layout) -> Result<()> {
         whole(order.count),
         in_order(view.strides()).argument(launch.operation)?,
         whole(view.offset()),
-        whole(space.keys),
+        whole(keys),
     ];
     let kernel = format!("view_targets_{}", order.key_type());
     launch.run(&source_files::SCATTER, &kernel, launch.grid(order.count, 1), &arguments)?;
     let places = in_order(grad.layout().strides());
-    let sorted = Sorted { order, found: order.run(launch, &space)?, places };
+    let sorted = Sorted { order, found: order.run(launch, keys)?, places };
     sorted.combine_elements(launch, Combine::Add, grad, out)
 }

@@ -253,7 +253,7 @@ impl Operation for EmbeddingBagBackward {
     fn workspace_bytes(&self, _inputs: &[&Meta], _outputs: &[Meta]) -> usize {
         match self.of_weights {
             true => 0,
-            false => bags::embedding_bag_workspace_bytes(self.rows, self.of.by_frequency),
+            false => cpu::embedding_workspace_bytes(self.rows, self.of.by_frequency),
         }
     }
 

@@ -26,10 +26,14 @@ const ALONE: [&str; 3] = ["add_of_4", "allocate", "allocate_with_history"];
 
 fn main() -> Result<()> {
     parallel::set_threads(2);
-    if let [_, word, name] = &std::env::args().collect::<Vec<_>>()[..]
-        && word == "peak"
-    {
-        return tell_peak(name);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["peaks"] => {
+            println!("{}", workloads::PEAKS.join("\n"));
+            return Ok(());
+        }
+        ["peak", name] => return tell_peak(name),
+        _ => {}
     }
     let mut current: Option<(String, Work)> = None;
     for line in std::io::stdin().lock().lines() {
