@@ -427,8 +427,7 @@ where
 }
 
 /// Calls `body` on the taps of all three dimensions, the last fastest.
-#[inline(always)]
-pub(super) fn each_tap(lines: &[Line; 3], mut body: impl FnMut([usize; 3])) {
+fn each_tap(lines: &[Line; 3], mut body: impl FnMut([usize; 3])) {
     for depth in 0..lines[0].taps {
         for height in 0..lines[1].taps {
             for width in 0..lines[2].taps {

@@ -8,7 +8,6 @@ use plimsoll_core::DType;
 use plimsoll_engine::pack::{Accumulator, Factor, Pack};
 use plimsoll_engine::simd::{self, Isa, Level, LevelKernel};
 
-use super::correlate::each_tap;
 use super::line::Line;
 use crate::volume::Volume;
 
@@ -47,37 +46,39 @@ impl<E: Factor> LevelKernel for Vouched<'_, E> {
         let Vouched(windows) = self;
         let Windows { operand, from, channels, lines, plane, row, elements, mut to } = windows;
         let width = elements.len();
-        each_tap(lines, |[j, k, l]| {
-            let places = (
-                lines[0].place(plane, j, operand.sizes[0]),
-                lines[1].place(row, k, operand.sizes[1]),
-            );
-            let inside = lines[2].inside(l, operand.sizes[2], elements.start, elements.end);
-            // SAFETY: taps lie one after another in the packed tile; those inside the operand are
-            // read at results that look at it.
-            unsafe {
-                match places {
-                    (Some(plane), Some(row)) if !inside.is_empty() => {
-                        let at = inside.start * lines[2].pace + l * lines[2].apart;
-                        let at = (at as isize + lines[2].offset) as usize;
-                        let from = from.add(operand.row(plane, row) + at * operand.strides[2]);
-                        let lanes = inside.start - elements.start..inside.end - elements.start;
-                        Tap {
-                            from,
-                            lane_stride: lines[2].pace * operand.strides[2],
-                            channels,
-                            channel_stride: operand.channel_stride,
-                            lanes,
-                            width,
-                            to,
+        // Loops, and no closure: one that is not inlined has none of the level's instructions.
+        for j in 0..lines[0].taps {
+            let plane = lines[0].place(plane, j, operand.sizes[0]);
+            for k in 0..lines[1].taps {
+                let row = lines[1].place(row, k, operand.sizes[1]);
+                let row = plane.zip(row).map(|(plane, row)| operand.row(plane, row));
+                for l in 0..lines[2].taps {
+                    let inside = lines[2].inside(l, operand.sizes[2], elements.start, elements.end);
+                    let at = inside.start * lines[2].pace + l * lines[2].apart;
+                    let at = (at as isize + lines[2].offset) as usize;
+                    let lanes = inside.start - elements.start..inside.end - elements.start;
+                    // SAFETY: taps lie one after another in the packed tile; those inside the
+                    // operand are read at results that look at it.
+                    unsafe {
+                        match row.filter(|_| !inside.is_empty()) {
+                            Some(row) => Tap {
+                                from: from.add(row + at * operand.strides[2]),
+                                lane_stride: lines[2].pace * operand.strides[2],
+                                channels,
+                                channel_stride: operand.channel_stride,
+                                lanes,
+                                width,
+                                to,
+                            }
+                            .pack::<L>(),
+                            None => std::slice::from_raw_parts_mut(to, channels * width)
+                                .fill(E::Sum::ZERO),
                         }
-                        .pack::<L>();
+                        to = to.add(channels * width);
                     }
-                    _ => std::slice::from_raw_parts_mut(to, channels * width).fill(E::Sum::ZERO),
                 }
-                to = to.add(channels * width);
             }
-        });
+        }
     }
 }
 

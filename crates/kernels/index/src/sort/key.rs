@@ -41,21 +41,17 @@ macro_rules! float_key {
             fn bits(self) -> $bits {
                 const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 let bits = self.to_bits();
-                // Negative numbers count down from the sign bit, so they are mirrored; -0 joins +0.
-                let ordered = if bits & SIGN == 0 {
-                    bits | SIGN
-                } else if bits == SIGN {
-                    SIGN
-                } else {
-                    !bits
-                };
+                // Negative numbers count down from the sign bit, so they are negated; -0 joins +0.
+                // Signs are as good as random to a branch, so there is none.
+                let negative = (bits >> (<$bits>::BITS - 1)).wrapping_neg();
+                let ordered = (bits ^ negative).wrapping_sub(negative) | (SIGN & !negative);
                 if self.is_nan() { <$bits>::MAX } else { ordered }
             }
             #[inline(always)]
             fn from_key(key: u64) -> Self {
                 const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 let key = key as $bits;
-                Self::from_bits(if key & SIGN != 0 { key & !SIGN } else { !key })
+                Self::from_bits(if key & SIGN != 0 { key & !SIGN } else { key.wrapping_neg() })
             }
             #[inline(always)]
             fn is_plain(self) -> bool {

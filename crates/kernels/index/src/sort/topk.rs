@@ -1,6 +1,7 @@
-//! The k greatest or least elements of each line, in order. Candidates are collected, and thrown
-//! out again down to k whenever there is no more room; the worst of those keeps most elements out,
-//! whole blocks of neighbours at a time. Among equal elements the first ones win.
+//! The k greatest or least elements of each line, in order. The best of each group of neighbours
+//! tell how good an element must be at least. Candidates are collected, and thrown out again down
+//! to k whenever there is no more room; the worst of those keeps most elements out, whole blocks of
+//! neighbours at a time. Among equal elements the first ones win.
 
 use std::marker::PhantomData;
 
@@ -203,44 +204,105 @@ struct Look<'a, T, P> {
 impl<'a, T: SortKey, P: Pair> LevelKernel for Look<'a, T, P> {
     type Output = Candidates<'a, P>;
     #[inline(always)]
-    fn run<L: Level>(self) -> Candidates<'a, P> {
-        let Look { from, stride, range, largest, mut found, .. } = self;
-        let flip = if largest { T::MASK } else { T::Bits::default() };
-        // SAFETY: the range is of the line's elements.
-        let key = |i: usize| unsafe { *from.add(i * stride).cast::<T>() }.bits() ^ flip;
-        // All that there is room for, and then only what is better.
-        let filled = range.end.min(range.start + found.pairs.len());
-        for i in range.start..filled {
-            found.pairs[i - range.start] = P::new(T::widen(key(i)), i);
-        }
-        found.len = filled - range.start;
-        // Where nothing is thrown out, nothing is left to look at.
-        let mut worst = found.keep_best().unwrap_or(u64::MAX);
-        let mut i = filled;
-        while i < range.end {
-            let end = range.end.min(i + BLOCK);
+    fn run<L: Level>(mut self) -> Candidates<'a, P> {
+        let mut i = self.range.start;
+        let mut worst = match self.bound() {
+            Some(bound) => bound,
+            // All that there is room for, and then only what is better.
+            None => {
+                i = self.range.end.min(i + self.found.pairs.len());
+                self.fill(i)
+            }
+        };
+        while i < self.range.end {
+            let end = self.range.end.min(i + BLOCK);
             // Positions rise, so an equal key is never better.
-            let enters = |key: T::Bits| T::widen(key) < worst;
-            let any = if end - i == BLOCK && stride == size_of::<T>() {
-                let block = from.wrapping_add(i * stride).cast::<T>();
-                // SAFETY: as above.
-                let key = |lane: usize| unsafe { *block.add(lane) }.bits() ^ flip;
-                let least = (1..BLOCK).fold(key(0), |least, lane| least.min(key(lane)));
-                enters(least)
-            } else {
-                true
+            let mut entering = match end - i == BLOCK && self.is_dense() {
+                true => self.below(i, worst),
+                false => u32::MAX >> (BLOCK - (end - i)),
             };
-            if any {
-                for i in i..end {
-                    if T::widen(key(i)) < worst {
-                        worst = found.add(P::new(T::widen(key(i)), i)).unwrap_or(worst);
-                    }
+            while entering != 0 {
+                let at = i + entering.trailing_zeros() as usize;
+                entering &= entering - 1;
+                let key = T::widen(self.key(at));
+                if key < worst {
+                    worst = self.found.add(P::new(key, at)).unwrap_or(worst);
                 }
             }
             i = end;
         }
-        found.keep_best();
-        found
+        self.found.keep_best();
+        self.found
+    }
+}
+
+impl<T: SortKey, P: Pair> Look<'_, T, P> {
+    fn is_dense(&self) -> bool {
+        self.stride == size_of::<T>()
+    }
+
+    /// What is less is better.
+    #[inline(always)]
+    fn key(&self, i: usize) -> T::Bits {
+        let flip = if self.largest { T::MASK } else { T::Bits::default() };
+        // SAFETY: an element of the line.
+        unsafe { *self.from.add(i * self.stride).cast::<T>() }.bits() ^ flip
+    }
+
+    /// The keys of a block from `i` on.
+    #[inline(always)]
+    fn block(&self, i: usize) -> [T::Bits; BLOCK] {
+        let flip = if self.largest { T::MASK } else { T::Bits::default() };
+        let block = self.from.wrapping_add(i * size_of::<T>()).cast::<T>();
+        // SAFETY: the caller has a whole block of a dense line.
+        std::array::from_fn(|lane| unsafe { *block.add(lane) }.bits() ^ flip)
+    }
+
+    /// The best key of a block.
+    #[inline(always)]
+    fn least(&self, i: usize) -> T::Bits {
+        let block = self.block(i);
+        block.into_iter().skip(1).fold(block[0], Ord::min)
+    }
+
+    /// A bit for each key of a block that is below `worst`.
+    #[inline(always)]
+    fn below(&self, i: usize, worst: u64) -> u32 {
+        let bit = |(lane, key): (usize, T::Bits)| u32::from(T::widen(key) < worst) << lane;
+        self.block(i).into_iter().enumerate().map(bit).fold(0, std::ops::BitOr::bitor)
+    }
+
+    /// Takes elements up to `end` as they come; says what key another must be below.
+    #[inline(always)]
+    fn fill(&mut self, end: usize) -> u64 {
+        let start = self.range.start;
+        for i in start..end {
+            self.found.pairs[i - start] = P::new(T::widen(self.key(i)), i);
+        }
+        self.found.len = end - start;
+        // Where nothing is thrown out, nothing is left to look at.
+        self.found.keep_best().unwrap_or(u64::MAX)
+    }
+
+    /// A key that at least k elements are below: k groups of neighbours have one each. It keeps
+    /// nearly all others out from the start. Nothing if the line has too few groups.
+    #[inline(always)]
+    fn bound(&mut self) -> Option<u64> {
+        let Candidates { k, .. } = self.found;
+        let blocks = self.range.len() / BLOCK;
+        let each = blocks.div_ceil(self.found.pairs.len()).max(1);
+        let groups = blocks / each;
+        if !self.is_dense() || groups < 2 * k {
+            return None;
+        }
+        for group in 0..groups {
+            let start = self.range.start + group * each * BLOCK;
+            let others = (1..each).map(|block| start + block * BLOCK);
+            let best = others.fold(self.least(start), |best, at| best.min(self.least(at)));
+            self.found.pairs[group] = P::new(T::widen(best), group);
+        }
+        let (_, last, _) = self.found.pairs[..groups].select_nth_unstable(k - 1);
+        last.key().checked_add(1)
     }
 }
 
@@ -271,5 +333,61 @@ impl<P: Pair> Candidates<'_, P> {
         let (_, worst, _) = self.pairs[..self.len].select_nth_unstable(self.k - 1);
         self.len = self.k;
         Some(worst.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_engine::testing::{Held, Lot, launch_all};
+
+    /// Positions of a stable sort by key, the best first.
+    fn naive(x: &[f64], largest: bool) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..x.len()).collect();
+        // NaN is greatest.
+        let key = |i: usize| if x[i].is_nan() { f64::INFINITY } else { x[i] };
+        order.sort_by(|&a, &b| {
+            let ascending = key(a).total_cmp(&key(b)).then(x[a].is_nan().cmp(&x[b].is_nan()));
+            if largest { ascending.reverse() } else { ascending }
+        });
+        order
+    }
+
+    #[test]
+    fn lines_of_every_length_give_the_first_of_a_stable_sort() {
+        let mut lot = Lot(17);
+        for dtype in DType::ALL {
+            // Fewer groups than elements wanted, enough of them, several blocks a group.
+            for (len, k) in [(40, 7), (200, 3), (5_000, 1), (5_000, 50), (40_000, 9)] {
+                let x = Held::random(&mut lot, dtype, &[2, len], true);
+                let largest = lot.below(2) == 0;
+                let mut out = [
+                    Held::output(&mut lot, dtype, &[2, k]),
+                    Held::output(&mut lot, DType::I64, &[2, k]),
+                ];
+                let bytes = parallel::with_threads(2, || topk_workspace_bytes(&x.meta, 1, k));
+                // -0 and +0 are equal.
+                let values: Vec<f64> = x.values().iter().map(|&x| x + 0.0).collect();
+                let places: Vec<usize> =
+                    values.chunks(len).flat_map(|x| naive(x, largest)[..k].to_vec()).collect();
+                let what = format!("topk({k}) of {:?}, largest {largest}", x.meta);
+                launch_all(
+                    &[&x],
+                    &mut out,
+                    bytes,
+                    |l| topk(l, 1, k, largest),
+                    |out| {
+                        let found: Vec<usize> =
+                            out[1].values().iter().map(|&place| place as usize).collect();
+                        assert_eq!(found, places, "{what}");
+                        let lines = found.iter().enumerate().map(|(i, at)| i / k * len + at);
+                        for (at, value) in lines.zip(out[0].values()) {
+                            let same = value == values[at] || value.is_nan() && values[at].is_nan();
+                            assert!(same, "{what}");
+                        }
+                    },
+                );
+            }
+        }
     }
 }
