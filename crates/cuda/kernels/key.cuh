@@ -36,6 +36,20 @@ __device__ __forceinline__ u64 key_of(const void *x, i64 at, i32 code) {
   return rare_key(x, at, code);
 }
 
+// Writes the element that has a key, where that says all: any NaN, and +0 for both zeros.
+__device__ __forceinline__ void put_key(void *to, i64 at, u64 key, i32 code) {
+  i32 bits = key_bits(code);
+  u64 sign = 1ull << (bits - 1), word = key;
+  if (code == F32 || code == F64 || code == F16 || code == BF16) word = key & sign ? key ^ sign : ~key;
+  else if (code != BOOL && code != U8) word = key ^ sign;
+  switch (bits) {
+    case 8: ((u8 *)to)[at] = (u8)word; break;
+    case 16: ((u16 *)to)[at] = (u16)word; break;
+    case 32: ((u32 *)to)[at] = (u32)word; break;
+    default: ((u64 *)to)[at] = word; break;
+  }
+}
+
 // The key in sorting direction: mirrored for descending, which keeps equal keys in their order.
 __device__ __forceinline__ u64 directed(u64 key, i32 code, bool descending) {
   return descending ? ~key & low_bits(key_bits(code)) : key;

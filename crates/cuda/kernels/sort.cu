@@ -122,6 +122,7 @@ __device__ __forceinline__ u32 same_digit(bool valid, u32 digit) {
   return same;
 }
 
+// Without `positions` only the keys are sorted.
 template <typename K>
 __device__ void place_pairs(i64 rows, i64 length, i64 parts, i64 span, i32 shift, const u64 *differing, K *keys, K *other_keys,
                             u32 *positions, u32 *other_positions, const u32 *counts, const u32 *totals) {
@@ -179,7 +180,7 @@ __device__ void place_pairs(i64 rows, i64 length, i64 parts, i64 span, i32 shift
         if (from >= end) continue;
         u32 place = own[warp][digit_of(kept[k], shift)] + rank[k];
         staged[place] = kept[k];
-        staged_positions[place] = pass.first ? (u32)from : positions[start + from];
+        if (positions) staged_positions[place] = pass.first ? (u32)from : positions[start + from];
       }
       __syncthreads();
       int count = (int)min((i64)TILE, end - tile);
@@ -187,7 +188,7 @@ __device__ void place_pairs(i64 rows, i64 length, i64 parts, i64 span, i32 shift
         K key = staged[place];
         i64 to = start + (u32)(place + further[digit_of(key, shift)]);
         keys_out[to] = key;
-        positions_out[to] = staged_positions[place];
+        if (positions) positions_out[to] = staged_positions[place];
       }
       __syncthreads();
     }
@@ -222,11 +223,19 @@ KERNEL(sort_gather)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, 
     locate<3>(outer, line, at);
     // Keys that are all equal stay where they were.
     i64 position = passes == 0 ? rank : positions[from], to = at[1] + rank * value_step;
-    if (code == I64) ((u64 *)values)[to] = directed(((const u64 *)keys)[from], code, descending) ^ 1ull << 63;
-    else if (code == I32) ((u32 *)values)[to] = (u32)directed(((const u32 *)keys)[from], code, descending) ^ 0x80000000u;
+    if (code == I64) put_key(values, to, directed(((const u64 *)keys)[from], code, descending), code);
+    else if (code == I32) put_key(values, to, directed(((const u32 *)keys)[from], code, descending), code);
     else copy_element(values, to, x, at[0] + position * x_step, code);
     indices[at[2] + rank * index_step] = position;
   }
+}
+
+// The elements of sorted keys.
+KERNEL(sort_values)(i64 n, i32 code, const u64 *differing, const void *keys, const void *other_keys, void *values) {
+  if (differing && (digits_before(*differing, 64) & 1)) keys = other_keys;
+  bool wide = key_bits(code) == 64;
+  for (i64 i = first_index(); i < n; i += all_threads())
+    put_key(values, i, wide ? ((const u64 *)keys)[i] : ((const u32 *)keys)[i], code);
 }
 
 // Whole lines of up to SHORT elements, a block a line; `room` is the power of two that holds one.

@@ -1,12 +1,13 @@
 //! Settings of the GPU libraries from Python. The modules with PyTorch's names are in the package
 //! (`backends/`).
 
-use plimsoll_tensor::backends::{Switch, cudnn, matmul};
+use plimsoll_tensor::backends::{DETERMINISTIC_ALGORITHMS, Switch, cudnn, matmul};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 
 fn switch(name: &str) -> PyResult<&'static Switch> {
     match name {
+        "deterministic_algorithms" => Ok(&DETERMINISTIC_ALGORITHMS),
         "cudnn.enabled" => Ok(&cudnn::ENABLED),
         "cudnn.allow_tf32" => Ok(&cudnn::ALLOW_TF32),
         "cudnn.deterministic" => Ok(&cudnn::DETERMINISTIC),

@@ -24,6 +24,25 @@ def test_settings_are_read_back():
     matmul.allow_tf32 = False
 
 
+def test_the_switch_of_all_algorithms_is_read_back():
+    assert plimsoll.are_deterministic_algorithms_enabled() is False
+    plimsoll.use_deterministic_algorithms(True, warn_only=True)
+    assert plimsoll.are_deterministic_algorithms_enabled() is True
+    assert plimsoll.is_deterministic_algorithms_warn_only_enabled() is True
+    assert plimsoll.get_deterministic_debug_mode() == 1
+    plimsoll.set_deterministic_debug_mode("error")
+    assert plimsoll.get_deterministic_debug_mode() == 2
+    assert plimsoll.is_deterministic_algorithms_warn_only_enabled() is False
+    plimsoll.set_deterministic_debug_mode(0)
+    assert plimsoll.are_deterministic_algorithms_enabled() is False
+    with pytest.raises(RuntimeError):
+        plimsoll.set_deterministic_debug_mode("loud")
+    with pytest.raises(RuntimeError):
+        plimsoll.set_deterministic_debug_mode(3)
+    with pytest.raises(TypeError):
+        plimsoll.set_deterministic_debug_mode(None)
+
+
 def test_flags_hold_inside():
     cudnn = plimsoll.backends.cudnn
     with pytest.raises(ZeroDivisionError), cudnn.flags(enabled=False, benchmark=True, allow_tf32=False):

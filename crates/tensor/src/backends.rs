@@ -30,6 +30,12 @@ impl Switch {
     }
 }
 
+/// Whether results are the same bits on every GPU (`torch.use_deterministic_algorithms`). On one
+/// machine they are from run to run in any case, so that there is nothing to refuse. On, products
+/// and convolutions are computed by kernels of our own, whose sums are cut into parts by the sizes
+/// alone, since what cuBLASLt and cuDNN choose is another from GPU to GPU. That takes longer.
+pub static DETERMINISTIC_ALGORITHMS: Switch = Switch::new(false);
+
 /// Convolutions by cuDNN, where it is found (`torch.backends.cudnn`).
 pub mod cudnn {
     use super::Switch;

@@ -27,6 +27,13 @@ from . import random as random
 from . import signal as signal
 from . import special as special
 from .amp import autocast as autocast
+from ._deterministic import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from ._deterministic import get_deterministic_debug_mode as get_deterministic_debug_mode
+from ._deterministic import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from ._deterministic import set_deterministic_debug_mode as set_deterministic_debug_mode
+from ._deterministic import use_deterministic_algorithms as use_deterministic_algorithms
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad

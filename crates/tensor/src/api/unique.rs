@@ -7,7 +7,7 @@ use super::options::options;
 use crate::Tensor;
 use crate::api::composed;
 use crate::dispatch::Dest;
-use crate::ops::unique::{RowOrder, Runs};
+use crate::ops::unique::{RowOrder, Runs, SortValues};
 use crate::prepare::{apply, apply_one};
 
 options! {
@@ -80,11 +80,13 @@ fn unique(x: &Tensor, options: &UniqueOptions, sorts: bool, site: Site) -> Resul
     let x = x.detach();
     let Some(dim) = options.dim else {
         let flat = x.reshape(&[-1])?;
-        let (values, order) = if sorts {
-            let (values, order) = flat.sort()?;
-            (values, Some(order))
-        } else {
-            (flat, None)
+        let (values, order) = match (sorts, options.return_inverse) {
+            (true, true) => {
+                let (values, order) = flat.sort()?;
+                (values, Some(order))
+            }
+            (true, false) => (apply_one(&SortValues, &[&flat.contiguous()?], site)?, None),
+            (false, _) => (flat, None),
         };
         let rows = values.unsqueeze(1)?.contiguous()?;
         let sizes: Vec<i64> = x.shape().iter().map(|&size| size as i64).collect();

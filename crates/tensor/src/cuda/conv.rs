@@ -10,6 +10,7 @@ use plimsoll_kernels::{Meta, Operand};
 use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, address, dnn, whole};
+use crate::backends;
 
 /// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
 const WIDE: usize = 128;
@@ -250,6 +251,15 @@ fn rows_grid(result: &Volume) -> Grid {
     Grid { blocks, threads: threads.unwrap_or(256), shared_bytes: 0 }
 }
 
+/// How many multiprocessors the parts of a sum are for: those of the GPU, or as many on every GPU.
+fn multiprocessors(gpu: &Properties) -> usize {
+    const EVERYWHERE: usize = 128;
+    match backends::DETERMINISTIC_ALGORITHMS.is_on() {
+        true => EVERYWHERE,
+        false => gpu.multiprocessors as usize,
+    }
+}
+
 /// Parts that a weight's sums are cut into, so that small weights fill the GPU too.
 fn parts(multiprocessors: usize, shapes: &Shapes) -> usize {
     let columns = shapes.operands_each() * shapes.weight.space();
@@ -267,7 +277,7 @@ pub(crate) fn conv_weight_workspace_bytes(
     args: ConvArgs,
 ) -> usize {
     let shapes = Shapes::new(inputs[0], output, inputs[1], args, false);
-    let multiprocessors = gpu.multiprocessors as usize;
+    let multiprocessors = multiprocessors(gpu);
     let parts = match shapes.is_direct() {
         true => shapes.direct_parts(multiprocessors),
         // A single part is written where it belongs.
@@ -293,7 +303,7 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
     }
     let shapes = Shapes::new(x.meta(), out.meta(), grad.meta(), args, false);
     shapes.check(launch)?;
-    let multiprocessors = launch.context.properties().multiprocessors as usize;
+    let multiprocessors = multiprocessors(launch.context.properties());
     if shapes.is_direct() {
         return direct_weight(launch, &shapes, shapes.direct_parts(multiprocessors));
     }

@@ -90,7 +90,9 @@ impl Taken {
         let each = [weight.shape()[0] / args.groups, weight.shape()[1]];
         let is_few = args.groups > 1 && each.iter().all(|&channels| channels <= FEW);
         let is_direct = is_few && dtype != BlasType::F64;
-        if is_empty || is_direct || !backends::cudnn::ENABLED.is_on() {
+        let by_library =
+            backends::cudnn::ENABLED.is_on() && !backends::DETERMINISTIC_ALGORITHMS.is_on();
+        if is_empty || is_direct || !by_library {
             return Ok(None);
         }
         // As PyTorch: channels last if one of them lies so. The library has no such products of

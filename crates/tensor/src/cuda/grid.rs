@@ -84,7 +84,7 @@ impl Job {
     /// The sort of what samples are made of by pixels; one past the last stands for none.
     fn radix(&self) -> Radix {
         let bits = (usize::BITS - self.pixels().leading_zeros()) as usize;
-        Radix { rows: self.batch, len: self.places * self.most(), bits }
+        Radix { rows: self.batch, len: self.places * self.most(), bits, positions: true }
     }
 
     /// Bytes of the sort, of the weights, and of where each pixel's samples start.

@@ -1,7 +1,8 @@
 //! Matrix products by cuBLASLt, with a workspace from the arena. The library takes matrices whose
 //! rows or columns are runs of elements, with even steps from one of a batch to the next. What lies
 //! otherwise is copied to the workspace first, a target that does is written through it. Products
-//! of integers are a kernel of our own, which takes any steps.
+//! of integers are a kernel of our own, which takes any steps; those of floats too if results are
+//! to be the same on every GPU.
 
 use plimsoll_core::{DType, Dims, Layout, Result, Scalar};
 use plimsoll_cuda::{Argument, BlasType, Grid, Matmul, MatmulMemory, Properties, source_files};
@@ -9,7 +10,7 @@ use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::{Space, copy_bytes};
 use super::strided::Strided;
-use super::tail::code;
+use super::tail::{code, computed_in};
 use super::{CudaLaunch, address, copy, fill};
 use crate::backends;
 
@@ -193,12 +194,17 @@ fn taken(sizes: &Sizes, a: &Meta, b: &Meta, out: &Meta) -> Result<[Taken; 3]> {
 /// The library's workspace, and copies of operands that it cannot take as they lie.
 pub(crate) fn workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) -> usize {
     let sizes = Sizes::of(&a.layout, &b.layout, &out.layout);
-    if sizes.is_empty() || !out.dtype.is_float() {
+    if sizes.is_empty() || !is_by_library(out.dtype) {
         return 0;
     }
     let copies = taken(&sizes, a, b, out);
     let copies = copies.map_or(0, |taken| taken.iter().map(Taken::copy_bytes).sum());
     gpu.matmul_workspace_bytes() + copies
+}
+
+/// Whether cuBLASLt multiplies; what it takes for a product is the GPU's and its version's choice.
+fn is_by_library(dtype: DType) -> bool {
+    dtype.is_float() && !backends::DETERMINISTIC_ALGORITHMS.is_on()
 }
 
 /// What a product is scaled by and added to.
@@ -276,11 +282,12 @@ pub(crate) fn scaled(
 ) -> Result<()> {
     let out = &launch.outputs[0];
     let dtype = match out.dtype() {
+        dtype if !is_by_library(dtype) => return in_order(launch, [a, b], scale),
         DType::F32 => BlasType::F32,
         DType::F64 => BlasType::F64,
         DType::F16 => BlasType::F16,
         DType::BF16 => BlasType::BF16,
-        _ => return integers(launch, [a, b], scale),
+        _ => return in_order(launch, [a, b], scale),
     };
     launch.check_dtypes(out.dtype(), &[a, b])?;
     let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
@@ -344,8 +351,8 @@ pub(crate) fn scaled(
     }
 }
 
-/// [`scaled`] of integers, of which the factors are whole.
-fn integers(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>) -> Result<()> {
+/// [`scaled`] by a kernel that adds up in the order of the columns. Factors of integers are whole.
+fn in_order(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>) -> Result<()> {
     const SIDE: usize = 64;
     let out = &launch.outputs[0];
     launch.check_dtypes(out.dtype(), &[a, b])?;
@@ -367,7 +374,11 @@ fn integers(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>
         words.extend([matrix.row_step as u64, matrix.column_step as u64]);
     }
     let beta = if scale.input.is_some() { scale.beta } else { 0.0 };
-    words.extend([code(out.dtype()), scale.alpha as i64 as u64, beta as i64 as u64]);
+    let factor = |factor: f64| match out.dtype().is_float() {
+        true => factor.to_bits(),
+        false => factor as i64 as u64,
+    };
+    words.extend([code(out.dtype()), factor(scale.alpha), factor(beta)]);
     let arguments = [
         Argument::Words(words),
         Strided::in_order(dims).argument(launch.operation)?,
@@ -377,5 +388,6 @@ fn integers(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>
     ];
     let tiles = batch * sizes.m.div_ceil(SIDE) * sizes.n.div_ceil(SIDE);
     let grid = Grid { blocks: (tiles.min(1 << 20) as u32, 1, 1), threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::MATMUL, "integer_product", grid, &arguments)
+    let kernel = format!("product_{}", computed_in(out.dtype()));
+    launch.run(&source_files::MATMUL, &kernel, grid, &arguments)
 }

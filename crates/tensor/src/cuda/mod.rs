@@ -104,7 +104,7 @@ pub(crate) use scatter::{index_put, index_put_workspace_bytes, scatter, scatter_
 pub(crate) use search::{histogram, histogram_workspace_bytes, searchsorted};
 pub(crate) use select::where_;
 pub(crate) use softmax::{softmax, softmax_backward};
-pub(crate) use sort::{sort, sort_workspace_bytes};
+pub(crate) use sort::{sort, sort_values, sort_values_workspace_bytes, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};

@@ -17,7 +17,7 @@ pub(super) struct Order {
 impl Order {
     fn radix(self) -> Radix {
         let bits = usize::BITS - self.highest.leading_zeros();
-        Radix { rows: 1, len: self.count, bits: bits as usize }
+        Radix { rows: 1, len: self.count, bits: bits as usize, positions: true }
     }
 
     /// Whether keys take 64 bits.

@@ -53,7 +53,8 @@ pub(crate) fn searchsorted(launch: &CudaLaunch<'_>, right: bool) -> Result<()> {
 
 /// The sort that brings the elements of each bin together, for weights.
 fn by_bin(x: &Meta, count: usize) -> Radix {
-    Radix { rows: 1, len: x.layout.numel(), bits: (usize::BITS - count.leading_zeros()) as usize }
+    let bits = (usize::BITS - count.leading_zeros()) as usize;
+    Radix { rows: 1, len: x.layout.numel(), bits, positions: true }
 }
 
 /// Bytes that [`histogram`] works in.

@@ -3,7 +3,7 @@
 
 use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
-use plimsoll_kernels::Meta;
+use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::ALIGNMENT_BYTES;
 use super::lines::Lines;
@@ -28,6 +28,8 @@ pub(super) struct Radix {
     pub(super) len: usize,
     /// Low bits of the keys that may differ. Keys are u32 if these are at most 32, else u64.
     pub(super) bits: usize,
+    /// Whether positions are wanted.
+    pub(super) positions: bool,
 }
 
 /// What a sort leaves in its workspace: addresses of rows in order, the first of each two; but if
@@ -44,7 +46,7 @@ pub(super) struct Sorted {
 impl Radix {
     /// Sorts elements of `dtype`, all of whose bits count.
     fn of(dtype: DType, rows: usize, len: usize) -> Radix {
-        Radix { rows, len, bits: 8 * dtype.size_bytes() }
+        Radix { rows, len, bits: 8 * dtype.size_bytes(), positions: true }
     }
 
     pub(super) fn key_bytes(self) -> usize {
@@ -67,7 +69,7 @@ impl Radix {
     /// the bits that differ.
     fn buffers(self) -> [usize; 7] {
         let (n, (_, parts)) = (self.rows * self.len, self.parts());
-        let (keys, positions) = (n * self.key_bytes(), n * 4);
+        let (keys, positions) = (n * self.key_bytes(), if self.positions { n * 4 } else { 0 });
         let sums = self.rows * PLACES * 4;
         [keys, keys, positions, positions, sums * parts, sums, 8]
             .map(|bytes| bytes.next_multiple_of(ALIGNMENT_BYTES))
@@ -90,6 +92,33 @@ impl Radix {
         self.run_told(launch, base, NOTHING)
     }
 
+    /// Writes the keys of elements to `base` and sorts them. `from` says where the elements are:
+    /// the lines, the step along one, the direction, the dtype and the address.
+    fn sort_elements(
+        self,
+        launch: &CudaLaunch<'_>,
+        base: usize,
+        from: [Argument; 5],
+    ) -> Result<Sorted> {
+        let differing = self.differing(base);
+        if self.key_bytes() == 8 {
+            let grid = Grid { blocks: (1, 1, 1), threads: 32, shared_bytes: 0 };
+            launch.run(
+                &source_files::SORT,
+                "sort_reset",
+                grid,
+                std::slice::from_ref(&differing),
+            )?;
+        }
+        let sizes = [whole(self.rows), whole(self.len)];
+        let to = [whole(base), differing.clone()];
+        let arguments = [&sizes[..], &from, &to].concat();
+        let kernel = format!("sort_keys_{}", self.key_type());
+        let grid = launch.grid(self.rows * self.len, 4);
+        launch.run(&source_files::SORT, &kernel, grid, &arguments)?;
+        self.run_told(launch, base, differing)
+    }
+
     /// As [`Radix::run`]; `differing` is nothing, or [`Radix::differing`].
     fn run_told(self, launch: &CudaLaunch<'_>, base: usize, differing: Argument) -> Result<Sorted> {
         let sizes = self.buffers();
@@ -102,8 +131,11 @@ impl Radix {
             threads: THREADS,
             shared_bytes: 0,
         };
-        let [keys, other_keys, positions, other_positions, counts, sums] =
+        let [keys, other_keys, mut positions, mut other_positions, counts, sums] =
             [0, 1, 2, 3, 4, 5].map(|index| whole(buffer(index)));
+        if !self.positions {
+            [positions, other_positions] = [NOTHING, NOTHING];
+        }
         let shape = [whole(self.rows), whole(self.len), whole(parts), whole(span)];
         let passes = self.bits.div_ceil(8).max(1);
         for pass in 0..passes {
@@ -157,7 +189,18 @@ pub(super) fn sort_first(
     descending: bool,
     kept: usize,
 ) -> Result<()> {
-    let (x, values, indices) = (&launch.inputs[0], &launch.outputs[0], &launch.outputs[1]);
+    let operands = [&launch.inputs[0], &launch.outputs[0], &launch.outputs[1]];
+    sort_lines(launch, operands, dim, descending, kept)
+}
+
+/// As [`sort_first`]; operands [x, values, indices].
+fn sort_lines(
+    launch: &CudaLaunch<'_>,
+    [x, values, indices]: [&Operand<'_>; 3],
+    dim: usize,
+    descending: bool,
+    kept: usize,
+) -> Result<()> {
     launch.check_dtypes(x.dtype(), &[values])?;
     launch.check_dtypes(DType::I64, &[indices])?;
     let lines = Lines::new([x, values, indices], dim);
@@ -185,29 +228,55 @@ pub(super) fn sort_first(
     }
     let radix = Radix::of(x.dtype(), lines.count, lines.len);
     let base = launch.workspace.pointer().addr();
-    let differing = radix.differing(base);
-    if radix.key_bytes() == 8 {
-        let grid = Grid { blocks: (1, 1, 1), threads: 32, shared_bytes: 0 };
-        launch.run(&source_files::SORT, "sort_reset", grid, std::slice::from_ref(&differing))?;
-    }
-    // The keys go by a layout whose first operand is x.
-    let keys = [
-        whole(lines.count),
-        whole(lines.len),
-        outer,
-        whole(lines.steps[0]),
-        direction.clone(),
-        dtype.clone(),
-        address(x),
-        whole(base),
-        differing.clone(),
-    ];
-    let grid = launch.grid(lines.count * lines.len, 4);
-    launch.run(&source_files::SORT, &format!("sort_keys_{}", radix.key_type()), grid, &keys)?;
-    let sorted = radix.run_told(launch, base, differing)?;
+    let from = [outer, whole(lines.steps[0]), direction.clone(), dtype.clone(), address(x)];
+    let sorted = radix.sort_elements(launch, base, from)?;
     arguments.extend([direction, dtype, address(x), sorted.differing]);
     arguments.extend(sorted.keys.into_iter().chain(sorted.positions).map(whole));
     arguments.extend([values, indices].map(address));
     let grid = launch.grid(lines.count * kept, 4);
     launch.run(&source_files::SORT, "sort_gather", grid, &arguments)
+}
+
+fn values_radix(x: &Meta) -> Radix {
+    Radix { positions: false, ..Radix::of(x.dtype, 1, x.layout.numel()) }
+}
+
+/// Bytes that [`sort_values`] works in.
+pub(crate) fn sort_values_workspace_bytes(x: &Meta) -> usize {
+    match x.layout.numel() {
+        // Positions that nobody asked for.
+        len @ ..=SHORT => len * size_of::<i64>(),
+        _ => values_radix(x).workspace_bytes(),
+    }
+}
+
+/// Input [x], a contiguous line; output [its elements in order]. Of NaN and zeros, which have
+/// several patterns, one stands for all.
+pub(crate) fn sort_values(launch: &CudaLaunch<'_>) -> Result<()> {
+    let (x, values) = (&launch.inputs[0], launch.contiguous_output()?);
+    launch.check_dtypes(x.dtype(), &[values])?;
+    let lines = Lines::new([x, values], 0);
+    let base = launch.workspace.pointer();
+    if lines.len <= SHORT {
+        let meta = Meta::contiguous(x.shape(), DType::I64)?;
+        // SAFETY: the workspace is this launch's own and has room for a position an element.
+        let positions = unsafe { Operand::new(base, &meta) };
+        return sort_lines(launch, [x, values, &positions], 0, false, lines.len);
+    }
+    if lines.len > u32::MAX as usize {
+        return Err(launch.unsupported("sorting lines of 2^32 elements and more"));
+    }
+    let dtype = Argument::I32(code(x.dtype()) as i32);
+    let from = [
+        lines.outer.argument(launch.operation)?,
+        whole(lines.steps[0]),
+        Argument::I32(0),
+        dtype.clone(),
+        address(x),
+    ];
+    let sorted = values_radix(x.meta()).sort_elements(launch, base.addr(), from)?;
+    let [keys, other_keys] = sorted.keys.map(whole);
+    let arguments = [whole(lines.len), dtype, sorted.differing, keys, other_keys, address(values)];
+    let grid = launch.grid(lines.len, 4);
+    launch.run(&source_files::SORT, "sort_values", grid, &arguments)
 }

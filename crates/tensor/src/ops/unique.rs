@@ -73,6 +73,46 @@ impl Operation for Runs {
     }
 }
 
+/// The elements of a contiguous line in order, without their positions. The values of elements that
+/// are equal but for their bits, zeros and NaN, may be another's of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortValues;
+
+impl Operation for SortValues {
+    fn info(&self) -> &'static OpInfo {
+        &UNIQUE
+    }
+
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        Ok(Inferred::one(Meta::contiguous(inputs[0].shape(), inputs[0].dtype)?))
+    }
+
+    fn workspace_bytes(&self, inputs: &[&Meta], _outputs: &[Meta]) -> usize {
+        cpu::sort_values_workspace_bytes(inputs[0])
+    }
+
+    fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
+        cpu::sort_values(launch)
+    }
+
+    fn cuda_workspace_bytes(
+        &self,
+        _gpu: &Properties,
+        inputs: &[&Meta],
+        _outputs: &[Meta],
+    ) -> usize {
+        cuda::sort_values_workspace_bytes(inputs[0])
+    }
+
+    fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
+        cuda::sort_values(launch)
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(*self)
+    }
+}
+
 /// The positions of a contiguous matrix's rows in the order of their elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowOrder;

@@ -5,6 +5,7 @@ use plimsoll_core::{Device, Result};
 use plimsoll_tensor::device;
 
 use super::Tally;
+use super::devices::sorting;
 use super::graph::Graph;
 use crate::cases::{self, Instance};
 use crate::failing::assert_balanced;
@@ -47,6 +48,10 @@ pub fn every_kernel_runs(device: Device, part: Part) -> Tally {
             let wrong = run(instance, device).err().filter(|_| !refusable);
             tally.note(instance, wrong.map(|error| error.to_string()));
         }
+    }
+    // No case is as long as this.
+    if part.at == 0 {
+        sorting::sorts_of_some_tiles_agree_with_the_cpu(device).expect("sorts run");
     }
     device::synchronize(device).expect("the device still works");
     assert_balanced(device);

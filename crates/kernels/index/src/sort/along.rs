@@ -73,13 +73,7 @@ pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> 
     }
     let outputs = [values.meta().clone(), positions.meta().clone()];
     let needed = sort_along_workspace_bytes(input.meta(), &outputs, dim);
-    if needed > launch.workspace.bytes() {
-        return Err(Error::invalid_argument(format!(
-            "the kernel needs {needed} bytes of workspace, but was launched with {}",
-            launch.workspace.bytes()
-        ))
-        .in_operation(launch.operation));
-    }
+    check_workspace(launch, needed)?;
     let lines = Lines::new(launch, &[input, values, positions], dim)?;
     match way([input.meta(), values.meta(), positions.meta()], dim) {
         Way::Direct(plan) => {
@@ -97,6 +91,45 @@ pub fn sort(launch: &CpuLaunch<'_>, dim: usize, descending: bool) -> Result<()> 
         },
     }
     Ok(())
+}
+
+/// Scratch of [`sort_values`]: positions that nobody asked for, and what the sort takes.
+pub fn sort_values_workspace_bytes(input: &Meta) -> usize {
+    let len = input.layout.numel();
+    let positions = (len * size_of::<i64>()).next_multiple_of(64);
+    positions + SortPlan::new(input.dtype, 1, len).workspace_bytes()
+}
+
+/// `[x]`, contiguous -> [its elements in order], contiguous; NaN greatest.
+pub fn sort_values(launch: &CpuLaunch<'_>) -> Result<()> {
+    let [values, input] = operands::<2>(launch)?;
+    let contiguous = [values, input].iter().all(|operand| operand.layout().is_contiguous());
+    if values.dtype() != input.dtype() || !contiguous || values.shape() != input.shape() {
+        return Err(plimsoll_engine::wrong_dtype(launch.operation, values.dtype()));
+    }
+    let needed = sort_values_workspace_bytes(input.meta());
+    check_workspace(launch, needed)?;
+    let len = input.layout().numel();
+    let positions = launch.workspace.pointer();
+    let rest = positions.wrapping_add((len * size_of::<i64>()).next_multiple_of(64));
+    let plan = SortPlan::new(input.dtype(), 1, len);
+    let (from, to) = (input.first_byte(), values.first_byte());
+    // SAFETY: contiguous operands of one shape, which the plan was made for; dispatch refuses
+    // overlap; the workspace has room for the positions and for the sort.
+    unsafe { plan.run(from, to, positions.cast(), false, rest) };
+    Ok(())
+}
+
+/// Refuses a workspace that is too small.
+fn check_workspace(launch: &CpuLaunch<'_>, needed: usize) -> Result<()> {
+    let given = launch.workspace.bytes();
+    if needed <= given {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "the kernel needs {needed} bytes of workspace, but was launched with {given}"
+    ))
+    .in_operation(launch.operation))
 }
 
 /// `T` is as wide as the elements; what they are only the sort itself needs to know.

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use half::{bf16, f16};
 use plimsoll_core::DType;
 
-pub use self::along::{sort, sort_along_workspace_bytes};
+pub use self::along::{sort, sort_along_workspace_bytes, sort_values, sort_values_workspace_bytes};
 use self::key::{Narrow, Pair, SortKey, Wide};
 use self::radix::{PLACES, SETS, SHORT, SortRow};
 pub use self::runs::{count_runs, mode, row_order, runs};

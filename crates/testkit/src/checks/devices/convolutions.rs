@@ -2,27 +2,12 @@
 //! within the rounding of their factors, and the same bits each time.
 
 use plimsoll_cuda::cudnn_convolutions;
-use plimsoll_tensor::backends::{Switch, cudnn};
+use plimsoll_tensor::backends::cudnn;
 use plimsoll_tensor::{
     ConvOptions, DType, Device, GradOptions, MemoryFormat, Result, Tensor, To, grad,
 };
 
-use super::values;
-
-/// A setting until the end of a program, also one that fails.
-struct Kept(&'static Switch, bool);
-
-impl Kept {
-    fn set(switch: &'static Switch, on: bool) -> Kept {
-        Kept(switch, switch.set(on))
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.0.set(self.1);
-    }
-}
+use super::{Kept, values};
 
 /// Sizes of input and weight, stride, padding, dilation, groups.
 struct Shape {

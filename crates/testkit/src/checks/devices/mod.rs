@@ -3,6 +3,7 @@
 
 pub mod agreement;
 pub mod convolutions;
+pub mod deterministic;
 pub mod faults;
 pub mod gpu;
 pub mod indexing;
@@ -12,6 +13,7 @@ pub mod taking_back;
 pub mod targets;
 pub mod training;
 
+use plimsoll_tensor::backends::Switch;
 use plimsoll_tensor::{Device, Result, Tensor};
 
 /// One of the programs.
@@ -89,7 +91,7 @@ pub static EVERYWHERE: [Program; 24] = [
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.
-pub static ON_A_GPU: [Program; 5] = [
+pub static ON_A_GPU: [Program; 6] = [
     program(
         "what_the_driver_counts_is_what_the_arena_reserved",
         gpu::what_the_driver_counts_is_what_the_arena_reserved,
@@ -107,7 +109,23 @@ pub static ON_A_GPU: [Program; 5] = [
         "convolutions_by_cudnn_agree_with_our_own",
         convolutions::convolutions_by_cudnn_agree_with_our_own,
     ),
+    program("products_do_without_the_libraries", deterministic::products_do_without_the_libraries),
 ];
+
+/// A setting until the end of a program, also one that fails.
+pub(super) struct Kept(&'static Switch, bool);
+
+impl Kept {
+    pub(super) fn set(switch: &'static Switch, on: bool) -> Kept {
+        Kept(switch, switch.set(on))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
 
 /// Values in a range where float32 functions are well behaved, the same every time.
 pub(super) fn values(n: i64) -> Tensor {
