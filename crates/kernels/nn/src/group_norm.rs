@@ -3,13 +3,16 @@
 
 use plimsoll_core::{Error, Result};
 
-use plimsoll_engine::along_dim::{SLICE, fold, slices, sum, write_slice};
+use plimsoll_engine::along_dim::{SLICE, slices, sum, write_slice};
 use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::simd::{self, Level, LevelKernel};
-use plimsoll_engine::{CpuLaunch, Element, input_dtype, match_float, nontemporal, parallel};
+use plimsoll_engine::{
+    CpuLaunch, Element, Operand, input_dtype, match_float, nontemporal, parallel,
+};
 
+use crate::planes::Planes;
 use crate::rows::{operand, row_major};
 
 /// What the kernels go by.
@@ -36,19 +39,21 @@ pub struct GroupNormGrads {
     pub bias: bool,
 }
 
-/// The sizes of a contiguous input [samples, channels, places..].
+/// The sizes of an input [samples, channels, places..].
 #[derive(Clone, Copy)]
 struct Sizes {
     samples: usize,
     channels: usize,
     places: usize,
     groups: usize,
+    /// Whether the channels of a place lie side by side, and not the places of a channel.
+    last: bool,
 }
 
 impl Sizes {
     fn of(shape: &[usize], groups: usize) -> Sizes {
         let places = shape[2..].iter().product();
-        Sizes { samples: shape[0], channels: shape[1], places, groups }
+        Sizes { samples: shape[0], channels: shape[1], places, groups, last: false }
     }
 
     fn group_channels(self) -> usize {
@@ -58,6 +63,18 @@ impl Sizes {
     /// Elements of a group.
     fn length(self) -> usize {
         self.group_channels() * self.places
+    }
+
+    /// Where channel `index` of group `unit` starts.
+    fn start(self, unit: usize, index: usize) -> usize {
+        match self.last {
+            true => {
+                unit / self.groups * self.channels * self.places
+                    + self.channels_of(unit).start
+                    + index
+            }
+            false => unit * self.length() + index * self.places,
+        }
     }
 
     /// The channels of group `unit`, counted over all samples.
@@ -79,7 +96,8 @@ pub fn group_norm(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
 
 fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
     let x = operand(launch, launch.inputs, 0)?;
-    let sizes = Sizes::of(x.shape(), args.groups);
+    let from = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes { last: from.place != 1, ..Sizes::of(x.shape(), args.groups) };
     let optional = |given: bool, at: usize| match given {
         true => row_major::<T>(launch, &operand(launch, launch.inputs, at)?).map(Some),
         false => Ok(None),
@@ -93,10 +111,21 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> 
         }
         _ => None,
     };
-    let (from, to) = (row_major::<T>(launch, &x)?, row_major::<T>(launch, &out)?);
+    let (from, to) = (from.first, same_order::<T>(launch, sizes, &out)?);
     let streamed = nontemporal::is_streamed(&[out, x]);
-    sizes.split(|unit| {
-        simd::dispatch_level(Normalize {
+    sizes.split(|unit| match sizes.last {
+        true => simd::dispatch_level(Normalize::<T, true> {
+            sizes,
+            unit,
+            args,
+            from,
+            to,
+            weight,
+            bias,
+            moments,
+            streamed: false,
+        }),
+        false => simd::dispatch_level(Normalize::<T, false> {
             sizes,
             unit,
             args,
@@ -106,13 +135,61 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> 
             bias,
             moments,
             streamed,
-        });
+        }),
     });
     Ok(())
 }
 
-/// One group.
-struct Normalize<T: Float> {
+/// The first element of a tensor of the input's shape, which must lie in its order.
+fn same_order<T: Element>(
+    launch: &CpuLaunch<'_>,
+    sizes: Sizes,
+    operand: &Operand<'_>,
+) -> Result<Shared<T>> {
+    let planes = Planes::<T>::of(launch, operand)?;
+    match (planes.place != 1) == sizes.last {
+        true => Ok(planes.first),
+        false => Err(Error::invalid_argument("the kernel needs operands in the input's order")
+            .in_operation(launch.operation)),
+    }
+}
+
+/// Some places of a channel, widened. `LAST` says that they lie `step` apart.
+///
+/// # Safety
+/// There must be as many elements from `from` on.
+#[inline(always)]
+unsafe fn load<T: Float, const LAST: bool>(from: *const T, step: usize, to: &mut [T::Wide]) {
+    for (i, value) in to.iter_mut().enumerate() {
+        // SAFETY: as the caller promises.
+        *value = unsafe { *from.add(if LAST { i * step } else { i }) }.widen();
+    }
+}
+
+/// Writes some places of a channel.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+unsafe fn store<T: Float, const LAST: bool>(
+    to: *mut T,
+    step: usize,
+    values: &[T::Wide],
+    streamed: bool,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if !LAST {
+            return write_slice(to, values, streamed);
+        }
+        for (i, &value) in values.iter().enumerate() {
+            *to.add(i * step) = T::narrow(value);
+        }
+    }
+}
+
+/// One group; `LAST` is the order's.
+struct Normalize<T: Float, const LAST: bool> {
     sizes: Sizes,
     unit: usize,
     args: GroupNormArgs,
@@ -124,34 +201,43 @@ struct Normalize<T: Float> {
     streamed: bool,
 }
 
-impl<T: Float> LevelKernel for Normalize<T> {
+impl<T: Float, const LAST: bool> LevelKernel for Normalize<T, LAST> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
         let Normalize { sizes, unit, args, from, to, weight, bias, moments, streamed } = self;
         let length = sizes.length();
-        let start = unit * length;
         let mut buffer = [T::Wide::ZERO; SLICE];
+        // A row-major group is one run, whatever its channels.
+        let (runs, run) = if LAST { (sizes.group_channels(), sizes.places) } else { (1, length) };
+        let step = sizes.channels;
         // SAFETY: the unit's own group of the input and the output, its places in the moments, and
         // a weight and a bias a channel.
         unsafe {
-            let x = from.add(start);
             let mut total = 0.0;
-            slices(length, |at, count| {
-                let plus = |a, b| a + b;
-                total += fold(x.add(at), count, T::Wide::ZERO, plus, plus).to_f64();
-            });
+            for index in 0..runs {
+                let x = from.add(sizes.start(unit, index));
+                slices(run, |at, count| {
+                    let values = &mut buffer[..count];
+                    load::<T, LAST>(x.add(if LAST { at * step } else { at }), step, values);
+                    total += sum(values).to_f64();
+                });
+            }
             let mean = total / length as f64;
             let center = T::Wide::of(mean);
             let mut squares = 0.0;
-            slices(length, |at, count| {
-                let values = &mut buffer[..count];
-                for (i, value) in values.iter_mut().enumerate() {
-                    let distance = (*x.add(at + i)).widen() - center;
-                    *value = distance * distance;
-                }
-                squares += sum(values).to_f64();
-            });
+            for index in 0..runs {
+                let x = from.add(sizes.start(unit, index));
+                slices(run, |at, count| {
+                    let values = &mut buffer[..count];
+                    load::<T, LAST>(x.add(if LAST { at * step } else { at }), step, values);
+                    for value in values.iter_mut() {
+                        let distance = *value - center;
+                        *value = distance * distance;
+                    }
+                    squares += sum(values).to_f64();
+                });
+            }
             let rstd = 1.0 / (squares / length as f64 + args.eps).sqrt();
             if let Some([means, rstds]) = moments {
                 *means.add(unit) = T::Wide::of(mean);
@@ -161,14 +247,15 @@ impl<T: Float> LevelKernel for Normalize<T> {
                 let scale = rstd * weight.map_or(1.0, |w| (*w.add(channel)).to_f64());
                 let shift = bias.map_or(0.0, |b| (*b.add(channel)).to_f64());
                 let (scale, shift) = (T::Wide::of(scale), T::Wide::of(shift));
-                let at_channel = index * sizes.places;
+                let first = sizes.start(unit, index);
                 slices(sizes.places, |at, count| {
                     let values = &mut buffer[..count];
-                    let from = x.add(at_channel + at);
-                    for (i, value) in values.iter_mut().enumerate() {
-                        *value = ((*from.add(i)).widen() - center) * scale + shift;
+                    let first = first + if LAST { at * step } else { at };
+                    load::<T, LAST>(from.add(first), step, values);
+                    for value in values.iter_mut() {
+                        *value = (*value - center) * scale + shift;
                     }
-                    write_slice(to.add(start + at_channel + at), values, streamed);
+                    store::<T, LAST>(to.add(first), step, values, streamed);
                 });
             }
         }
@@ -201,7 +288,8 @@ fn backward<T: Float>(
     wanted: GroupNormGrads,
 ) -> Result<()> {
     let x = operand(launch, launch.inputs, 1)?;
-    let sizes = Sizes::of(x.shape(), groups);
+    let from = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes { last: from.place != 1, ..Sizes::of(x.shape(), groups) };
     if launch.workspace.bytes() < group_norm_backward_workspace_bytes(x.shape()) {
         return Err(Error::invalid_argument("the kernel needs a workspace of two sums a channel")
             .in_operation(launch.operation));
@@ -212,25 +300,32 @@ fn backward<T: Float>(
     };
     let moment = |at| row_major::<T::Wide>(launch, &operand(launch, launch.inputs, at)?);
     let mut outputs = launch.outputs.iter();
+    let input = match wanted.input {
+        true => outputs.next().map(|out| same_order::<T>(launch, sizes, out).map(|to| (to, *out))),
+        false => None,
+    };
+    let input = input.transpose()?;
     let mut output = |wanted: bool| match outputs.next().filter(|_| wanted) {
         Some(out) => row_major::<T>(launch, out).map(|first| Some((first, *out))),
         None => Ok(None),
     };
-    let input = if wanted.input { output(true)? } else { None };
     let weight_out = if wanted.weight { output(true)? } else { None };
     let bias_out = if wanted.bias { output(true)? } else { None };
     let job = Gradient {
         sizes,
-        grad: row_major::<T>(launch, &operand(launch, launch.inputs, 0)?)?,
-        x: row_major::<T>(launch, &x)?,
+        grad: same_order::<T>(launch, sizes, &operand(launch, launch.inputs, 0)?)?,
+        x: from.first,
         mean: moment(2)?,
         rstd: moment(3)?,
         weight,
         sums: Shared(launch.workspace.pointer().cast()),
         to: input.map(|(first, _)| first),
-        streamed: input.is_some_and(|(_, out)| nontemporal::is_streamed(&[out])),
+        streamed: !sizes.last && input.is_some_and(|(_, out)| nontemporal::is_streamed(&[out])),
     };
-    sizes.split(|unit| simd::dispatch_level(GradientOf { job: &job, unit }));
+    sizes.split(|unit| match sizes.last {
+        true => simd::dispatch_level(GradientOf::<T, true> { job: &job, unit }),
+        false => simd::dispatch_level(GradientOf::<T, false> { job: &job, unit }),
+    });
     for channel in 0..sizes.channels {
         let (mut scale, mut shift) = (0.0, 0.0);
         for sample in 0..sizes.samples {
@@ -266,37 +361,37 @@ struct Gradient<T: Float> {
     streamed: bool,
 }
 
-struct GradientOf<'a, T: Float> {
+struct GradientOf<'a, T: Float, const LAST: bool> {
     job: &'a Gradient<T>,
     unit: usize,
 }
 
-impl<T: Float> LevelKernel for GradientOf<'_, T> {
+impl<T: Float, const LAST: bool> LevelKernel for GradientOf<'_, T, LAST> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
         let GradientOf { job, unit } = self;
         let sizes = job.sizes;
         let sample = unit / sizes.groups;
-        let start = unit * sizes.length();
-        let mut buffer = [T::Wide::ZERO; SLICE];
+        let step = sizes.channels;
+        let mut buffers = [[T::Wide::ZERO; SLICE]; 2];
         // SAFETY: the unit's own group of every tensor, and its channels' sums.
         unsafe {
-            let (grad, x) = (job.grad.add(start), job.x.add(start));
             let scale_of = |channel: usize| job.weight.map_or(1.0, |w| (*w.add(channel)).to_f64());
             let (mut products, mut grads) = (0.0, 0.0);
             for (index, channel) in sizes.channels_of(unit).enumerate() {
-                let first = index * sizes.places;
+                let first = sizes.start(unit, index);
                 let mut own = [0.0, 0.0];
                 slices(sizes.places, |at, count| {
-                    let values = &mut buffer[..count];
-                    let (grad, x) = (grad.add(first + at), x.add(first + at));
-                    for (i, value) in values.iter_mut().enumerate() {
-                        *value = (*grad.add(i)).widen() * (*x.add(i)).widen();
+                    let [grads, values] = buffers.each_mut().map(|buffer| &mut buffer[..count]);
+                    let first = first + if LAST { at * step } else { at };
+                    load::<T, LAST>(job.grad.add(first), step, grads);
+                    load::<T, LAST>(job.x.add(first), step, values);
+                    own[1] += sum(grads).to_f64();
+                    for (value, &grad) in values.iter_mut().zip(&*grads) {
+                        *value = grad * *value;
                     }
                     own[0] += sum(values).to_f64();
-                    let plus = |a, b| a + b;
-                    own[1] += fold(grad, count, T::Wide::ZERO, plus, plus).to_f64();
                 });
                 *job.sums.add(sample * sizes.channels + channel) = own;
                 products += own[0] * scale_of(channel);
@@ -310,15 +405,16 @@ impl<T: Float> LevelKernel for GradientOf<'_, T> {
             let along = T::Wide::of(along);
             for (index, channel) in sizes.channels_of(unit).enumerate() {
                 let scale = T::Wide::of(rstd * scale_of(channel));
-                let first = index * sizes.places;
+                let first = sizes.start(unit, index);
                 slices(sizes.places, |at, count| {
-                    let values = &mut buffer[..count];
-                    let (grad, x) = (grad.add(first + at), x.add(first + at));
-                    for (i, value) in values.iter_mut().enumerate() {
-                        *value =
-                            (*grad.add(i)).widen() * scale + (*x.add(i)).widen() * along + constant;
+                    let [grads, values] = buffers.each_mut().map(|buffer| &mut buffer[..count]);
+                    let first = first + if LAST { at * step } else { at };
+                    load::<T, LAST>(job.grad.add(first), step, grads);
+                    load::<T, LAST>(job.x.add(first), step, values);
+                    for (value, &grad) in values.iter_mut().zip(&*grads) {
+                        *value = grad * scale + *value * along + constant;
                     }
-                    write_slice(to.add(start + first + at), values, job.streamed);
+                    store::<T, LAST>(to.add(first), step, values, job.streamed);
                 });
             }
         }
