@@ -1,9 +1,12 @@
 //! Group normalization: mean 0 and variance 1 over groups of channels of each sample, then a scale
-//! and a shift for each channel; and the gradients.
+//! and a shift for each channel; and the gradients. Row-major groups are runs and are here; those
+//! whose channels lie side by side are in `last.rs`.
+
+mod last;
 
 use plimsoll_core::{Error, Result};
 
-use plimsoll_engine::along_dim::{SLICE, slices, sum, write_slice};
+use plimsoll_engine::along_dim::{SLICE, fold, slices, sum, write_slice};
 use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
@@ -51,9 +54,23 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(shape: &[usize], groups: usize) -> Sizes {
-        let places = shape[2..].iter().product();
-        Sizes { samples: shape[0], channels: shape[1], places, groups, last: false }
+    fn of<T: Element>(x: &Operand<'_>, planes: Planes<T>, groups: usize) -> Sizes {
+        let Planes { channels, places, place, .. } = planes;
+        Sizes { samples: x.shape()[0], channels, places, groups, last: place != 1 }
+    }
+
+    /// The first element of a tensor of the input's shape, which must lie in its order.
+    fn same_order<T: Element>(
+        self,
+        launch: &CpuLaunch<'_>,
+        operand: &Operand<'_>,
+    ) -> Result<Shared<T>> {
+        let planes = Planes::<T>::of(launch, operand)?;
+        match (planes.place != 1) == self.last {
+            true => Ok(planes.first),
+            false => Err(Error::invalid_argument("the kernel needs operands in the input's order")
+                .in_operation(launch.operation)),
+        }
     }
 
     fn group_channels(self) -> usize {
@@ -63,18 +80,6 @@ impl Sizes {
     /// Elements of a group.
     fn length(self) -> usize {
         self.group_channels() * self.places
-    }
-
-    /// Where channel `index` of group `unit` starts.
-    fn start(self, unit: usize, index: usize) -> usize {
-        match self.last {
-            true => {
-                unit / self.groups * self.channels * self.places
-                    + self.channels_of(unit).start
-                    + index
-            }
-            false => unit * self.length() + index * self.places,
-        }
     }
 
     /// The channels of group `unit`, counted over all samples.
@@ -96,8 +101,8 @@ pub fn group_norm(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
 
 fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
     let x = operand(launch, launch.inputs, 0)?;
-    let from = Planes::<T>::of(launch, &x)?;
-    let sizes = Sizes { last: from.place != 1, ..Sizes::of(x.shape(), args.groups) };
+    let planes = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes::of(&x, planes, args.groups);
     let optional = |given: bool, at: usize| match given {
         true => row_major::<T>(launch, &operand(launch, launch.inputs, at)?).map(Some),
         false => Ok(None),
@@ -111,85 +116,20 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> 
         }
         _ => None,
     };
-    let (from, to) = (from.first, same_order::<T>(launch, sizes, &out)?);
+    let (from, to) = (planes.first, sizes.same_order::<T>(launch, &out)?);
     let streamed = nontemporal::is_streamed(&[out, x]);
-    sizes.split(|unit| match sizes.last {
-        true => simd::dispatch_level(Normalize::<T, true> {
-            sizes,
-            unit,
-            args,
-            from,
-            to,
-            weight,
-            bias,
-            moments,
-            streamed: false,
-        }),
-        false => simd::dispatch_level(Normalize::<T, false> {
-            sizes,
-            unit,
-            args,
-            from,
-            to,
-            weight,
-            bias,
-            moments,
-            streamed,
-        }),
+    sizes.split(|unit| {
+        let group = Normalize { sizes, unit, args, from, to, weight, bias, moments, streamed };
+        match sizes.last {
+            true => simd::dispatch_level(last::Normalize(group)),
+            false => simd::dispatch_level(group),
+        }
     });
     Ok(())
 }
 
-/// The first element of a tensor of the input's shape, which must lie in its order.
-fn same_order<T: Element>(
-    launch: &CpuLaunch<'_>,
-    sizes: Sizes,
-    operand: &Operand<'_>,
-) -> Result<Shared<T>> {
-    let planes = Planes::<T>::of(launch, operand)?;
-    match (planes.place != 1) == sizes.last {
-        true => Ok(planes.first),
-        false => Err(Error::invalid_argument("the kernel needs operands in the input's order")
-            .in_operation(launch.operation)),
-    }
-}
-
-/// Some places of a channel, widened. `LAST` says that they lie `step` apart.
-///
-/// # Safety
-/// There must be as many elements from `from` on.
-#[inline(always)]
-unsafe fn load<T: Float, const LAST: bool>(from: *const T, step: usize, to: &mut [T::Wide]) {
-    for (i, value) in to.iter_mut().enumerate() {
-        // SAFETY: as the caller promises.
-        *value = unsafe { *from.add(if LAST { i * step } else { i }) }.widen();
-    }
-}
-
-/// Writes some places of a channel.
-///
-/// # Safety
-/// As [`load`].
-#[inline(always)]
-unsafe fn store<T: Float, const LAST: bool>(
-    to: *mut T,
-    step: usize,
-    values: &[T::Wide],
-    streamed: bool,
-) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if !LAST {
-            return write_slice(to, values, streamed);
-        }
-        for (i, &value) in values.iter().enumerate() {
-            *to.add(i * step) = T::narrow(value);
-        }
-    }
-}
-
-/// One group; `LAST` is the order's.
-struct Normalize<T: Float, const LAST: bool> {
+/// One group.
+struct Normalize<T: Float> {
     sizes: Sizes,
     unit: usize,
     args: GroupNormArgs,
@@ -201,43 +141,34 @@ struct Normalize<T: Float, const LAST: bool> {
     streamed: bool,
 }
 
-impl<T: Float, const LAST: bool> LevelKernel for Normalize<T, LAST> {
+impl<T: Float> LevelKernel for Normalize<T> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
         let Normalize { sizes, unit, args, from, to, weight, bias, moments, streamed } = self;
         let length = sizes.length();
+        let start = unit * length;
         let mut buffer = [T::Wide::ZERO; SLICE];
-        // A row-major group is one run, whatever its channels.
-        let (runs, run) = if LAST { (sizes.group_channels(), sizes.places) } else { (1, length) };
-        let step = sizes.channels;
         // SAFETY: the unit's own group of the input and the output, its places in the moments, and
         // a weight and a bias a channel.
         unsafe {
+            let x = from.add(start);
             let mut total = 0.0;
-            for index in 0..runs {
-                let x = from.add(sizes.start(unit, index));
-                slices(run, |at, count| {
-                    let values = &mut buffer[..count];
-                    load::<T, LAST>(x.add(if LAST { at * step } else { at }), step, values);
-                    total += sum(values).to_f64();
-                });
-            }
+            slices(length, |at, count| {
+                let plus = |a, b| a + b;
+                total += fold(x.add(at), count, T::Wide::ZERO, plus, plus).to_f64();
+            });
             let mean = total / length as f64;
             let center = T::Wide::of(mean);
             let mut squares = 0.0;
-            for index in 0..runs {
-                let x = from.add(sizes.start(unit, index));
-                slices(run, |at, count| {
-                    let values = &mut buffer[..count];
-                    load::<T, LAST>(x.add(if LAST { at * step } else { at }), step, values);
-                    for value in values.iter_mut() {
-                        let distance = *value - center;
-                        *value = distance * distance;
-                    }
-                    squares += sum(values).to_f64();
-                });
-            }
+            slices(length, |at, count| {
+                let values = &mut buffer[..count];
+                for (i, value) in values.iter_mut().enumerate() {
+                    let distance = (*x.add(at + i)).widen() - center;
+                    *value = distance * distance;
+                }
+                squares += sum(values).to_f64();
+            });
             let rstd = 1.0 / (squares / length as f64 + args.eps).sqrt();
             if let Some([means, rstds]) = moments {
                 *means.add(unit) = T::Wide::of(mean);
@@ -247,15 +178,14 @@ impl<T: Float, const LAST: bool> LevelKernel for Normalize<T, LAST> {
                 let scale = rstd * weight.map_or(1.0, |w| (*w.add(channel)).to_f64());
                 let shift = bias.map_or(0.0, |b| (*b.add(channel)).to_f64());
                 let (scale, shift) = (T::Wide::of(scale), T::Wide::of(shift));
-                let first = sizes.start(unit, index);
+                let at_channel = index * sizes.places;
                 slices(sizes.places, |at, count| {
                     let values = &mut buffer[..count];
-                    let first = first + if LAST { at * step } else { at };
-                    load::<T, LAST>(from.add(first), step, values);
-                    for value in values.iter_mut() {
-                        *value = (*value - center) * scale + shift;
+                    let from = x.add(at_channel + at);
+                    for (i, value) in values.iter_mut().enumerate() {
+                        *value = ((*from.add(i)).widen() - center) * scale + shift;
                     }
-                    store::<T, LAST>(to.add(first), step, values, streamed);
+                    write_slice(to.add(start + at_channel + at), values, streamed);
                 });
             }
         }
@@ -288,8 +218,8 @@ fn backward<T: Float>(
     wanted: GroupNormGrads,
 ) -> Result<()> {
     let x = operand(launch, launch.inputs, 1)?;
-    let from = Planes::<T>::of(launch, &x)?;
-    let sizes = Sizes { last: from.place != 1, ..Sizes::of(x.shape(), groups) };
+    let planes = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes::of(&x, planes, groups);
     if launch.workspace.bytes() < group_norm_backward_workspace_bytes(x.shape()) {
         return Err(Error::invalid_argument("the kernel needs a workspace of two sums a channel")
             .in_operation(launch.operation));
@@ -299,32 +229,30 @@ fn backward<T: Float>(
         false => None,
     };
     let moment = |at| row_major::<T::Wide>(launch, &operand(launch, launch.inputs, at)?);
-    let mut outputs = launch.outputs.iter();
-    let input = match wanted.input {
-        true => outputs.next().map(|out| same_order::<T>(launch, sizes, out).map(|to| (to, *out))),
-        false => None,
+    let mut outputs = launch.outputs.iter().peekable();
+    let input = match outputs.next_if(|_| wanted.input) {
+        Some(out) => Some((sizes.same_order::<T>(launch, out)?, *out)),
+        None => None,
     };
-    let input = input.transpose()?;
-    let mut output = |wanted: bool| match outputs.next().filter(|_| wanted) {
-        Some(out) => row_major::<T>(launch, out).map(|first| Some((first, *out))),
+    let mut parameter = |wanted: bool| match outputs.next_if(|_| wanted) {
+        Some(out) => row_major::<T>(launch, out).map(Some),
         None => Ok(None),
     };
-    let weight_out = if wanted.weight { output(true)? } else { None };
-    let bias_out = if wanted.bias { output(true)? } else { None };
+    let (weight_out, bias_out) = (parameter(wanted.weight)?, parameter(wanted.bias)?);
     let job = Gradient {
         sizes,
-        grad: same_order::<T>(launch, sizes, &operand(launch, launch.inputs, 0)?)?,
-        x: from.first,
+        grad: sizes.same_order::<T>(launch, &operand(launch, launch.inputs, 0)?)?,
+        x: planes.first,
         mean: moment(2)?,
         rstd: moment(3)?,
         weight,
         sums: Shared(launch.workspace.pointer().cast()),
         to: input.map(|(first, _)| first),
-        streamed: !sizes.last && input.is_some_and(|(_, out)| nontemporal::is_streamed(&[out])),
+        streamed: input.is_some_and(|(_, out)| nontemporal::is_streamed(&[out])),
     };
     sizes.split(|unit| match sizes.last {
-        true => simd::dispatch_level(GradientOf::<T, true> { job: &job, unit }),
-        false => simd::dispatch_level(GradientOf::<T, false> { job: &job, unit }),
+        true => simd::dispatch_level(last::GradientOf { job: &job, unit }),
+        false => simd::dispatch_level(GradientOf { job: &job, unit }),
     });
     for channel in 0..sizes.channels {
         let (mut scale, mut shift) = (0.0, 0.0);
@@ -339,7 +267,7 @@ fn backward<T: Float>(
             }
         }
         for (out, value) in [(weight_out, scale), (bias_out, shift)] {
-            if let Some((first, _)) = out {
+            if let Some(first) = out {
                 // SAFETY: one element a channel.
                 unsafe { *first.add(channel) = T::from_f64(value) };
             }
@@ -361,37 +289,37 @@ struct Gradient<T: Float> {
     streamed: bool,
 }
 
-struct GradientOf<'a, T: Float, const LAST: bool> {
+struct GradientOf<'a, T: Float> {
     job: &'a Gradient<T>,
     unit: usize,
 }
 
-impl<T: Float, const LAST: bool> LevelKernel for GradientOf<'_, T, LAST> {
+impl<T: Float> LevelKernel for GradientOf<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {
         let GradientOf { job, unit } = self;
         let sizes = job.sizes;
         let sample = unit / sizes.groups;
-        let step = sizes.channels;
-        let mut buffers = [[T::Wide::ZERO; SLICE]; 2];
+        let start = unit * sizes.length();
+        let mut buffer = [T::Wide::ZERO; SLICE];
         // SAFETY: the unit's own group of every tensor, and its channels' sums.
         unsafe {
+            let (grad, x) = (job.grad.add(start), job.x.add(start));
             let scale_of = |channel: usize| job.weight.map_or(1.0, |w| (*w.add(channel)).to_f64());
             let (mut products, mut grads) = (0.0, 0.0);
             for (index, channel) in sizes.channels_of(unit).enumerate() {
-                let first = sizes.start(unit, index);
+                let first = index * sizes.places;
                 let mut own = [0.0, 0.0];
                 slices(sizes.places, |at, count| {
-                    let [grads, values] = buffers.each_mut().map(|buffer| &mut buffer[..count]);
-                    let first = first + if LAST { at * step } else { at };
-                    load::<T, LAST>(job.grad.add(first), step, grads);
-                    load::<T, LAST>(job.x.add(first), step, values);
-                    own[1] += sum(grads).to_f64();
-                    for (value, &grad) in values.iter_mut().zip(&*grads) {
-                        *value = grad * *value;
+                    let values = &mut buffer[..count];
+                    let (grad, x) = (grad.add(first + at), x.add(first + at));
+                    for (i, value) in values.iter_mut().enumerate() {
+                        *value = (*grad.add(i)).widen() * (*x.add(i)).widen();
                     }
                     own[0] += sum(values).to_f64();
+                    let plus = |a, b| a + b;
+                    own[1] += fold(grad, count, T::Wide::ZERO, plus, plus).to_f64();
                 });
                 *job.sums.add(sample * sizes.channels + channel) = own;
                 products += own[0] * scale_of(channel);
@@ -405,16 +333,15 @@ impl<T: Float, const LAST: bool> LevelKernel for GradientOf<'_, T, LAST> {
             let along = T::Wide::of(along);
             for (index, channel) in sizes.channels_of(unit).enumerate() {
                 let scale = T::Wide::of(rstd * scale_of(channel));
-                let first = sizes.start(unit, index);
+                let first = index * sizes.places;
                 slices(sizes.places, |at, count| {
-                    let [grads, values] = buffers.each_mut().map(|buffer| &mut buffer[..count]);
-                    let first = first + if LAST { at * step } else { at };
-                    load::<T, LAST>(job.grad.add(first), step, grads);
-                    load::<T, LAST>(job.x.add(first), step, values);
-                    for (value, &grad) in values.iter_mut().zip(&*grads) {
-                        *value = grad * scale + *value * along + constant;
+                    let values = &mut buffer[..count];
+                    let (grad, x) = (grad.add(first + at), x.add(first + at));
+                    for (i, value) in values.iter_mut().enumerate() {
+                        *value =
+                            (*grad.add(i)).widen() * scale + (*x.add(i)).widen() * along + constant;
                     }
-                    store::<T, LAST>(to.add(first), step, values, job.streamed);
+                    write_slice(to.add(start + first + at), values, job.streamed);
                 });
             }
         }
