@@ -106,6 +106,10 @@ pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
     ),
     ("split(Tensor self, int[] split_size, int dim=0) -> Tensor[]", "split_with_sizes"),
     (
+        "split(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]",
+        "split_with_sizes",
+    ),
+    (
         "tensor_split(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
         "tensor_split_by",
     ),

@@ -159,7 +159,7 @@ template <typename C> __device__ C row_sum(C value) {
 
 // A block makes `COLUMNS` columns of the results of one tile of queries.
 template <typename C>
-__device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, void *out, C *sums) {
+__device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, const Heads &out, C *sums) {
   const int part = Tile<C>::part, side = Tile<C>::side;
   __shared__ Buffers<C> shared;
   int across = threadIdx.x % 16, down = threadIdx.x / 16;
@@ -206,15 +206,15 @@ __device__ void forward(const Shape &shape, const Heads &query, const Heads &key
     for (int i = 0; i < part; ++i) {
       i64 row = first + down * part + i;
       if (row >= shape.queries) continue;
-      row += head * shape.queries;
+      i64 to = out.start(head) + row * out.row;
       // A query that sees nothing gets nothing.
       C scale = totals[i] == 0 ? (C)0 : 1 / totals[i];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         i64 column = chunk * COLUMNS + 4 * across + j;
-        if (column < shape.values) keep<C>(out, row * shape.values + column, (i32)shape.code, results[i][j] * scale);
+        if (column < shape.values) keep<C>((void *)out.address, to + column * out.column, (i32)out.code, results[i][j] * scale);
       }
-      if (sums && chunk == 0 && across == 0) sums[row] = (C)((f64)tops[i] + log((f64)totals[i]));
+      if (sums && chunk == 0 && across == 0) sums[head * shape.queries + row] = (C)((f64)tops[i] + log((f64)totals[i]));
     }
   }
 }
@@ -262,21 +262,22 @@ __device__ void slopes_of(Buffers<C> &shared, C (&weights)[Tile<C>::part][Tile<C
 
 // Writes a thread's part of a tile of gradients.
 template <typename C>
-__device__ void put_rows(const C (&own)[Tile<C>::part][4], void *out, i32 code, i64 head, i64 first, i64 rows, i64 column, i64 columns) {
+__device__ void put_rows(const C (&own)[Tile<C>::part][4], const Heads &out, i64 head, i64 first, i64 rows, i64 column, i64 columns) {
   int across = threadIdx.x % 16, down = threadIdx.x / 16;
+  i64 start = out.start(head);
 #pragma unroll
   for (int i = 0; i < Tile<C>::part; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       i64 row = first + down * Tile<C>::part + i, at = column + 4 * across + j;
-      if (row < rows && at < columns) keep<C>(out, (head * rows + row) * columns + at, code, own[i][j]);
+      if (row < rows && at < columns) keep<C>((void *)out.address, start + row * out.row + at * out.column, (i32)out.code, own[i][j]);
     }
 }
 
 // A block makes `COLUMNS` columns of the gradients of a tile of keys and values, or of a tile of
 // queries: the units of the keys come first.
 template <typename C>
-__device__ void backward(const Shape &shape, const Saved<C> &saved, void *to_query, void *to_key, void *to_value) {
+__device__ void backward(const Shape &shape, const Saved<C> &saved, const Heads &to_query, const Heads &to_key, const Heads &to_value) {
   const int part = Tile<C>::part, side = Tile<C>::side;
   __shared__ Buffers<C> shared;
   i64 widest = shape.width > shape.values ? shape.width : shape.values;
@@ -314,26 +315,25 @@ __device__ void backward(const Shape &shape, const Saved<C> &saved, void *to_que
         else weigh<C>(shared, sums);
       }
     }
-    i32 code = (i32)shape.code;
     if (of_keys) {
-      put_rows<C>(sums, to_key, code, own_head, first, shape.keys, column, shape.width);
-      put_rows<C>(of_value, to_value, code, own_head, first, shape.keys, column, shape.values);
+      put_rows<C>(sums, to_key, own_head, first, shape.keys, column, shape.width);
+      put_rows<C>(of_value, to_value, own_head, first, shape.keys, column, shape.values);
     } else {
-      put_rows<C>(sums, to_query, code, own_head, first, shape.queries, column, shape.width);
+      put_rows<C>(sums, to_query, own_head, first, shape.queries, column, shape.width);
     }
   }
 }
 
 #define ATTENTION(C)                                                                                                                              \
   KERNEL_OF(256, attention_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask,                                                     \
-                                                                  void *out, C *sums) {                                                           \
+                                                                  Heads out, C *sums) {                                                           \
     forward<C>(shape, query, key, value, mask, out, sums);                                                                                        \
   }                                                                                                                                               \
   KERNEL(attention_products_##C)(Shape shape, Heads grad, Heads result, C *along) {                                                               \
     products<C>(shape, grad, result, along);                                                                                                      \
   }                                                                                                                                               \
   KERNEL_OF(256, attention_backward_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const C *sums, const C *along, \
-                             void *to_query, void *to_key, void *to_value) {                                                                      \
+                             Heads to_query, Heads to_key, Heads to_value) {                                                                      \
     Saved<C> saved = {query, key, value, mask, grad, sums, along};                                                                                \
     backward<C>(shape, saved, to_query, to_key, to_value);                                                                                        \
   }

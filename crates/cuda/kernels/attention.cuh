@@ -7,8 +7,6 @@ struct Shape {
   i64 group;
   i64 causal;
   f64 scale;
-  // Dtype of the results.
-  i64 code;
 };
 
 // A matrix for each head; an address of 0 is no operand. Dimension 0 is the innermost. Mirrors

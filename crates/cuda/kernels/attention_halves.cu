@@ -234,20 +234,21 @@ __device__ __forceinline__ void finish_scores(f32 (&scores)[N][4], const View &v
 
 // Writes a warp's 16 rows of up to D columns from its sums, times `by`.
 template <typename T, int D>
-__device__ void put_rows(const f32 (&sums)[D / 8][4], const f32 (&by)[2], void *out, i64 head, i64 first, i64 rows, i64 columns) {
+__device__ void put_rows(const f32 (&sums)[D / 8][4], const f32 (&by)[2], const Heads &out, i64 head, i64 first, i64 rows, i64 columns) {
   int lane = threadIdx.x & 31;
+  T *to = (T *)out.address + out.start(head);
 #pragma unroll
   for (int n = 0; n < D / 8; ++n)
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       i64 row = first + lane / 4 + k / 2 * 8, column = n * 8 + lane % 4 * 2 + k % 2;
-      if (row < rows && column < columns) ((T *)out)[(head * rows + row) * columns + column] = Store<T>::from(sums[n][k] * by[k / 2]);
+      if (row < rows && column < columns) to[row * out.row + column * out.column] = Store<T>::from(sums[n][k] * by[k / 2]);
     }
 }
 
 // Four warps: 64 queries of a head.
 template <typename T, int D>
-__device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, void *out, f32 *sums) {
+__device__ void forward(const Shape &shape, const Heads &query, const Heads &key, const Heads &value, const Heads &mask, const Heads &out, f32 *sums) {
   const int KEYS = 64, QUERIES = 64, pitch = Line<D>::pitch;
   alignas(16) __shared__ u16 buffer[2 * KEYS * pitch];
   u16 *keys = buffer, *values = buffer + KEYS * pitch;
@@ -349,7 +350,7 @@ __device__ __forceinline__ f32 along_of(const Shape &shape, const Saved &saved, 
 }
 
 // Four warps: the gradients of 64 keys and values. Tiles lie turned here, a row a key.
-template <typename T, int D> __device__ void backward_keys(const Shape &shape, const Saved &saved, void *to_key, void *to_value) {
+template <typename T, int D> __device__ void backward_keys(const Shape &shape, const Saved &saved, const Heads &to_key, const Heads &to_value) {
   const int KEYS = 64, QUERIES = D == 64 ? 64 : 16, pitch = Line<D>::pitch;
   alignas(16) __shared__ u16 keys[KEYS * pitch], values[KEYS * pitch], queries[QUERIES * pitch], grads[QUERIES * pitch];
   __shared__ f32 sums[QUERIES], along[QUERIES];
@@ -402,7 +403,7 @@ template <typename T, int D> __device__ void backward_keys(const Shape &shape, c
 }
 
 // Four warps: the gradients of 64 queries.
-template <typename T, int D> __device__ void backward_queries(const Shape &shape, const Saved &saved, void *to_query) {
+template <typename T, int D> __device__ void backward_queries(const Shape &shape, const Saved &saved, const Heads &to_query) {
   const int KEYS = D == 64 ? 64 : 32, QUERIES = 64, pitch = Line<D>::pitch;
   alignas(16) __shared__ u16 buffer[2 * QUERIES * pitch];
   u16 *keys = buffer, *values = buffer + QUERIES * pitch;
@@ -450,19 +451,19 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
 
 #define ATTENTION(type, D)                                                                                                                  \
   KERNEL_OF(128, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
-                                                                           Heads mask, void *out, f32 *sums) {                              \
+                                                                           Heads mask, Heads out, f32 *sums) {                              \
     forward<type, D>(shape, query, key, value, mask, out, sums);                                                                            \
   }                                                                                                                                         \
   KERNEL(attention_products_##type##_##D)(Shape shape, Heads grad, Heads result, f32 *along) {                                              \
     products<f32>(shape, grad, result, along);                                                                                              \
   }                                                                                                                                         \
   KERNEL_OF(128, attention_keys_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,    \
-                                  const f32 *along, void *to_key, void *to_value) {                                                         \
+                                  const f32 *along, Heads to_key, Heads to_value) {                                                         \
     Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
     backward_keys<type, D>(shape, saved, to_key, to_value);                                                                                 \
   }                                                                                                                                         \
   KERNEL_OF(128, attention_queries_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums, \
-                                     const f32 *along, void *to_query) {                                                                    \
+                                     const f32 *along, Heads to_query) {                                                                    \
     Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
     backward_queries<type, D>(shape, saved, to_query);                                                                                      \
   }

@@ -1,13 +1,24 @@
-// Group normalisation of contiguous [samples, channels, places]: a block a group of a sample. Mean
+// Group normalisation of [samples, channels, places], row-major or channels last: a block a group
+// of a sample. Mean
 // and 1/deviation are kept for backward, which leaves two sums a channel of each sample on its way.
 
 // Mirrors `Sizes` in Rust.
 struct Sizes {
   i64 samples, channels, places, groups;
+  // Whether the channels of a place lie side by side.
+  i64 last;
   __device__ i64 units() const { return samples * groups; }
   __device__ i64 group_channels() const { return channels / groups; }
   __device__ i64 length() const { return group_channels() * places; }
   __device__ i64 first_channel(i64 unit) const { return unit % groups * group_channels(); }
+  // Where a group starts, and the steps between its channels and its places.
+  __device__ i64 start(i64 unit) const { return last ? unit / groups * channels * places + first_channel(unit) : unit * length(); }
+  __device__ i64 channel_step() const { return last ? 1 : places; }
+  __device__ i64 place_step() const { return last ? channels : 1; }
+  // The i-th element of a group as it lies in memory: its channel in the group, and where it is
+  // from the group's start.
+  __device__ i64 channel_of(i64 i) const { return last ? i % group_channels() : i / places; }
+  __device__ i64 at(i64 i) const { return last ? i / group_channels() * channels + i % group_channels() : i; }
 };
 
 // Calls `use(i, pack of elements from i on)` for a thread's share of `length` elements: as many at
@@ -25,16 +36,16 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
   struct alignas(packed ? 16 : sizeof(T)) Some { T v[wide]; };
   i64 length = sizes.length();
   for (i64 unit = blockIdx.x; unit < sizes.units(); unit += gridDim.x) {
-    const T *in = x + unit * length;
+    const T *in = x + sizes.start(unit);
     C total = 0;
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + i);
+      Some own = *(const Some *)(in + (packed ? i : sizes.at(i)));
 #pragma unroll
       for (int k = 0; k < wide; ++k) total += (C)load(own.v[k]);
     });
     C mu = (C)(block_sum((f64)total) / (f64)length), square = 0;
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + i);
+      Some own = *(const Some *)(in + (packed ? i : sizes.at(i)));
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         C d = (C)load(own.v[k]) - mu;
@@ -44,13 +55,13 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
     f64 scale = 1 / sqrt(block_sum((f64)square) / (f64)length + eps);
     i64 first = sizes.first_channel(unit);
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + i), result;
-      i64 channel = first + i / sizes.places;
+      Some own = *(const Some *)(in + (packed ? i : sizes.at(i))), result;
+      i64 channel = first + sizes.channel_of(i);
       C by = weight ? (C)(scale * (f64)load(weight[channel])) : (C)scale;
       C shift = bias ? (C)load(bias[channel]) : (C)0;
 #pragma unroll
       for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(((C)load(own.v[k]) - mu) * by + shift);
-      *(Some *)(out + unit * length + i) = result;
+      *(Some *)(out + sizes.start(unit) + (packed ? i : sizes.at(i))) = result;
     });
     if (threadIdx.x == 0 && mean) {
       mean[unit] = mu;
@@ -62,11 +73,12 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
 // The sums over a channel's places of grad * (x - mean) and of grad, by `count` threads of which
 // this one is the `at`-th.
 template <typename C>
-__device__ void channel_sums(const void *grad, const void *x, i64 width, i64 start, i64 places, C mu, i64 at, i64 count, C &product,
-                             C &sum) {
+__device__ void channel_sums(const void *grad, const void *x, i64 width, i64 start, i64 places, i64 step, C mu, i64 at, i64 count,
+                             C &product, C &sum) {
   product = 0;
   sum = 0;
-  for (i64 i = start + at; i < start + places; i += count) {
+  for (i64 place = at; place < places; place += count) {
+    i64 i = start + place * step;
     C g = fetched<C>(grad, i, width);
     product += g * (fetched<C>(x, i, width) - mu);
     sum += g;
@@ -81,13 +93,13 @@ __device__ void backward(const Sizes &sizes, i64 width, const void *grad, const 
   i64 length = sizes.length(), channels = sizes.group_channels(), places = sizes.places;
   i64 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   for (i64 unit = blockIdx.x; unit < sizes.units(); unit += gridDim.x) {
-    i64 start = unit * length;
+    i64 start = sizes.start(unit), by_channel = sizes.channel_step(), by_place = sizes.place_step();
     i64 first = sizes.first_channel(unit), place = unit * channels;
     C mu = mean[unit], scale = rstd[unit], product, sum;
     f64 products = 0, grads = 0;
     if (channels >= warps) {
       for (i64 channel = warp; channel < channels; channel += warps) {
-        channel_sums<C>(grad, x, width, start + channel * places, places, mu, lane, 32, product, sum);
+        channel_sums<C>(grad, x, width, start + channel * by_channel, places, by_place, mu, lane, 32, product, sum);
         f64 wide_product = warp_sum((f64)product), wide_sum = warp_sum((f64)sum);
         f64 by = weight ? (f64)fetched<C>(weight, first + channel, width) : 1.0;
         if (lane == 0) {
@@ -99,7 +111,7 @@ __device__ void backward(const Sizes &sizes, i64 width, const void *grad, const 
       }
     } else {
       for (i64 channel = 0; channel < channels; ++channel) {
-        channel_sums<C>(grad, x, width, start + channel * places, places, mu, threadIdx.x, blockDim.x, product, sum);
+        channel_sums<C>(grad, x, width, start + channel * by_channel, places, by_place, mu, threadIdx.x, blockDim.x, product, sum);
         f64 wide_product = block_sum((f64)product), wide_sum = block_sum((f64)sum);
         f64 by = weight ? (f64)fetched<C>(weight, first + channel, width) : 1.0;
         if (threadIdx.x == 0) {
@@ -116,9 +128,10 @@ __device__ void backward(const Sizes &sizes, i64 width, const void *grad, const 
     f64 wide = (f64)scale;
     C along = (C)(-products * wide * wide * wide / (f64)length), constant = (C)(-grads * wide / (f64)length);
     for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
-      C by = weight ? scale * fetched<C>(weight, first + i / places, width) : scale;
-      C value = fetched<C>(grad, start + i, width) * by + (fetched<C>(x, start + i, width) - mu) * along + constant;
-      put<C>(out, start + i, width, value);
+      i64 at = start + sizes.at(i);
+      C by = weight ? scale * fetched<C>(weight, first + sizes.channel_of(i), width) : scale;
+      C value = fetched<C>(grad, at, width) * by + (fetched<C>(x, at, width) - mu) * along + constant;
+      put<C>(out, at, width, value);
     }
   }
 }
@@ -144,7 +157,7 @@ template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, 
 #define GROUP_NORM(type)                                                                                              \
   KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                \
                                                type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
-    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                   \
+    if (!sizes.last && sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                    \
       forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                              \
     else                                                                                                              \
       forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                             \

@@ -1,6 +1,6 @@
-// Resampling of one to three spatial dimensions of contiguous planes. Every output is a weighted
-// sum over a few places along each dimension; backward every input gathers the outputs that it is
-// part of, whose range along each dimension a kernel of its own finds first.
+// Resampling of one to three spatial dimensions of planes, row-major or channels last. Every output
+// is a weighted sum over a few places along each dimension; backward every input gathers the
+// outputs that it is part of, whose range along each dimension a kernel of its own finds first.
 
 enum Mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, AREA };
 
@@ -11,10 +11,28 @@ struct Axis {
   i64 exists;
 };
 
+// Steps between the channels and between the places of a plane.
+struct Order {
+  i64 channels, channel, place;
+  // The i-th element as it lies in memory: its plane and its place.
+  __device__ void locate(i64 i, i64 places, i64 &plane, i64 &at) const {
+    if (place == 1) {
+      plane = i / places;
+      at = i % places;
+    } else {
+      at = i / channels % places;
+      plane = i / channels / places * channels + i % channels;
+    }
+  }
+  __device__ i64 start(i64 plane, i64 places) const { return plane / channels * channels * places + plane % channels * channel; }
+};
+
 // Mirrors `Job` in Rust; the axes are depth, height and width.
 struct Job {
   i64 mode, align_corners, planes, code;
   Axis axes[3];
+  // Of what is read and of what is written.
+  Order from, to;
   __device__ i64 inputs() const { return axes[0].from * axes[1].from * axes[2].from; }
   __device__ i64 outputs() const { return axes[0].to * axes[1].to * axes[2].to; }
 };
@@ -94,19 +112,21 @@ template <typename C> __device__ void forward(const Job &job, const void *x, voi
   i32 code = (i32)job.code;
   i64 outputs = job.outputs();
   for (i64 i = first_index(); i < job.planes * outputs; i += all_threads()) {
-    i64 at = i % outputs, base = i / outputs * job.inputs();
+    i64 plane, at;
+    job.to.locate(i, outputs, plane, at);
+    i64 base = job.from.start(plane, job.inputs()), step = job.from.place;
     Taps<C> along_x = taps<C>(job, width, at % width.to);
     Taps<C> along_y = taps<C>(job, height, at / width.to % height.to);
     Taps<C> along_z = taps<C>(job, depth, at / width.to / height.to);
     C sum = 0;
     for (i64 a = 0; a < along_z.count; ++a) {
-      i64 plane = along_z.place(a, depth.from) * height.from;
+      i64 layer = along_z.place(a, depth.from) * height.from;
       C of_plane = along_z.weight(a, is_area && depth.exists);
       for (i64 b = 0; b < along_y.count; ++b) {
-        i64 row = base + (plane + along_y.place(b, height.from)) * width.from;
+        i64 row = (layer + along_y.place(b, height.from)) * width.from;
         C of_row = of_plane * along_y.weight(b, is_area && height.exists);
         for (i64 c = 0; c < along_x.count; ++c)
-          sum += element<C>(x, row + along_x.place(c, width.from), code) * (of_row * along_x.weight(c, is_area));
+          sum += element<C>(x, base + (row + along_x.place(c, width.from)) * step, code) * (of_row * along_x.weight(c, is_area));
       }
     }
     if (code == U8) {
@@ -161,7 +181,9 @@ template <typename C> __device__ void backward(const Job &job, const Range *rang
   i32 code = (i32)job.code;
   i64 inputs = job.inputs(), outputs = job.outputs();
   for (i64 i = first_index(); i < job.planes * inputs; i += all_threads()) {
-    i64 at = i % inputs, base = i / inputs * outputs;
+    i64 plane, at;
+    job.to.locate(i, inputs, plane, at);
+    i64 base = job.from.start(plane, outputs), step = job.from.place;
     i64 x = at % width.from, y = at / width.from % height.from, z = at / width.from / height.from;
     Range in_depth = ranges[z], in_height = ranges[depth.from + y], in_width = ranges[depth.from + height.from + x];
     C sum = 0;
@@ -169,9 +191,9 @@ template <typename C> __device__ void backward(const Job &job, const Range *rang
       C of_plane = counted<C>(job, depth, a, z);
       for (i64 b = in_height.first; b < in_height.end; ++b) {
         C of_row = of_plane * counted<C>(job, height, b, y);
-        i64 row = base + (a * height.to + b) * width.to;
+        i64 row = (a * height.to + b) * width.to;
         for (i64 c = in_width.first; c < in_width.end; ++c)
-          sum += element<C>(grad, row + c, code) * (of_row * counted<C>(job, width, c, x));
+          sum += element<C>(grad, base + (row + c) * step, code) * (of_row * counted<C>(job, width, c, x));
       }
     }
     keep<C>(out, i, code, sum);

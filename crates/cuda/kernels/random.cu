@@ -52,8 +52,10 @@ RANDOM(uniform, f64 low, f64 high, void *out) {
   Stream stream = stream_of(seed, offset, memory);
   if (code == F64) {
     draw(n, 2, stream, [&](Four w, i64 i) {
-      for (int k = 0; k < 2 && i + k < n; ++k)
-        ((f64 *)out)[place(s, dense, i + k)] = __dadd_rn(__dmul_rn(unit64(w.v[2 * k], w.v[2 * k + 1]), high - low), low);
+      for (int k = 0; k < 2 && i + k < n; ++k) {
+        f64 value = __dadd_rn(__dmul_rn(unit64(w.v[2 * k], w.v[2 * k + 1]), high - low), low);
+        ((f64 *)out)[place(s, dense, i + k)] = value >= high ? low : value;
+      }
     });
     return;
   }
@@ -62,7 +64,12 @@ RANDOM(uniform, f64 low, f64 high, void *out) {
   draw(n, 4, stream, [&](Four w, i64 i) {
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      if (i + k < n) keep<f32>(out, place(s, dense, i + k), code, __fadd_rn(__fmul_rn(unit32(w.v[k], bits), width), from));
+      if (i + k < n) {
+        f32 value = __fadd_rn(__fmul_rn(unit32(w.v[k], bits), width), from);
+        f32 kept = code == F32 ? value : code == F16 ? load(Store<f16>::from(value)) : load(Store<bf16>::from(value));
+        // What is rounded up to the end goes to the start, which gets half of its share.
+        keep<f32>(out, place(s, dense, i + k), code, kept >= (f32)high ? from : value);
+      }
   });
 }
 

@@ -3,7 +3,8 @@
 //!
 //! PyTorch raises `RuntimeError` for nearly everything that goes wrong in an operation, and a class
 //! that says more where its Python code checks. Here the classes of dtypes, arguments and indices
-//! are both, so that a handler written for PyTorch catches them whichever it names.
+//! are both, so that a handler written for PyTorch catches them whichever it names. A dtype that an
+//! operation lacks is `NotImplementedError` there, which is a `RuntimeError`: ours is that too.
 
 use plimsoll_core::{Error, ErrorKind};
 use plimsoll_memory::OutOfMemory;
@@ -46,25 +47,32 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
 struct Both {
     name: &'static str,
     exact: fn(Python<'_>) -> Bound<'_, PyType>,
+    runtime: fn(Python<'_>) -> Bound<'_, PyType>,
     class: PyOnceLock<Py<PyType>>,
 }
 
 static INVALID_ARGUMENT: Both = Both {
     name: "InvalidArgumentError",
     exact: |py| py.get_type::<PyValueError>(),
+    runtime: |py| py.get_type::<PyRuntimeError>(),
     class: PyOnceLock::new(),
 };
-static DTYPE: Both =
-    Both { name: "DTypeError", exact: |py| py.get_type::<PyTypeError>(), class: PyOnceLock::new() };
+static DTYPE: Both = Both {
+    name: "DTypeError",
+    exact: |py| py.get_type::<PyTypeError>(),
+    runtime: |py| py.get_type::<PyNotImplementedError>(),
+    class: PyOnceLock::new(),
+};
 static INDEX: Both = Both {
     name: "IndexRangeError",
     exact: |py| py.get_type::<PyIndexError>(),
+    runtime: |py| py.get_type::<PyRuntimeError>(),
     class: PyOnceLock::new(),
 };
 
 fn class<'py>(py: Python<'py>, both: &'static Both) -> PyResult<&'static Py<PyType>> {
     both.class.get_or_try_init(py, || {
-        let bases = ((both.exact)(py), py.get_type::<PyRuntimeError>());
+        let bases = ((both.exact)(py), (both.runtime)(py));
         let own = [("__module__", "plimsoll")].into_py_dict(py)?;
         let made = py.get_type::<PyType>().call1((both.name, bases, own))?;
         Ok(made.cast_into::<PyType>()?.unbind())

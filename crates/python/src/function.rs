@@ -87,6 +87,30 @@ const GROWS: &[&str] = &["addbmm"];
 /// Functions whose target chooses the dtype to compute in, unless `dtype` does.
 const TARGET_CHOOSES: &[&str] = &["cumsum", "cumprod"];
 
+/// Functions that are made of others and take targets of their results' dtypes only, as PyTorch's
+/// kernels do.
+const EXACT: &[&str] = &[
+    "searchsorted",
+    "bucketize",
+    "topk",
+    "kthvalue",
+    "median",
+    "nanmedian",
+    "mode",
+    "cummax",
+    "cummin",
+    "norm",
+    "vector_norm",
+    "linalg_vector_norm",
+    "quantile",
+    "nanquantile",
+    "histc",
+    "renorm",
+];
+
+/// The same of their forms that give two tensors.
+const EXACT_PAIRS: &[&str] = &["max", "min"];
+
 /// Functions that refuse a target which shares memory with an argument, beside those that take the
 /// results' dtypes only.
 const SEPARATE: &[&str] = &["kthvalue"];
@@ -321,6 +345,9 @@ impl Function {
                         self.name
                     )));
                 }
+                let exact = exact
+                    || EXACT.contains(&self.name)
+                    || (results.len() == 2 && EXACT_PAIRS.contains(&self.name));
                 out.copy(py, &results, exact, KEEPS_SHAPE.contains(&self.name))
             }
             _ => Err(PyTypeError::new_err(format!("{}() has no out=", self.name))),

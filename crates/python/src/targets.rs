@@ -111,8 +111,8 @@ impl Targets<'_> {
                 results.len()
             )));
         }
+        // All are looked at before one is written.
         for (target, result) in self.tensors.iter().zip(results) {
-            let sizes: Vec<i64> = result.shape().iter().map(|&size| size as i64).collect();
             let handle = target.get().tensor();
             let fits = match exact {
                 true => result.dtype() == handle.dtype(),
@@ -132,6 +132,10 @@ impl Targets<'_> {
                     handle.device()
                 )));
             }
+        }
+        for (target, result) in self.tensors.iter().zip(results) {
+            let sizes: Vec<i64> = result.shape().iter().map(|&size| size as i64).collect();
+            let handle = target.get().tensor();
             let same_count = keeps_shape && handle.numel() == result.numel();
             if handle.shape() != result.shape() && !same_count {
                 resize(target, &sizes)?;

@@ -141,6 +141,12 @@ impl PyTensor {
         self.tensor().element_size()
     }
 
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.tensor().element_size()
+    }
+
     /// Bytes of the elements.
     #[getter]
     fn nbytes(&self) -> usize {

@@ -256,3 +256,113 @@ def test_what_a_tensor_says_of_itself():
     with pytest.raises(RuntimeError):
         x.cuda("cpu")
     assert x.gather(0, tensor([[1, 0, 1]]), sparse_grad=False).tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "name, arguments, dtypes",
+    [
+        ("topk", (1,), ("float32", "int32")),
+        ("topk", (1,), ("float64", "int64")),
+        ("max", (1,), ("float32", "float32")),
+        ("min", (1,), ("float64", "int64")),
+        ("kthvalue", (1,), ("float32", "int32")),
+        ("median", (1,), ("float64", "int64")),
+        ("nanmedian", (1,), ("float32", "float32")),
+        ("mode", (1,), ("float32", "int32")),
+        ("cummax", (1,), ("float32", "int32")),
+        ("cummin", (1,), ("float64", "int64")),
+        ("norm", (2, 1), ("float64",)),
+        ("quantile", (0.5,), ("float64",)),
+        ("histc", (4,), ("float64",)),
+        ("renorm", (2, 0, 1.0), ("float64",)),
+        ("clamp", (0, 1), ("float64",)),
+        ("clamp_min", (0,), ("float64",)),
+    ],
+)
+def test_targets_of_other_dtypes_are_refused(name, arguments, dtypes):
+    x = plimsoll.ones(2, 3)
+    outs = tuple(plimsoll.empty(0, dtype=getattr(plimsoll, dtype)) for dtype in dtypes)
+    with pytest.raises(RuntimeError):
+        getattr(plimsoll, name)(x, *arguments, out=outs if len(outs) > 1 else outs[0])
+    assert all(out.numel() == 0 for out in outs)
+
+
+def test_targets_of_searches_are_of_the_dtype_that_is_asked_for():
+    edges, x = tensor([1.0, 2.0]), tensor([1.5])
+    for int32, dtype in ((False, plimsoll.int32), (True, plimsoll.int64), (False, plimsoll.float32)):
+        with pytest.raises(RuntimeError):
+            plimsoll.searchsorted(edges, x, out_int32=int32, out=plimsoll.empty(1, dtype=dtype))
+        with pytest.raises(RuntimeError):
+            plimsoll.bucketize(x, edges, out_int32=int32, out=plimsoll.empty(1, dtype=dtype))
+    assert plimsoll.bucketize(x, edges, out_int32=True, out=plimsoll.empty(1, dtype=plimsoll.int32)).item() == 1
+
+
+def test_results_are_written_over_their_input():
+    for function in (plimsoll.softmax, plimsoll.log_softmax):
+        for dim in (0, 1):
+            x = tensor([[1.0, 2.0], [3.0, 5.0]])
+            wanted = function(x, dim).tolist()
+            assert function(x, dim, out=x) is x
+            assert x.tolist() == wanted
+    x = tensor([[1.0, 2.0], [3.0, 5.0]])
+    place = x.data_ptr()
+    plimsoll.scatter(x, 0, tensor([[0, 1]]), plimsoll.ones(1, 2), out=x)
+    assert x.tolist() == [[1, 2], [3, 1]]
+    plimsoll.scatter_add(x, 0, tensor([[0, 1]]), plimsoll.ones(1, 2), out=x)
+    assert x.tolist() == [[2, 2], [3, 2]]
+    plimsoll.index_add(x, 0, tensor([1]), plimsoll.ones(1, 2), out=x)
+    plimsoll.index_copy(x, 0, tensor([0]), plimsoll.zeros(1, 2), out=x)
+    plimsoll.index_reduce(x, 0, tensor([1]), plimsoll.full((1, 2), 2.0), "prod", out=x)
+    assert (x.tolist(), x.data_ptr()) == ([[0, 0], [8, 6]], place)
+    with pytest.raises(RuntimeError):
+        plimsoll.softmax(x, 1, out=x.t())
+
+
+def test_uniform_numbers_never_reach_their_end():
+    plimsoll.manual_seed(0)
+    for dtype in (plimsoll.float16, plimsoll.bfloat16, plimsoll.float32):
+        x = plimsoll.empty(200_000, dtype=dtype).uniform_(1, 2)
+        assert (x.min().item() >= 1, x.max().item() < 2) == (True, True)
+        assert x.double().mean().item() == pytest.approx(1.5, abs=0.01)
+
+
+def test_classes_are_long_or_bytes():
+    x = plimsoll.zeros(2, 4)
+    for dtype in (plimsoll.int32, plimsoll.int16, plimsoll.float32):
+        classes = tensor([0, 1]).to(dtype)
+        for loss in (F.cross_entropy, F.nll_loss):
+            with pytest.raises(RuntimeError):
+                loss(x, classes)
+
+
+def test_dtypes_that_an_operation_lacks_are_not_implemented():
+    for call in (lambda x: x.softmax(0), F.gelu, lambda x: F.layer_norm(x, (2,)), lambda x: x.mean()):
+        with pytest.raises(NotImplementedError):
+            call(tensor([1, 2]))
+
+
+def test_parts_by_the_names_of_their_arguments():
+    x = plimsoll.arange(5)
+    assert [part.tolist() for part in plimsoll.split(x, split_size_or_sections=2)] == [[0, 1], [2, 3], [4]]
+    assert [len(part) for part in plimsoll.split(tensor=x, split_size_or_sections=[2, 3], dim=0)] == [2, 3]
+
+
+def test_gradients_of_elu_pass_where_there_is_no_number():
+    assert gradient(F.elu, [NAN, 1.0, 0.0]) == [[1, 1, 1]]
+
+
+def test_what_old_programs_call():
+    x = plimsoll.zeros(3, 3)
+    assert (x.type(), x.long().type(), x.itemsize, x.half().itemsize) == ("torch.FloatTensor", "torch.LongTensor", 4, 2)
+    assert x.type(plimsoll.int64).dtype == x.type("torch.LongTensor").dtype == plimsoll.int64
+    with pytest.raises(ValueError):
+        x.type("torch.NoTensor")
+    assert x.fill_diagonal_(2) is x
+    assert x.tolist() == [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+    tall = plimsoll.zeros(7, 2, dtype=plimsoll.int64).fill_diagonal_(1, wrap=True)
+    assert tall.tolist() == [[1, 0], [0, 1], [0, 0], [1, 0], [0, 1], [0, 0], [1, 0]]
+    with pytest.raises(RuntimeError):
+        plimsoll.zeros(3).fill_diagonal_(1)
+    whole = tensor([1, 2]).new_tensor([1.5, 2])
+    assert (whole.tolist(), whole.dtype) == ([1, 2], plimsoll.int64)
+    assert tensor([1]).new_tensor([1.5], dtype=plimsoll.float64).item() == 1.5

@@ -109,10 +109,28 @@ def test_wrong_states_and_parameters_are_named():
         plimsoll.gru(x[:0], h, params, *options)
     with pytest.raises(RuntimeError, match="sequences"):
         plimsoll.gru(x, h[:, :2], params, *options)
-    y, _ = plimsoll.gru(x, h, params, *options)
-    (grad,) = plimsoll.grad([y.sum()], [x], create_graph=True)
-    with pytest.raises(RuntimeError, match="first derivatives only"):
-        grad.sum().backward()
+
+
+def test_layers_are_differentiated_twice():
+    x, h, params = normal(STEPS, BATCH, INPUTS), normal(1, BATCH, HIDDEN), parameters(1, 1, 1)
+    leaves = [x, h, *params]
+
+    def steps(x, h, *params):
+        state, states = h[0], []
+        for row in x.unbind(0):
+            state = plimsoll.tanh(row @ params[0].t() + params[2] + state @ params[1].t() + params[3])
+            states.append(state)
+        return plimsoll.stack(states)
+
+    def layer(x, h, *params):
+        return plimsoll.rnn_tanh(x, h, list(params), True, 1, 0.0, False, False, False)[0]
+
+    seconds = []
+    for run in (layer, steps):
+        first = plimsoll.grad([(run(*leaves) ** 2).sum()], leaves, create_graph=True)
+        seconds.append(plimsoll.grad([sum((grad**2).sum() for grad in first)], leaves))
+    for own, other in zip(*seconds, strict=True):
+        assert plimsoll.allclose(own, other)
 
 
 def test_a_cell_is_one_step():

@@ -247,6 +247,16 @@ fn into(
     site: Site,
 ) -> Result<Outputs> {
     let info = op.info();
+    if let ([out], Some(first)) = (outs, operands.first())
+        && info.in_place
+        && !info.elementwise
+        && out.shares_storage_with(first)
+        && out.meta() == first.meta()
+    {
+        // Into its own first operand: the form in place.
+        rules::check_out(info.name, outs, operands)?;
+        return in_place(entry, op, out, operands, site);
+    }
     for (index, out) in outs.iter().enumerate() {
         check_separate(info, out, &outs[..index])?;
         if !info.elementwise {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::map::operands;
-use plimsoll_engine::{CpuLaunch, Element, Operand, match_dtype, parallel};
+use plimsoll_engine::{CpuLaunch, Element, Meta, Operand, match_dtype, parallel};
 
 /// Which index of the input stands at index `i` of the output, along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,18 @@ pub fn rearrange(launch: &CpuLaunch<'_>, along: &[Along], value: Scalar) -> Resu
     if out.layout().numel() == 0 {
         return Ok(());
     }
-    match_dtype!(out.dtype(), T => rearrange_as::<T>(&out, &input, along, T::from_scalar(value)));
+    // Runs go along the last dimension: it is the one whose elements lie nearest in the output.
+    let mut order: SmallVec<[i64; 6]> = (0..rank as i64).collect();
+    order.sort_by_key(|&d| std::cmp::Reverse(out.layout().strides()[d as usize]));
+    let turned = |operand: &Operand<'_>| -> Result<Meta> {
+        Ok(Meta { layout: operand.layout().permute(&order)?, dtype: operand.dtype() })
+    };
+    let (to, from) = (turned(&out)?, turned(&input)?);
+    // SAFETY: the same elements with their dimensions in another order.
+    let (out, input) =
+        unsafe { (Operand::new(out.storage(), &to), Operand::new(input.storage(), &from)) };
+    let along: SmallVec<[Along; 6]> = order.iter().map(|&d| along[d as usize]).collect();
+    match_dtype!(out.dtype(), T => rearrange_as::<T>(&out, &input, &along, T::from_scalar(value)));
     Ok(())
 }
 

@@ -130,10 +130,10 @@ activation!(
 );
 activation!(
     /// [grad, x] -> grad times elu's derivative.
-    elu_backward, EluBackward(alpha, scale, input_scale), |L, R, grad, x| if x > R::ZERO {
-        grad * scale
-    } else {
+    elu_backward, EluBackward(alpha, scale, input_scale), |L, R, grad, x| if x <= R::ZERO {
         grad * input_scale * alpha * scale * (x * input_scale).exp::<L>()
+    } else {
+        grad * scale
     }
 );
 activation!(

@@ -6,9 +6,11 @@ use plimsoll_core::{DType, Error, Result};
 
 use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::real::{Float, Real};
-use plimsoll_engine::{CpuLaunch, Element, input_dtype, match_float, parallel};
+use plimsoll_engine::shared::Shared;
+use plimsoll_engine::{CpuLaunch, Element, Meta, input_dtype, match_float, parallel};
 
-use crate::rows::{operand, row_major};
+use crate::planes::Planes;
+use crate::rows::operand;
 
 /// How places between pixels are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +213,8 @@ fn plane<R: Real>(
     }
 }
 
-/// `x` -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions], row-major.
+/// `x` -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions], row-major
+/// or channels last.
 pub fn interpolate(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     if input_dtype(launch)? == DType::U8 {
         return bytes(launch, args);
@@ -221,43 +224,123 @@ pub fn interpolate(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> 
 
 fn forward<T: Float>(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     let (x, out) = (operand(launch, launch.inputs, 0)?, operand(launch, launch.outputs, 0)?);
-    let (from, to) = (row_major::<T>(launch, &x)?, row_major::<T>(launch, &out)?);
-    let (axes, planes) = axes::<T::Wide>(args, x.shape(), out.shape());
-    let (inputs, outputs) = (lengths(axes)[0], lengths(axes)[1]);
-    let spatial = x.shape().len() - 2;
-    parallel::split(planes, (GRAIN / (4 * outputs).max(1)).max(1), |range| {
-        for index in range {
-            let (mut at, mut sum) = (0, T::Wide::ZERO);
-            // SAFETY: places of the plane's own elements.
-            unsafe {
-                plane(axes, args, spatial, |out, place, weight| {
-                    if out != at {
-                        *to.add(index * outputs + at) = T::narrow(sum);
-                        (at, sum) = (out, T::Wide::ZERO);
+    let (from, to) = (Planes::<T>::of(launch, &x)?, Planes::<T>::of(launch, &out)?);
+    let (axes, _) = axes::<T::Wide>(args, x.shape(), out.shape());
+    let job = Resample { axes, args, spatial: x.shape().len() - 2, batch: x.shape()[0], from, to };
+    match from.is_last() && to.is_last() {
+        true => job.forward::<BLOCK>(),
+        false => job.forward::<1>(),
+    }
+    Ok(())
+}
+
+/// Channels that are computed together where they are neighbours.
+const BLOCK: usize = 16;
+
+/// What both passes go by. `from` is what is read, `to` what is written.
+struct Resample<T: Float> {
+    axes: [Axis<T::Wide>; 3],
+    args: InterpolateArgs,
+    spatial: usize,
+    batch: usize,
+    from: Planes<T>,
+    to: Planes<T>,
+}
+
+impl<T: Float> Resample<T> {
+    /// Blocks of at most `N` channels of all samples.
+    fn units<const N: usize>(&self) -> usize {
+        self.batch * self.from.channels.div_ceil(N)
+    }
+
+    /// The first plane of a unit, and how many neighbours it has.
+    #[inline(always)]
+    fn planes<const N: usize>(&self, unit: usize) -> (usize, usize) {
+        let blocks = self.from.channels.div_ceil(N);
+        let first = unit % blocks * N;
+        let count = if N == 1 { 1 } else { N.min(self.from.channels - first) };
+        (unit / blocks * self.from.channels + first, count)
+    }
+
+    fn forward<const N: usize>(&self) {
+        let outputs = lengths(self.axes)[1];
+        parallel::split(self.units::<N>(), (GRAIN / (4 * outputs * N).max(1)).max(1), |units| {
+            for unit in units {
+                let (first, count) = self.planes::<N>(unit);
+                // SAFETY: places of the unit's own planes.
+                unsafe {
+                    let x = self.from.first.add(self.from.start(first));
+                    let to = self.to.first.add(self.to.start(first));
+                    let (mut at, mut sums) = (0, [T::Wide::ZERO; N]);
+                    let write = |at: usize, sums: &[T::Wide; N]| {
+                        for (channel, &sum) in sums.iter().enumerate().take(count) {
+                            *to.add(at * self.to.place + channel) = T::narrow(sum);
+                        }
+                    };
+                    plane(self.axes, self.args, self.spatial, |out, place, weight| {
+                        if out != at {
+                            write(at, &sums);
+                            (at, sums) = (out, [T::Wide::ZERO; N]);
+                        }
+                        for (channel, sum) in sums.iter_mut().enumerate().take(count) {
+                            let value = (*x.add(place * self.from.place + channel)).widen();
+                            *sum = *sum + value * weight;
+                        }
+                    });
+                    if outputs > 0 {
+                        write(at, &sums);
                     }
-                    sum = sum + (*from.add(index * inputs + place)).widen() * weight;
-                });
-                if outputs > 0 {
-                    *to.add(index * outputs + at) = T::narrow(sum);
                 }
             }
-        }
-    });
-    Ok(())
+        });
+    }
+
+    /// Adds the gradients back to the places that outputs are made of. `scratch` has a plane of
+    /// sums for each of a unit's channels, `threads` times.
+    fn backward<const N: usize>(&self, scratch: Shared<T::Wide>, threads: usize) {
+        let inputs = lengths(self.axes)[0];
+        let units = self.units::<N>();
+        parallel::fork(threads, |part| {
+            for unit in parallel::part_range(units, threads, part) {
+                let (first, count) = self.planes::<N>(unit);
+                // SAFETY: this part's scratch, and the unit's own planes.
+                unsafe {
+                    let sums = scratch.add(part * inputs * N);
+                    let grad = self.from.first.add(self.from.start(first));
+                    let to = self.to.first.add(self.to.start(first));
+                    std::slice::from_raw_parts_mut(sums, inputs * N).fill(T::Wide::ZERO);
+                    plane(self.axes, self.args, self.spatial, |out, place, weight| {
+                        for channel in 0..count {
+                            let sum = sums.add(place * N + channel);
+                            let slope = (*grad.add(out * self.from.place + channel)).widen();
+                            *sum = *sum + slope * weight;
+                        }
+                    });
+                    for place in 0..inputs {
+                        for channel in 0..count {
+                            let sum = *sums.add(place * N + channel);
+                            *to.add(place * self.to.place + channel) = T::narrow(sum);
+                        }
+                    }
+                }
+            }
+        });
+    }
 }
 
 /// Bytes are computed in single precision, rounded and kept in range.
 fn bytes(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     let (x, out) = (operand(launch, launch.inputs, 0)?, operand(launch, launch.outputs, 0)?);
-    let (from, to) = (row_major::<u8>(launch, &x)?, row_major::<u8>(launch, &out)?);
+    let (from, to) = (Planes::<u8>::of(launch, &x)?, Planes::<u8>::of(launch, &out)?);
     let (axes, planes) = axes::<f32>(args, x.shape(), out.shape());
-    let (inputs, outputs) = (lengths(axes)[0], lengths(axes)[1]);
+    let outputs = lengths(axes)[1];
     let spatial = x.shape().len() - 2;
     for index in 0..planes {
         let (mut at, mut sum) = (0, 0.0f32);
         let write = |at: usize, sum: f32| {
+            let byte = (sum + 0.5).floor().clamp(0.0, 255.0) as u8;
             // SAFETY: a place of the plane's own outputs.
-            unsafe { *to.add(index * outputs + at) = (sum + 0.5).floor().clamp(0.0, 255.0) as u8 };
+            unsafe { *to.first.add(to.start(index) + at * to.place) = byte };
         };
         plane(axes, args, spatial, |out, place, weight| {
             if out != at {
@@ -265,7 +348,8 @@ fn bytes(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
                 (at, sum) = (out, 0.0);
             }
             // SAFETY: a place of the plane's own inputs.
-            sum += f32::from(unsafe { *from.add(index * inputs + place) }) * weight;
+            let byte = unsafe { *from.first.add(from.start(index) + place * from.place) };
+            sum += f32::from(byte) * weight;
         });
         if outputs > 0 {
             write(at, sum);
@@ -284,42 +368,28 @@ pub fn interpolate_backward(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Re
 }
 
 /// Scratch of [`interpolate_backward`]: sums of half types are kept in single precision, a plane a
-/// thread.
-pub fn interpolate_backward_workspace_bytes(dtype: DType, shape: &[usize]) -> usize {
-    let plane: usize = shape[2..].iter().product();
-    let wide = if dtype == DType::F64 { 8 } else { 4 };
-    parallel::threads() * (plane * wide).next_multiple_of(64)
+/// thread, or one for each of the channels that are computed together.
+pub fn interpolate_backward_workspace_bytes(out: &Meta) -> usize {
+    let inputs: usize = out.shape()[2..].iter().product();
+    let wide = if out.dtype == DType::F64 { 8 } else { 4 };
+    let together = if out.layout.is_contiguous() { 1 } else { BLOCK };
+    parallel::threads() * inputs * together * wide
 }
 
 fn backward<T: Float>(launch: &CpuLaunch<'_>, args: InterpolateArgs) -> Result<()> {
     let (grad, out) = (operand(launch, launch.inputs, 0)?, operand(launch, launch.outputs, 0)?);
-    let (from, to) = (row_major::<T>(launch, &grad)?, row_major::<T>(launch, &out)?);
-    let (axes, planes) = axes::<T::Wide>(args, out.shape(), grad.shape());
-    let (inputs, outputs) = (lengths(axes)[0], lengths(axes)[1]);
-    let bytes = interpolate_backward_workspace_bytes(out.dtype(), out.shape());
-    if launch.workspace.bytes() < bytes {
+    let (from, to) = (Planes::<T>::of(launch, &grad)?, Planes::<T>::of(launch, &out)?);
+    let (axes, _) = axes::<T::Wide>(args, out.shape(), grad.shape());
+    if launch.workspace.bytes() < interpolate_backward_workspace_bytes(out.meta()) {
         return Err(Error::invalid_argument("the kernel needs a workspace of a plane a thread")
             .in_operation(launch.operation));
     }
     let spatial = out.shape().len() - 2;
-    let threads = parallel::threads();
-    let scratch = plimsoll_engine::shared::Shared(launch.workspace.pointer());
-    parallel::fork(threads, |part| {
-        // SAFETY: each part has its own piece of the workspace.
-        let sums = unsafe { scratch.add(part * (bytes / threads)) }.cast::<T::Wide>();
-        for index in parallel::part_range(planes, threads, part) {
-            // SAFETY: this part's scratch, and the plane's own elements.
-            unsafe {
-                std::slice::from_raw_parts_mut(sums, inputs).fill(T::Wide::ZERO);
-                plane(axes, args, spatial, |out, place, weight| {
-                    let slope = (*from.add(index * outputs + out)).widen() * weight;
-                    *sums.add(place) = *sums.add(place) + slope;
-                });
-                for place in 0..inputs {
-                    *to.add(index * inputs + place) = T::narrow(*sums.add(place));
-                }
-            }
-        }
-    });
+    let job = Resample { axes, args, spatial, batch: out.shape()[0], from, to };
+    let scratch = Shared(launch.workspace.pointer().cast());
+    match from.is_last() && to.is_last() && !out.layout().is_contiguous() {
+        true => job.backward::<BLOCK>(scratch, parallel::threads()),
+        false => job.backward::<1>(scratch, parallel::threads()),
+    }
     Ok(())
 }

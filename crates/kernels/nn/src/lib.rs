@@ -15,6 +15,7 @@ pub mod interpolate;
 pub mod linear_cross_entropy;
 pub mod loss;
 pub mod nll;
+mod planes;
 mod products;
 pub mod recurrent;
 mod rows;

@@ -34,6 +34,7 @@ from ._deterministic import (
 )
 from ._deterministic import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._deterministic import use_deterministic_algorithms as use_deterministic_algorithms
+from . import _methods as _methods
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad
@@ -46,4 +47,5 @@ from .functional import segment_reduce as _segment_reduce  # noqa: F401
 from .functional import segment_reduce as segment_reduce
 from .functional import tensordot as tensordot
 from .functional import unravel_index as unravel_index
+from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
 from .nn.functional import rms_norm as rms_norm

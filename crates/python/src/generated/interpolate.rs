@@ -9,7 +9,7 @@ use crate::tensor::PyTensor;
 static INTERPOLATE: Function = Function::new(
     "interpolate",
     &[Overload {
-        signature: "interpolate(Tensor self, int[] size, str interpolate_mode='nearest', bool align_corners=False, float[]? scale_factor=None) -> Tensor",
+        signature: "interpolate(Tensor self, int[] size, str interpolate_mode='nearest', bool align_corners=False, float[]? scale_factor=None, bool antialias=False) -> Tensor",
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.interpolate_with(
@@ -18,6 +18,7 @@ static INTERPOLATE: Function = Function::new(
                         .interpolate_mode(a.word::<plimsoll_tensor::InterpolateMode>(2)?)
                         .align_corners(a.bool(3)?)
                         .scale_factor(a.optional_floats(4))
+                        .antialias(a.bool(5)?)
                 )?
             ])
         }),

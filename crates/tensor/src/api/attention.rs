@@ -86,7 +86,8 @@ impl Tensor {
         let width = query.shape()[query.rank() - 1];
         let args = AttentionArgs {
             causal: is_causal,
-            scale: scale.unwrap_or(1.0 / (width as f64).sqrt()),
+            // Of no width all scores are 0, whatever they are multiplied by.
+            scale: scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt()),
             group,
             mask: mask.is_some(),
         };

@@ -1,16 +1,16 @@
 //! Bounds as methods.
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{Error, Result, Scalar};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::Dest;
-use crate::operation::OpInfo;
+use crate::operation::{OpInfo, Operation};
 use crate::ops::clamp::{Bound, CLAMP, CLAMP_MAX, CLAMP_MIN, Clamp, no_bounds};
 use crate::prepare::{apply, apply_one};
-use crate::promotion::Other;
+use crate::promotion::{Other, result_type};
 
 /// A bound: a host number, a tensor, or none.
 #[derive(Clone, Debug, Default)]
@@ -106,6 +106,7 @@ impl Tensor {
     #[track_caller]
     pub fn clamp_with_out(&self, options: ClampOptions, out: &Tensor) -> Result<()> {
         let (op, inputs) = bounded(&CLAMP, self, &options)?;
+        check_target(&op, &inputs, out)?;
         apply(&op, &inputs, Dest::Out(&[out]), Site::caller()).map(drop)
     }
 }
@@ -136,6 +137,7 @@ macro_rules! one_bound {
             pub fn $into<'a>(&self, bound: impl Into<Other<'a>>, out: &Tensor) -> Result<()> {
                 let options = ClampOptions::new().$side(limit(bound.into()));
                 let (op, inputs) = bounded(&$info, self, &options)?;
+                check_target(&op, &inputs, out)?;
                 apply(&op, &inputs, Dest::Out(&[out]), Site::caller()).map(drop)
             }
         }
@@ -170,6 +172,23 @@ fn limit(bound: Other<'_>) -> Limit {
         Other::Tensor(tensor) => Limit::Tensor(tensor.clone()),
         Other::Scalar(number) => Limit::Number(number),
     }
+}
+
+/// Beside numbers PyTorch takes a target of the result's dtype only; beside tensors of any that it
+/// can be cast to.
+fn check_target(op: &Clamp, inputs: &[&Tensor], out: &Tensor) -> Result<()> {
+    let [x] = inputs else { return Ok(()) };
+    let dtype = match op.number() {
+        Some(number) => result_type(&[Other::Tensor(x), Other::Scalar(number)]),
+        None => x.dtype(),
+    };
+    if out.dtype() == dtype {
+        return Ok(());
+    }
+    Err(Error::dtype(
+        op.info.name,
+        format!("the result is {dtype} and out= {}; give one of the result's dtype", out.dtype()),
+    ))
 }
 
 /// The operation and its inputs.

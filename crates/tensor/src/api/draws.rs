@@ -199,19 +199,20 @@ impl Tensor {
             (Other::Tensor(mean), Other::Scalar(by)) => {
                 check_deviation(by.to_f64())?;
                 let plain = mean.detach();
-                overwritten(mean, &plain.randn_like()?.mul(by)?.add(&plain)?)
+                let drawn = plain.randn_like()?;
+                overwritten(mean, drawn.mul_(by)?.add_(&plain)?)
             }
             (Other::Scalar(mean), Other::Tensor(by)) => {
                 check_deviations(by)?;
                 let plain = by.detach();
-                overwritten(by, &plain.randn_like()?.mul(&plain)?.add(mean)?)
+                let drawn = plain.randn_like()?;
+                overwritten(by, drawn.mul_(&plain)?.add_(mean)?)
             }
             (Other::Tensor(mean), Other::Tensor(by)) => {
                 check_deviations(by)?;
                 let both = Tensor::broadcast_tensors(&[mean, by])?;
                 let drawn = both[0].detach().contiguous()?.randn_like()?;
-                let drawn = drawn.mul(&by.detach())?.add(&mean.detach())?;
-                overwritten(&both[0], &drawn)
+                overwritten(&both[0], drawn.mul_(&by.detach())?.add_(&mean.detach())?)
             }
             (Other::Scalar(_), Other::Scalar(_)) => {
                 Err(Error::shape("normal", "two numbers have no shape; give a size"))

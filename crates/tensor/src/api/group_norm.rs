@@ -9,6 +9,7 @@ use super::nn::are_wider;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::{Dest, first};
+use crate::ops::channels_last::in_order;
 use crate::ops::group_norm::GroupNorm;
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::group_norm::GroupNormArgs;
@@ -68,7 +69,7 @@ impl Tensor {
             args: GroupNormArgs { groups, weight: weight.is_some(), bias: bias.is_some(), eps },
         };
         let site = Site::caller();
-        let x = self.contiguous()?;
+        let x = in_order(self)?;
         let weight = weight.map(Tensor::contiguous).transpose()?;
         let bias = bias.map(Tensor::contiguous).transpose()?;
         let inputs: SmallVec<[&Tensor; 3]> =

@@ -3,10 +3,12 @@
 use plimsoll_core::{DType, Error, Result, sizes_from_i64};
 use plimsoll_memory::Site;
 
+use super::antialias::{self, Filter};
 use super::interpolate_bytes::{Axis, resample};
 use super::options::options;
 use crate::Tensor;
 use crate::api::composed;
+use crate::ops::channels_last::in_order;
 use crate::ops::interpolate::Interpolate;
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::interpolate::InterpolateArgs;
@@ -21,6 +23,8 @@ options! {
         align_corners: bool = false,
         /// Output sizes over input sizes, where they say it more exactly than the sizes.
         scale_factor: Option<&'a [f64]> = None,
+        /// Whether images that shrink are filtered, so that every pixel counts.
+        antialias: bool = false,
     }
 }
 
@@ -46,7 +50,8 @@ impl Tensor {
         size: &[i64],
         options: InterpolateOptions<'_>,
     ) -> Result<Tensor> {
-        let InterpolateOptions { interpolate_mode, align_corners, scale_factor } = options;
+        let InterpolateOptions { interpolate_mode, align_corners, scale_factor, antialias } =
+            options;
         let mut scales = [0.0; 3];
         if let Some(given) = scale_factor {
             if given.len() != size.len() || given.len() > 3 {
@@ -62,11 +67,25 @@ impl Tensor {
         let sizes = sizes_from_i64("interpolate", size)?;
         let weighs = matches!(interpolate_mode, InterpolateMode::Linear | InterpolateMode::Cubic);
         if self.dtype() == DType::U8 && weighs && sizes.len() == 2 {
-            let axis = |scale: f64| Axis::new(interpolate_mode, align_corners, scale);
+            let axis = |scale: f64| Axis::new(interpolate_mode, align_corners, antialias, scale);
             let axes = [axis(scales[0]), axis(scales[1])];
             return composed("interpolate", Site::caller(), || resample(self, &sizes, &axes));
         }
+        if antialias {
+            if !weighs {
+                return Err(Error::invalid_argument("antialias is of bilinear and bicubic images")
+                    .in_operation("interpolate"));
+            }
+            let cubic = interpolate_mode == InterpolateMode::Cubic;
+            let filters = [scales[0], scales[1]].map(|scale| Filter {
+                cubic,
+                align_corners,
+                scale: (scale > 0.0).then_some(scale),
+            });
+            let work = || antialias::resample(self, &sizes, filters);
+            return composed("interpolate", Site::caller(), work);
+        }
         let args = InterpolateArgs { mode: interpolate_mode, align_corners, scales };
-        apply_one(&Interpolate { args, sizes }, &[&self.contiguous()?], Site::caller())
+        apply_one(&Interpolate { args, sizes }, &[&in_order(self)?], Site::caller())
     }
 }

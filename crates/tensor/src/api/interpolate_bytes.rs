@@ -5,7 +5,9 @@
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_kernels::cpu::interpolate::InterpolateMode;
 
+use super::antialias::Filter;
 use crate::Tensor;
+use crate::ops::channels_last::in_order_of;
 
 /// Bits of a weight, as PyTorch keeps it.
 const WEIGHT_BITS: u32 = 15;
@@ -14,6 +16,7 @@ const WEIGHT_BITS: u32 = 15;
 pub(super) struct Axis {
     pub(super) cubic: bool,
     pub(super) align_corners: bool,
+    pub(super) antialias: bool,
     /// Output size over input size, where it is given.
     pub(super) scale: Option<f64>,
 }
@@ -27,9 +30,14 @@ struct Taps {
 }
 
 impl Axis {
-    pub(super) fn new(mode: InterpolateMode, align_corners: bool, scale: f64) -> Axis {
+    pub(super) fn new(
+        mode: InterpolateMode,
+        align_corners: bool,
+        antialias: bool,
+        scale: f64,
+    ) -> Axis {
         let cubic = mode == InterpolateMode::Cubic;
-        Axis { cubic, align_corners, scale: (scale > 0.0).then_some(scale) }
+        Axis { cubic, align_corners, antialias, scale: (scale > 0.0).then_some(scale) }
     }
 
     /// `x`, of bytes, with `size` places along `dim`.
@@ -53,9 +61,15 @@ impl Axis {
     }
 
     fn taps(&self, input: usize, output: usize) -> Taps {
-        let count = if self.cubic { 4 } else { 2 };
-        let exact: Vec<(usize, Vec<f64>)> =
-            (0..output).map(|place| self.weights_at(place, input, output)).collect();
+        let Axis { cubic, align_corners, antialias, scale } = *self;
+        let filter = Filter { cubic, align_corners, scale };
+        let exact: Vec<(usize, Vec<f64>)> = (0..output)
+            .map(|place| match antialias {
+                true => filter.weights_at(place, input, output),
+                false => self.weights_at(place, input, output),
+            })
+            .collect();
+        let count = exact.iter().map(|(_, weights)| weights.len()).max().unwrap_or(0);
         let largest =
             exact.iter().flat_map(|(_, weights)| weights).fold(0.0, |a: f64, &b| a.max(b));
         let mut precision = 0;
@@ -73,7 +87,9 @@ impl Axis {
             exact.iter().map(at).collect()
         };
         let weight = |tap: usize| {
-            let rounded = |(_, weights): &(usize, Vec<f64>)| (weights[tap] * unit).round() as i32;
+            let rounded = |(_, weights): &(usize, Vec<f64>)| {
+                weights.get(tap).map_or(0, |weight| (weight * unit).round() as i32)
+            };
             exact.iter().map(rounded).collect()
         };
         Taps {
@@ -146,5 +162,5 @@ pub(super) fn resample(x: &Tensor, sizes: &[usize], axes: &[Axis]) -> Result<Ten
     for (dim, (axis, &size)) in axes.iter().zip(sizes).enumerate().rev() {
         result = axis.resample(&result, dim as i64 + 2, size)?;
     }
-    if result.is(x) { x.clone_tensor() } else { result.contiguous() }
+    if result.is(x) { x.clone_tensor() } else { in_order_of(&result, x) }
 }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::dispatch::Dest;
+use crate::ops::channels_last::is_image_of_channels;
 use crate::ops::join::{Cat, is_skipped};
 use crate::prepare::{apply, apply_one};
 use crate::promotion::{Other, result_type};
@@ -47,6 +48,17 @@ impl Tensor {
     pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
         let _named = enter_operation("stack");
         let site = Site::caller();
+        if let Some(rank) = images_rank(tensors) {
+            // Joined, which keeps channels last, and seen with the new dimension.
+            let dim = normalize_dim("stack", dim, rank + 1)?;
+            if dim < rank {
+                let mut sizes: SmallVec<[i64; 6]> =
+                    tensors[0].shape().iter().map(|&size| size as i64).collect();
+                sizes.insert(dim, tensors.len() as i64);
+                let joined = apply_one(&operation(tensors, dim as i64)?, tensors, site)?;
+                return with_site(site, || joined.view(&sizes));
+            }
+        }
         let (wide, dim) = with_site(site, || widened(tensors, dim))?;
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply_one(&operation(&wide, dim)?, &wide, site)
@@ -61,6 +73,14 @@ impl Tensor {
         let wide: SmallVec<[&Tensor; 4]> = wide.iter().collect();
         apply(&operation(&wide, dim)?, &wide, Dest::Out(&[out]), site).map(drop)
     }
+}
+
+/// The rank of tensors of one shape that are all channels last.
+fn images_rank(tensors: &[&Tensor]) -> Option<usize> {
+    let first = tensors.first()?;
+    let alike =
+        |tensor: &&Tensor| is_image_of_channels(tensor.layout()) && tensor.shape() == first.shape();
+    tensors.iter().all(alike).then_some(first.rank())
 }
 
 /// Tensors of one shape with a dimension of size 1 more, and which dimension that is.

@@ -360,10 +360,16 @@ fn of_classes(
 ) -> Result<Tensor> {
     let (x, target, weight) = composed(op.info().name, site, || {
         let weight = weight.map(Tensor::contiguous).transpose()?;
-        // PyTorch takes classes as bytes as well.
+        // PyTorch takes classes as bytes as well, and as nothing else.
         let target = match target.dtype() {
             DType::U8 => target.to(DType::I64)?,
-            _ => target.contiguous()?,
+            DType::I64 => target.contiguous()?,
+            other => {
+                return Err(Error::dtype(
+                    op.info().name,
+                    format!("classes are int64 or uint8, and not {other}; convert with `long`"),
+                ));
+            }
         };
         Ok::<_, Error>((x.contiguous()?, target, weight))
     })?;

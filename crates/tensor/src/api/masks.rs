@@ -158,7 +158,7 @@ impl Tensor {
         if self.numel() == 0 && index.numel() > 0 {
             return Err(Error::index("take", "a tensor without elements has none to take"));
         }
-        self.reshape(&[self.numel() as i64])?.index(&[Some(index)])
+        self.reshape(&[self.numel() as i64])?.index(&[Some(&index.contiguous()?)])
     }
 
     /// A copy with the elements of `source` at positions in the flat tensor; added to what is there

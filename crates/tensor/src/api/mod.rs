@@ -3,6 +3,7 @@
 //! and hands both to `dispatch`.
 
 pub(crate) mod activation;
+mod antialias;
 pub(crate) mod aten;
 pub(crate) mod attention;
 pub(crate) mod batch_norm;

@@ -5,21 +5,42 @@ use plimsoll_memory::Site;
 
 use crate::Tensor;
 use crate::api::composed;
+use crate::ops::channels_last::is_image_of_channels;
 
-/// The elements of `x` as `sizes`, permuted, as a new tensor of `shape`.
+/// Where elements go.
+struct Moves<'a> {
+    /// The input with some of its dimensions split.
+    sizes: &'a [i64],
+    /// Their order in the result; those after the batch's that are `channels` become channels.
+    dims: &'a [i64],
+    channels: usize,
+    /// The result's shape.
+    shape: &'a [i64],
+}
+
+/// The elements of `x` in another order, as a new tensor in the input's memory format.
 fn rearranged(
     x: &Tensor,
     operation: &'static str,
-    sizes: &[i64],
-    dims: &[i64],
-    shape: &[i64],
+    moves: &Moves<'_>,
     site: Site,
 ) -> Result<Tensor> {
+    let Moves { sizes, dims, channels, shape } = *moves;
     composed(operation, site, || {
-        let moved = x.reshape(sizes)?.permute(dims)?.contiguous()?;
-        // Where nothing moved, what is here is still the input.
-        let own = if moved.shares_storage_with(x) { moved.clone_tensor()? } else { moved };
-        own.view(shape)
+        let split = x.reshape(sizes)?;
+        // Where nothing moves, the copy is still the input.
+        let copied = |dims: &[i64]| -> Result<Tensor> {
+            let moved = split.permute(dims)?.contiguous()?;
+            if moved.shares_storage_with(x) { moved.clone_tensor() } else { Ok(moved) }
+        };
+        match shape {
+            &[batch, channel, height, width] if is_image_of_channels(x.layout()) => {
+                let (own, space) = dims[1..].split_at(channels);
+                let last = [&dims[..1], space, own].concat();
+                copied(&last)?.view(&[batch, height, width, channel])?.permute(&[0, 3, 1, 2])
+            }
+            _ => copied(dims)?.view(shape),
+        }
     })
 }
 
@@ -82,7 +103,8 @@ impl Tensor {
         let sizes = [&lead[..], &[channels / square, r, r, height, width]].concat();
         let dims = behind(&lead, &[0, 3, 1, 4, 2]);
         let shape = [&lead[..], &[channels / square, height * r, width * r]].concat();
-        rearranged(self, operation, &sizes, &dims, &shape, site)
+        let moves = Moves { sizes: &sizes, dims: &dims, channels: 1, shape: &shape };
+        rearranged(self, operation, &moves, site)
     }
 
     /// Space gathered into channels, which undoes [`Tensor::pixel_shuffle`].
@@ -112,7 +134,8 @@ impl Tensor {
         let sizes = [&lead[..], &[channels, height / r, r, width / r, r]].concat();
         let dims = behind(&lead, &[0, 2, 4, 1, 3]);
         let shape = [&lead[..], &[channels * r * r, height / r, width / r]].concat();
-        rearranged(self, operation, &sizes, &dims, &shape, site)
+        let moves = Moves { sizes: &sizes, dims: &dims, channels: 3, shape: &shape };
+        rearranged(self, operation, &moves, site)
     }
 
     /// The channels (dimension 1) of `groups` groups dealt out in turn.
@@ -140,6 +163,7 @@ impl Tensor {
         }
         let parts = [&[batch, groups, channels / groups], rest].concat();
         let dims: Vec<i64> = [0, 2, 1].into_iter().chain(3..parts.len() as i64).collect();
-        rearranged(self, operation, &parts, &dims, &sizes, site)
+        let moves = Moves { sizes: &parts, dims: &dims, channels: 2, shape: &sizes };
+        rearranged(self, operation, &moves, site)
     }
 }

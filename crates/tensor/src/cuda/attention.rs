@@ -46,7 +46,7 @@ impl Shape {
         let AttentionArgs { causal, scale, group, .. } = self.args;
         let sizes = [self.heads, self.queries, self.keys, self.width, self.values, group];
         let mut words: Vec<u64> = sizes.map(|size| size as u64).to_vec();
-        words.extend([u64::from(causal), scale.to_bits(), code(self.dtype)]);
+        words.extend([u64::from(causal), scale.to_bits()]);
         Argument::Words(words)
     }
 
@@ -129,7 +129,7 @@ pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<
         heads(launch, Some(key))?,
         heads(launch, Some(value))?,
         heads(launch, launch.inputs.get(3).filter(|_| args.mask))?,
-        contiguous(launch, &launch.outputs[0])?,
+        heads(launch, Some(&launch.outputs[0]))?,
         launch.outputs.get(1).map_or(Ok(NOTHING), |sums| contiguous(launch, sums))?,
     ];
     if let Some((source, ending)) = halves(launch, &shape) {
@@ -180,7 +180,7 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
         along,
     ];
     let [to_query, to_key, to_value] =
-        [0, 1, 2].map(|index| contiguous(launch, &launch.outputs[index]));
+        [0, 1, 2].map(|index| heads(launch, Some(&launch.outputs[index])));
     let (to_query, to_key, to_value) = (to_query?, to_key?, to_value?);
     let with = |written: &[Argument]| [&read[..], written].concat();
     if !is_plain {

@@ -1,4 +1,4 @@
-//! Group normalization of contiguous inputs, a block a group of a sample.
+//! Group normalization of inputs that are row-major or channels last, a block a group of a sample.
 
 use plimsoll_core::{Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, source_files};
@@ -7,12 +7,22 @@ use plimsoll_kernels::cpu::group_norm::GroupNormArgs;
 
 use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
-use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
+use super::{CudaLaunch, NOTHING, address, contiguous, is_channels_last, type_name, whole};
 
-/// The structure `Sizes` of the kernels.
-fn sizes(shape: &[usize], groups: usize) -> Argument {
+/// The structure `Sizes` of the kernels; all tensors of the input's shape are in its order.
+fn sizes(launch: &CudaLaunch<'_>, x: &Operand<'_>, groups: usize) -> Result<Argument> {
+    let shape = x.shape();
     let places: usize = shape[2..].iter().product();
-    Argument::Words([shape[0], shape[1], places, groups].map(|size| size as u64).to_vec())
+    let last = usize::from(is_channels_last(launch, x)?);
+    Ok(Argument::Words([shape[0], shape[1], places, groups, last].map(|size| size as u64).to_vec()))
+}
+
+/// The address of a tensor that must lie as `x` does.
+fn like(launch: &CudaLaunch<'_>, x: &Operand<'_>, operand: &Operand<'_>) -> Result<Argument> {
+    match is_channels_last(launch, operand)? == is_channels_last(launch, x)? {
+        true => Ok(address(operand)),
+        false => Err(launch.unsupported("an operand in another order than the input")),
+    }
 }
 
 fn grid(shape: &[usize], groups: usize) -> Grid {
@@ -37,12 +47,12 @@ pub(crate) fn group_norm(launch: &CudaLaunch<'_>, args: GroupNormArgs) -> Result
     }
     let bias = launch.inputs.get(1 + usize::from(args.weight)).filter(|_| args.bias);
     let arguments = [
-        sizes(x.shape(), args.groups),
+        sizes(launch, x, args.groups)?,
         Argument::F64(args.eps),
-        contiguous(launch, x)?,
+        address(x),
         optional(launch, launch.inputs.get(1).filter(|_| args.weight))?,
         optional(launch, bias)?,
-        contiguous(launch, &launch.outputs[0])?,
+        like(launch, x, &launch.outputs[0])?,
         optional(launch, launch.outputs.get(1))?,
         optional(launch, launch.outputs.get(2))?,
     ];
@@ -66,15 +76,15 @@ pub(crate) fn group_norm_backward(
     let sums = whole(launch.workspace.pointer().addr());
     let rstd = contiguous(launch, &launch.inputs[3])?;
     let arguments = [
-        sizes(x.shape(), groups),
+        sizes(launch, x, groups)?,
         width.clone(),
-        contiguous(launch, &launch.inputs[0])?,
-        contiguous(launch, x)?,
+        like(launch, x, &launch.inputs[0])?,
+        address(x),
         contiguous(launch, &launch.inputs[2])?,
         rstd.clone(),
         optional(launch, weight)?,
         sums.clone(),
-        optional(launch, input)?,
+        input.map_or(Ok(NOTHING), |input| like(launch, x, input))?,
     ];
     let kernel = format!("group_norm_backward_{computed}");
     launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), groups), &arguments)?;
@@ -82,7 +92,7 @@ pub(crate) fn group_norm_backward(
         return Ok(());
     }
     let arguments = [
-        sizes(x.shape(), groups),
+        sizes(launch, x, groups)?,
         width,
         sums,
         rstd,

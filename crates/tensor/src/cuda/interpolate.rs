@@ -1,12 +1,12 @@
-//! Resampling of contiguous planes, computed in f32 or f64.
+//! Resampling of planes, row-major or channels last, computed in f32 or f64.
 
 use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, source_files};
-use plimsoll_kernels::Meta;
 use plimsoll_kernels::cpu::interpolate::{InterpolateArgs, InterpolateMode};
+use plimsoll_kernels::{Meta, Operand};
 
 use super::tail::code;
-use super::{CudaLaunch, contiguous, whole};
+use super::{CudaLaunch, address, is_channels_last, whole};
 
 /// Bytes of a range of outputs.
 const RANGE_BYTES: usize = 16;
@@ -33,7 +33,7 @@ fn step(args: InterpolateArgs, dtype: DType, from: usize, to: usize, scale: f64)
 }
 
 /// The structure `Job` of the kernels, for inputs of shape `from`.
-fn job(args: InterpolateArgs, dtype: DType, from: &[usize], to: &[usize]) -> Argument {
+fn job(args: InterpolateArgs, dtype: DType, from: &[usize], to: &[usize]) -> Vec<u64> {
     let mode = match args.mode {
         InterpolateMode::Nearest => 0,
         InterpolateMode::NearestExact => 1,
@@ -54,7 +54,30 @@ fn job(args: InterpolateArgs, dtype: DType, from: &[usize], to: &[usize]) -> Arg
             None => [1, 1, 1f64.to_bits(), 0],
         });
     }
-    Argument::Words(words)
+    words
+}
+
+/// The structure `Order` of the kernels.
+fn order(launch: &CudaLaunch<'_>, operand: &Operand<'_>) -> Result<[u64; 3]> {
+    let channels = operand.shape()[1];
+    let places: usize = operand.shape()[2..].iter().product();
+    let sizes = match is_channels_last(launch, operand)? {
+        false => [channels, places, 1],
+        true => [channels, 1, channels],
+    };
+    Ok(sizes.map(|size| size as u64))
+}
+
+/// The structure `Job` with the order of what is read and of what is written behind it.
+fn arranged(
+    launch: &CudaLaunch<'_>,
+    mut job: Vec<u64>,
+    from: &Operand<'_>,
+    to: &Operand<'_>,
+) -> Result<Argument> {
+    job.extend(order(launch, from)?);
+    job.extend(order(launch, to)?);
+    Ok(Argument::Words(job))
 }
 
 /// [x] -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions].
@@ -64,8 +87,8 @@ pub(crate) fn interpolate(launch: &CudaLaunch<'_>, args: InterpolateArgs) -> Res
     if n == 0 {
         return Ok(());
     }
-    let job = job(args, x.dtype(), x.shape(), out.shape());
-    let arguments = [job, contiguous(launch, x)?, contiguous(launch, out)?];
+    let job = arranged(launch, job(args, x.dtype(), x.shape(), out.shape()), x, out)?;
+    let arguments = [job, address(x), address(out)];
     let kernel = format!("interpolate_{}", computed_in(x.dtype()));
     launch.run(&source_files::INTERPOLATE, &kernel, launch.grid(n, 1), &arguments)
 }
@@ -87,7 +110,7 @@ pub(crate) fn interpolate_backward(launch: &CudaLaunch<'_>, args: InterpolateArg
     if n == 0 {
         return Ok(());
     }
-    let job = job(args, out.dtype(), out.shape(), grad.shape());
+    let job = arranged(launch, job(args, out.dtype(), out.shape(), grad.shape()), grad, out)?;
     let computed = computed_in(out.dtype());
     let ranges = whole(launch.workspace.pointer().addr());
     let places = places(out.shape());
@@ -95,7 +118,7 @@ pub(crate) fn interpolate_backward(launch: &CudaLaunch<'_>, args: InterpolateArg
     let mut grid = launch.grid(1, 1);
     grid.blocks.0 = places.div_ceil(grid.threads as usize) as u32;
     launch.run(&source_files::INTERPOLATE, &kernel, grid, &[job.clone(), ranges.clone()])?;
-    let arguments = [job, ranges, contiguous(launch, grad)?, contiguous(launch, out)?];
+    let arguments = [job, ranges, address(grad), address(out)];
     let kernel = format!("interpolate_backward_{computed}");
     launch.run(&source_files::INTERPOLATE, &kernel, launch.grid(n, 1), &arguments)
 }

@@ -110,7 +110,7 @@ pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
 pub(crate) use unview::{unview, unview_workspace_bytes};
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Error, MemoryFormat, Result};
 use plimsoll_cuda::{Argument, Context, Grid, KernelSource};
 use plimsoll_kernels::{Operand, Workspace};
 use plimsoll_memory::{OriginId, StreamId};
@@ -260,6 +260,21 @@ fn contiguous(launch: &CudaLaunch<'_>, operand: &Operand<'_>) -> Result<Argument
         return Ok(address(operand));
     }
     Err(launch.unsupported(format!("an operand of strides {:?}", operand.layout().strides())))
+}
+
+/// Whether the channels of an operand [batch, channels, places..] lie side by side; it must be that
+/// or row-major.
+fn is_channels_last(launch: &CudaLaunch<'_>, operand: &Operand<'_>) -> Result<bool> {
+    let layout = operand.layout();
+    let format = match layout.rank() {
+        5 => MemoryFormat::ChannelsLast3d,
+        _ => MemoryFormat::ChannelsLast,
+    };
+    match (layout.is_contiguous(), format.holds(layout)) {
+        (true, _) => Ok(false),
+        (false, true) => Ok(true),
+        _ => Err(launch.unsupported(format!("an operand of strides {:?}", layout.strides()))),
+    }
 }
 
 /// The address 0, for an operand that is not there.

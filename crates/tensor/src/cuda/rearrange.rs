@@ -11,12 +11,21 @@ use super::{CudaLaunch, address, copy, type_name, whole};
 /// The most dimensions that the kernels take.
 const RANK: usize = 8;
 
-/// Mirrors `Ways` in `rearrange.cu`: for each dimension, the innermost first, how it is read, by
-/// what number, and the sizes and strides of both sides. `wide` has the shape that was read into,
-/// `own` the one that was read from.
+/// Dimensions by their strides in what is written, the innermost first: neighbouring threads write
+/// neighbouring elements.
+fn by_strides(written: &Operand<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..written.shape().len()).rev().collect();
+    order.sort_by_key(|&dim| written.layout().strides()[dim]);
+    order
+}
+
+/// Mirrors `Ways` in `rearrange.cu`: for each dimension in `order`, how it is read, by what number,
+/// and the sizes and strides of both sides. `wide` has the shape that was read into, `own` the one
+/// that was read from.
 fn ways(
     operation: &'static str,
     along: &[Along],
+    order: &[usize],
     wide: &Operand<'_>,
     own: &Operand<'_>,
 ) -> Result<Argument> {
@@ -28,9 +37,8 @@ fn ways(
     }
     let mut words = vec![0u64; 1 + 6 * RANK];
     words[0] = along.len() as u64;
-    for (dim, way) in along.iter().rev().enumerate() {
-        let from = along.len() - 1 - dim;
-        let (kind, number) = match *way {
+    for (dim, &from) in order.iter().enumerate() {
+        let (kind, number) = match along[from] {
             Along::Pad(before) => (0, before),
             Along::Flip => (1, 0),
             Along::Wrap(before) => (2, before),
@@ -62,7 +70,7 @@ pub(crate) fn rearrange(launch: &CudaLaunch<'_>, along: &[Along], value: Scalar)
     }
     let arguments = [
         whole(n),
-        ways(launch.operation, along, out, input)?,
+        ways(launch.operation, along, &by_strides(out), out, input)?,
         address(input),
         address(out),
         Argument::F64(value.to_f64()),
@@ -83,8 +91,12 @@ pub(crate) fn unrearrange(launch: &CudaLaunch<'_>, along: &[Along]) -> Result<()
     if !out.dtype().is_float() {
         return Err(launch.unsupported(format!("a gradient of {}", out.dtype())));
     }
-    let arguments =
-        [whole(n), ways(launch.operation, along, grad, out)?, address(grad), address(out)];
+    let arguments = [
+        whole(n),
+        ways(launch.operation, along, &by_strides(out), grad, out)?,
+        address(grad),
+        address(out),
+    ];
     let kernel = format!("unrearrange_{}", type_name(out.dtype()));
     launch.run(&source_files::REARRANGE, &kernel, launch.grid(n, 1), &arguments)
 }
@@ -101,9 +113,10 @@ pub(crate) fn triangle(launch: &CudaLaunch<'_>, side: Triangle, diagonal: i64) -
         copy::copy(launch, input, out)?;
     }
     let plain = vec![Along::Pad(0); out.shape().len()];
+    let rows: Vec<usize> = (0..plain.len()).rev().collect();
     let arguments = [
         whole(n),
-        ways(launch.operation, &plain, out, out)?,
+        ways(launch.operation, &plain, &rows, out, out)?,
         address(out),
         Argument::U64(diagonal as u64),
         Argument::I32(i32::from(side == Triangle::Lower)),

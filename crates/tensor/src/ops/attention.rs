@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Dims, Error, Result};
+use plimsoll_core::{DType, Dims, Error, Layout, Result};
 use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
+use super::elementwise::output_layout;
 use super::nn::check_float;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
@@ -141,7 +142,7 @@ impl Operation for Attention {
         let mut shape = Dims::from(inputs[0].shape());
         let rank = shape.len();
         shape[rank - 1] = inputs[2].shape()[inputs[2].shape().len() - 1];
-        let mut metas: Metas = smallvec::smallvec![Meta::contiguous(&shape, dtype)?];
+        let mut metas: Metas = smallvec::smallvec![Meta { layout: layout(inputs, &shape)?, dtype }];
         if needs.any() {
             let wide = if dtype.size_bytes() < 4 { DType::F32 } else { dtype };
             metas.push(Meta::contiguous(&shape[..rank - 1], wide)?);
@@ -199,6 +200,17 @@ impl Operation for Attention {
     }
 }
 
+/// PyTorch's: in the query's order of dimensions where values are as wide and rows dense, so that
+/// heads that were turned for attention turn back into a view. Row-major otherwise.
+fn layout(inputs: &[&Meta], shape: &[usize]) -> Result<Layout> {
+    let is_dense = |meta: &Meta| meta.layout.strides().last() == Some(&1);
+    let has_heads = matches!(shape.len(), 3 | 4) && inputs[..3].iter().all(|meta| is_dense(meta));
+    if has_heads && inputs[0].shape() == shape {
+        return output_layout(SCALED_DOT_PRODUCT_ATTENTION.name, &inputs[..1]);
+    }
+    Layout::contiguous(shape)
+}
+
 /// The gradients of query, key and value in one kernel, for backward passes that nobody
 /// differentiates again.
 #[derive(Clone, Copy, Debug)]
@@ -210,8 +222,11 @@ impl Operation for AttentionBackward {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        let metas: Result<Metas> =
-            inputs[1..4].iter().map(|input| Meta::contiguous(input.shape(), input.dtype)).collect();
+        // As their operands, so that heads that were turned for attention turn back into a view.
+        let like = |input: &&Meta| -> Result<Meta> {
+            Ok(Meta { layout: output_layout(self.info().name, &[*input])?, dtype: input.dtype })
+        };
+        let metas: Result<Metas> = inputs[1..4].iter().map(like).collect();
         Ok(Inferred::Exact(metas?))
     }
 

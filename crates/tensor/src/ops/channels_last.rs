@@ -2,7 +2,8 @@
 //! out. PyTorch's `suggest_memory_format`; a signal [batch, channels, length] is an image of one
 //! row.
 
-use plimsoll_core::{DType, Layout, Result};
+use crate::Tensor;
+use plimsoll_core::{DType, Layout, MemoryFormat, Result};
 use plimsoll_kernels::Meta;
 use smallvec::SmallVec;
 
@@ -31,6 +32,38 @@ pub(super) fn laid_out(shape: &[usize], dtype: DType, channels_last: bool) -> Re
     Ok(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype })
 }
 
+/// A new tensor in the format of images or volumes that are all channels last; others are
+/// row-major. Signals are too: PyTorch has no such format for them.
+pub(super) fn laid_out_like(inputs: &[&Meta], shape: &[usize], dtype: DType) -> Result<Meta> {
+    let is_last =
+        !inputs.is_empty() && inputs.iter().all(|meta| is_image_of_channels(&meta.layout));
+    laid_out(shape, dtype, is_last)
+}
+
+/// The format's name for images, or for volumes.
+fn channels_last_of(x: &Tensor) -> MemoryFormat {
+    match x.rank() {
+        5 => MemoryFormat::ChannelsLast3d,
+        _ => MemoryFormat::ChannelsLast,
+    }
+}
+
+/// The tensor as kernels take it that know two orders: channels last if it is an image or a volume
+/// of that order, row-major otherwise.
+#[track_caller]
+pub(crate) fn in_order(x: &Tensor) -> Result<Tensor> {
+    in_order_of(x, x)
+}
+
+/// `x` in the order that [`in_order`] gives `other`.
+#[track_caller]
+pub(crate) fn in_order_of(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+    match is_image_of_channels(other.layout()) {
+        true => x.contiguous_with(channels_last_of(x)),
+        false => x.contiguous(),
+    }
+}
+
 /// Whether this is what PyTorch takes for channels last: dense in this order, whatever the strides
 /// of dimensions of one element, or with strides that all grow in this order, gaps or none.
 pub(crate) fn is_channels_last(layout: &Layout) -> bool {
@@ -45,6 +78,19 @@ pub(crate) fn is_channels_last(layout: &Layout) -> bool {
         dense *= shape[dim];
         next
     });
+    is_dense || grows(layout, order)
+}
+
+/// Whether this is an image or a volume whose strides say channels last, those of dimensions of one
+/// element too: what PyTorch lays new tensors out by.
+pub(crate) fn is_image_of_channels(layout: &Layout) -> bool {
+    let order = order(layout.rank()).filter(|_| layout.rank() > 3);
+    order.is_some_and(|order| !layout.is_contiguous() && layout.numel() > 0 && grows(layout, order))
+}
+
+/// Whether the strides all grow in this order.
+fn grows(layout: &Layout, order: &[usize]) -> bool {
+    let (shape, strides) = (layout.shape(), layout.strides());
     let mut reach = 0;
     let grows = order.iter().all(|&dim| {
         // A batch of one image with one channel is row-major as well.
@@ -52,5 +98,5 @@ pub(crate) fn is_channels_last(layout: &Layout) -> bool {
         reach = strides[dim] * shape[dim];
         next
     });
-    is_dense || (grows && strides[1] != 0)
+    grows && strides[1] != 0
 }

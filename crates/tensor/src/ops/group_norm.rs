@@ -7,6 +7,7 @@ use plimsoll_core::{DType, Error, Result};
 use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
+use super::channels_last::{in_order_of, laid_out_like};
 use super::nn::{check_float, info};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
@@ -84,7 +85,7 @@ impl Operation for GroupNorm {
     fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred> {
         self.check(inputs)?;
         let (shape, dtype) = (inputs[0].shape(), inputs[0].dtype);
-        let mut outputs: Metas = smallvec::smallvec![Meta::contiguous(shape, dtype)?];
+        let mut outputs: Metas = smallvec::smallvec![laid_out_like(&inputs[..1], shape, dtype)?];
         if needs.any() {
             // Half types would lose in them what the gradient needs.
             let moments = if dtype.size_bytes() < 4 { DType::F32 } else { dtype };
@@ -131,7 +132,7 @@ impl Operation for GroupNorm {
             self.composite(grad, x, weight, wanted, &mut grads)?;
             return Ok(grads);
         }
-        let grad = grad.contiguous()?;
+        let grad = in_order_of(grad, x)?;
         let op = GroupNormBackward { groups: self.args.groups, weight: weight.is_some(), wanted };
         let mut inputs: SmallVec<[&Tensor; 5]> =
             smallvec::smallvec![&grad, x, backward.output(1)?, backward.output(2)?];
@@ -218,7 +219,7 @@ impl Operation for GroupNormBackward {
         let (shape, dtype) = (inputs[1].shape(), inputs[1].dtype);
         let mut outputs = Metas::new();
         if self.wanted.input {
-            outputs.push(Meta::contiguous(shape, dtype)?);
+            outputs.push(laid_out_like(&inputs[1..2], shape, dtype)?);
         }
         for _ in 0..usize::from(self.wanted.weight) + usize::from(self.wanted.bias) {
             outputs.push(Meta::contiguous(&shape[1..2], dtype)?);

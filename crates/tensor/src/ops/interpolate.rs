@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Dims, Error, Result};
 use plimsoll_cuda::{Properties, source_files};
 
+use super::channels_last::{in_order, laid_out_like};
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation,
@@ -60,7 +61,12 @@ impl Operation for Interpolate {
                 ),
             ));
         }
-        Ok(Inferred::one(Meta::contiguous(&resized(shape, &self.sizes), inputs[0].dtype)?))
+        let shape = resized(shape, &self.sizes);
+        Ok(Inferred::one(match self.args.mode {
+            // PyTorch makes means of volumes row-major.
+            InterpolateMode::Area if shape.len() == 5 => Meta::contiguous(&shape, inputs[0].dtype)?,
+            _ => laid_out_like(inputs, &shape, inputs[0].dtype)?,
+        }))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
@@ -74,7 +80,7 @@ impl Operation for Interpolate {
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let shape = backward.inputs[0].shape();
         let op = InterpolateBackward { of: self.clone(), sizes: shape[2..].into() };
-        let grad = backward.grad()?.contiguous()?;
+        let grad = in_order(backward.grad()?)?;
         Ok(smallvec::smallvec![Some(apply_one(&op, &[&grad], Site::in_force())?)])
     }
 
@@ -97,11 +103,11 @@ impl Operation for InterpolateBackward {
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let shape = resized(inputs[0].shape(), &self.sizes);
-        Ok(Inferred::one(Meta::contiguous(&shape, inputs[0].dtype)?))
+        Ok(Inferred::one(laid_out_like(inputs, &shape, inputs[0].dtype)?))
     }
 
     fn workspace_bytes(&self, _inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        cpu::interpolate_backward_workspace_bytes(outputs[0].dtype, outputs[0].shape())
+        cpu::interpolate_backward_workspace_bytes(&outputs[0])
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
@@ -122,7 +128,7 @@ impl Operation for InterpolateBackward {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let grad = backward.grad()?.contiguous()?;
+        let grad = in_order(backward.grad()?)?;
         Ok(smallvec::smallvec![Some(apply_one(&self.of, &[&grad], Site::in_force())?)])
     }
 
@@ -138,7 +144,7 @@ static INTERPOLATE: OpInfo = OpInfo {
     home: Home::Functional,
     family: "interpolate",
     signatures: &[
-        "interpolate(Tensor self, int[] size, str interpolate_mode='nearest', bool align_corners=False, float[]? scale_factor=None) -> Tensor",
+        "interpolate(Tensor self, int[] size, str interpolate_mode='nearest', bool align_corners=False, float[]? scale_factor=None, bool antialias=False) -> Tensor",
     ],
     differentiable: true,
     dtypes: DTYPES,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Dims, Error, Result};
 
+use super::channels_last::laid_out_like;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
     Autocast, Backward, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out,
@@ -54,9 +55,8 @@ impl Operation for Cat {
                 .checked_add(meta.shape()[self.dim])
                 .ok_or_else(|| Error::shape(CAT.name, "the joined size overflows"))?;
         }
-        Ok(Inferred::one(
-            Meta::contiguous(&shape, self.dtype).map_err(|e| e.in_operation(CAT.name))?,
-        ))
+        let meta = laid_out_like(inputs, &shape, self.dtype);
+        Ok(Inferred::one(meta.map_err(|e| e.in_operation(CAT.name))?))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {

@@ -41,6 +41,7 @@ pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod rearrange;
 pub(crate) mod recurrent;
+mod recurrent_steps;
 pub(crate) mod reduce;
 pub(crate) mod reshape;
 pub(crate) mod scan;

@@ -182,12 +182,16 @@ pub(super) const fn info(name: &'static str, signatures: &'static [&'static str]
 
 static SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
+    // A line is read to its end before it is written, an element at a time.
+    elementwise: true,
     cuda: OnCuda::Kernels(&source_files::SOFTMAX),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("softmax", &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static LOG_SOFTMAX: OpInfo = OpInfo {
     out: Out::Exact,
+    // A line is read to its end before it is written, an element at a time.
+    elementwise: true,
     cuda: OnCuda::Kernels(&source_files::SOFTMAX),
     autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("log_softmax", &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])

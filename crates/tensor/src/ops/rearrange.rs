@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::{Dims, Result, Scalar};
 use smallvec::SmallVec;
 
+use super::channels_last::laid_out_like;
 use super::elementwise::output_layout;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{Backward, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
@@ -28,6 +29,17 @@ pub(crate) struct Rearrange {
     pub(crate) value: Scalar,
 }
 
+impl Rearrange {
+    /// PyTorch makes repeats and circles row-major.
+    fn keeps_channels_last(&self) -> bool {
+        let is_circle = |along: &Along| matches!(along, Along::Wrap(_));
+        let is_row_major =
+            [&REPEAT, &REPEAT_INTERLEAVE].iter().any(|&i| std::ptr::eq(self.info, i))
+                || (std::ptr::eq(self.info, &PAD) && self.along.iter().any(is_circle));
+        !is_row_major
+    }
+}
+
 impl Operation for Rearrange {
     fn info(&self) -> &'static OpInfo {
         self.info
@@ -39,7 +51,11 @@ impl Operation for Rearrange {
             let layout = output_layout(self.info.name, inputs)?;
             return Ok(Inferred::one(Meta { layout, dtype: inputs[0].dtype }));
         }
-        let meta = Meta::contiguous(&self.shape, inputs[0].dtype);
+        let dtype = inputs[0].dtype;
+        let meta = match self.keeps_channels_last() {
+            true => laid_out_like(inputs, &self.shape, dtype),
+            false => Meta::contiguous(&self.shape, dtype),
+        };
         Ok(Inferred::one(meta.map_err(|e| e.in_operation(self.info.name))?))
     }
 
@@ -90,7 +106,7 @@ impl Operation for Unrearrange {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
-        Ok(Inferred::one(Meta::contiguous(&self.shape, inputs[0].dtype)?))
+        Ok(Inferred::one(laid_out_like(inputs, &self.shape, inputs[0].dtype)?))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {

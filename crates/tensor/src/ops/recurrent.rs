@@ -8,7 +8,9 @@ use plimsoll_core::{DType, Dims, Error, Result};
 use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
+use super::recurrent_steps;
 use crate::Tensor;
+use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
@@ -158,13 +160,11 @@ impl Operation for Recurrent {
     }
 
     fn saves(&self, _needs: Needs) -> Saves {
-        let inputs = [0, 1, 2, 3].map(Saves::input);
+        // Weights and biases too, for derivatives of derivatives.
+        let inputs = (0..self.inputs()).map(Saves::input);
         let outputs = [self.results(), self.results() + 1].map(Saves::output);
-        let saves = inputs.into_iter().fold(Saves::output(0), Saves::and);
-        saves
-            .and(Saves::input(4).when(self.has_memory()))
-            .and(outputs[0].when(self.cell.kept() > 0))
-            .and(outputs[1].when(self.has_memory()))
+        let saves = inputs.fold(Saves::output(0), Saves::and);
+        saves.and(outputs[0].when(self.cell.kept() > 0)).and(outputs[1].when(self.has_memory()))
     }
 
     fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
@@ -189,6 +189,9 @@ impl Operation for Recurrent {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        if is_grad_enabled() {
+            return recurrent_steps::gradients(self.cell, &self.steps, self.inputs(), backward);
+        }
         let mut given: SmallVec<[Tensor; 3]> = SmallVec::new();
         let mut is_given = [false; 3];
         for (index, grad) in backward.grads.iter().take(self.results()).enumerate() {
@@ -232,7 +235,8 @@ impl Operation for Recurrent {
 }
 
 /// The gradients of everything, from what forward kept: [state, input weights, hidden weights,
-/// memory of an LSTM, two biases if there are, x if `to_input`]. It has no derivative.
+/// memory of an LSTM, two biases if there are, x if `to_input`]. For backward passes that nobody
+/// differentiates again.
 #[derive(Clone, Debug)]
 struct RecurrentBackward {
     of: Recurrent,
@@ -281,14 +285,6 @@ impl Operation for RecurrentBackward {
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let (x, state) = (launch.inputs[0].shape(), launch.inputs[1].shape());
         cuda::recurrent_backward(launch, self.of.args(x, state), self.given)
-    }
-
-    fn vjp(&self, _backward: &Backward<'_>) -> Result<Grads> {
-        Err(Error::autograd(
-            self.of.info().name,
-            "recurrent layers have first derivatives only; for second ones build the layer from `matmul`, `sigmoid` \
-             and `tanh`",
-        ))
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -362,7 +358,8 @@ static RNN_RELU_CELL: OpInfo = info(
 );
 /// Internal: reached only through the derivative. It stands in the graph, so that who
 /// differentiates it hears that it has no derivative.
-static RECURRENT_BACKWARD: OpInfo = info("recurrent_backward", &[]);
+static RECURRENT_BACKWARD: OpInfo =
+    OpInfo { differentiable: false, ..info("recurrent_backward", &[]) };
 
 pub(crate) static OPS: &[&OpInfo] =
     &[&LSTM, &GRU, &RNN_TANH, &RNN_RELU, &LSTM_CELL, &GRU_CELL, &RNN_TANH_CELL, &RNN_RELU_CELL];

@@ -19,6 +19,8 @@ static SPLIT: OpInfo = info(
     &[
         "split(Tensor self, int split_size, int dim=0) -> Tensor[]",
         "split(Tensor self, int[] split_size, int dim=0) -> Tensor[]",
+        "split(Tensor tensor, int split_size_or_sections, int dim=0) -> Tensor[]",
+        "split(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]",
     ],
 );
 static SPLIT_WITH_SIZES: OpInfo = info(

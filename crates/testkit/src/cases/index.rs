@@ -94,7 +94,6 @@ fn read() -> Vec<Case> {
         Case::new("index", format!("torch.ops.aten.index(a, {})", python(pattern)), inputs)
             .run(move |t| t[0].index(&tensors(pattern, t)))
             .oracle(move |x| index::index(&x[0], &arrays(pattern, x)))
-            .row_major()
             .gradient(&[0])
     }
     vec![
@@ -201,7 +200,6 @@ fn positions() -> Vec<Case> {
         Case::new("nonzero", "torch.nonzero(a)", [input])
             .run(|t| t[0].nonzero())
             .oracle(|x| index::nonzero(&x[0]))
-            .row_major()
     };
     let masked = |input: Input, by: Input| {
         Case::new("masked_select", "torch.masked_select(a, b)", [input, by])

@@ -14,7 +14,6 @@ fn named() -> Vec<Case> {
     let row = |op: &'static str, input: [Input; 2], run: Join| {
         Case::new(op, format!("torch.{op}([a, b])"), input)
             .run(move |t| run(&[&t[0], &t[1]]))
-            .row_major()
             .gradient(&[0, 1])
     };
     let of = |shape: &[usize]| [any(shape), any(shape)];

@@ -18,7 +18,6 @@ fn row(
     Case::new(op, torch, [input])
         .run(move |t| run(&t[0]))
         .oracle(move |x| oracle(&x[0]))
-        .row_major()
         .gradient(&[0])
 }
 

@@ -195,7 +195,6 @@ impl Shape {
             .taking_only_these()
             .tolerance(256.0, 8.0)
             .gradient(&gradients)
-            .once()
     }
 }
 
@@ -253,8 +252,7 @@ fn cells() -> Vec<Case> {
                     .row_major()
                     .tolerance(256.0, 8.0)
                     .brief()
-                    .gradient(&gradients)
-                    .once(),
+                    .gradient(&gradients),
             );
         }
     }

@@ -111,9 +111,12 @@ impl<T: Unit> Generate<T> for Uniform {
         let drawn = &mut drawn[..(out.len() * T::DRAWS).next_multiple_of(4)];
         self.stream.fill(first, T::DRAWS, drawn);
         let (low, width) = (T::Wide::of(self.low), T::Wide::of(self.high - self.low));
+        let high = T::Wide::of(self.high);
         for (out, words) in out.iter_mut().zip(drawn.chunks_exact(T::DRAWS)) {
             // Not fused: every level and device must give the same bits.
-            *out = T::narrow(T::unit(words) * width + low);
+            let value = T::narrow(T::unit(words) * width + low);
+            // What is rounded up to the end goes to the start, which gets half of its share.
+            *out = if value.widen() >= high { T::narrow(low) } else { value };
         }
     }
 }

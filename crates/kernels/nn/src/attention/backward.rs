@@ -3,6 +3,7 @@
 
 use plimsoll_core::Result;
 
+use plimsoll_engine::map::check;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::simd::{self, Level, LevelKernel};
@@ -27,14 +28,18 @@ fn backward<T: Float>(launch: &CpuLaunch<'_>, args: AttentionArgs) -> Result<()>
     job.mask = if args.mask { Some(heads(6)?) } else { None };
     let (grad, result) = (heads(0)?, heads(4)?);
     let sums = row_major::<T::Wide>(launch, &operand(launch, launch.inputs, 5)?)?;
-    let output = |at| row_major::<T>(launch, &operand(launch, launch.outputs, at)?);
+    let output = |at| -> Result<Heads<'_>> {
+        let operand = operand(launch, launch.outputs, at)?;
+        check::<T>(launch, &operand)?;
+        Ok(Heads { operand })
+    };
     let outputs = [output(0)?, output(1)?, output(2)?];
     let (query, value) = (job.query.operand.shape(), job.value.operand.shape());
     let units = units_of(query, value, true);
     let bytes = attention_workspace_bytes(job.query.operand.dtype(), query, value, true);
     in_parts(launch, units, bytes, |units, mut buffers| {
         let taken = backward_counts(job.sizes).map(|count| buffers.take::<T::Wide>(count));
-        let of = Gradient {
+        let of = Gradient::<T> {
             job: &job,
             grad,
             result,
@@ -55,7 +60,7 @@ struct Gradient<'a, 'b, T: Float> {
     grad: Heads<'b>,
     result: Heads<'b>,
     sums: Shared<T::Wide>,
-    outputs: [Shared<T>; 3],
+    outputs: [Heads<'b>; 3],
     buffers: [*mut T::Wide; 10],
     workspace: *mut u8,
 }
@@ -79,13 +84,8 @@ impl<T: Float> Gradient<'_, '_, T> {
                     self.block(query_head, first..queries.min(first + QUERIES));
                 }
             }
-            for (from, to, count) in [
-                (key_grad, self.outputs[1], keys * width),
-                (value_grad, self.outputs[2], keys * values),
-            ] {
-                for at in 0..count {
-                    *to.add(head * count + at) = T::narrow(*from.add(at));
-                }
+            for (from, to) in [(key_grad, self.outputs[1]), (value_grad, self.outputs[2])] {
+                to.store::<T>(head, 0..keys, from, |_| T::Wide::ONE);
             }
         }
     }
@@ -136,10 +136,7 @@ impl<T: Float> Gradient<'_, '_, T> {
                 let to = key_grad.add(first * width);
                 product([len, width, count], turned, of_query, to, (1.0, 1.0), workspace);
             }
-            let to = self.outputs[0].add((head * all + queries.start) * width);
-            for at in 0..count * width {
-                *to.add(at) = T::narrow(*query_grad.add(at));
-            }
+            self.outputs[0].store::<T>(head, queries, query_grad, |_| T::Wide::ONE);
         }
     }
 }

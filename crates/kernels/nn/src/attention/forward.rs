@@ -3,6 +3,7 @@
 use plimsoll_core::Result;
 
 use plimsoll_engine::along_dim::{fold, sum};
+use plimsoll_engine::map::check;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::simd::{self, Level, LevelKernel};
@@ -10,8 +11,8 @@ use plimsoll_engine::{CpuLaunch, input_dtype, match_float};
 use plimsoll_kernels_matmul::gemm::Strides;
 
 use super::{
-    AttentionArgs, Job, KEYS, QUERIES, SHARE, Sizes, attention_workspace_bytes, forward_counts,
-    in_parts, product, units_of,
+    AttentionArgs, Heads, Job, KEYS, QUERIES, SHARE, Sizes, attention_workspace_bytes,
+    forward_counts, in_parts, product, units_of,
 };
 use crate::rows::{operand, row_major};
 
@@ -23,7 +24,8 @@ pub fn attention(launch: &CpuLaunch<'_>, args: AttentionArgs) -> Result<()> {
 
 fn forward<T: Float>(launch: &CpuLaunch<'_>, args: AttentionArgs) -> Result<()> {
     let job = Job::new(launch, args, 0)?;
-    let out = row_major::<T>(launch, &operand(launch, launch.outputs, 0)?)?;
+    let out = Heads { operand: operand(launch, launch.outputs, 0)? };
+    check::<T>(launch, &out.operand)?;
     let sums = match launch.outputs.get(1) {
         Some(sums) => Some(row_major::<T::Wide>(launch, sums)?),
         None => None,
@@ -88,7 +90,7 @@ struct Block<'a, 'b, R> {
 impl<R: Real> Block<'_, '_, R> {
     /// # Safety
     /// The buffers must be as large as [`forward_counts`] says, and the outputs have these rows.
-    unsafe fn run<T: Float<Wide = R>>(&self, out: Shared<T>, sums: Option<Shared<R>>) {
+    unsafe fn run<T: Float<Wide = R>>(&self, out: Heads<'_>, sums: Option<Shared<R>>) {
         let Sizes { width, values, .. } = self.job.sizes;
         let count = self.queries.len();
         // SAFETY: the caller vouches for the buffers.
@@ -116,17 +118,13 @@ impl<R: Real> Block<'_, '_, R> {
                 let sizes = [count, values, keys];
                 product(sizes, weights, value, self.result, (1.0, 1.0), self.workspace);
             }
+            // A query that sees nothing gets nothing.
+            let whole = |total: R| if total == R::ZERO { R::ZERO } else { R::ONE / total };
+            out.store::<T>(self.head, self.queries.clone(), self.result, |row| whole(totals[row]));
+            let Some(sums) = sums else { return };
             let row = self.head * self.job.sizes.queries + self.queries.start;
             for (index, &total) in totals.iter().enumerate().take(count) {
-                // A query that sees nothing gets nothing.
-                let scale = if total == R::ZERO { R::ZERO } else { R::ONE / total };
-                for column in 0..values {
-                    let value = result[index * values + column] * scale;
-                    *out.add((row + index) * values + column) = T::narrow(value);
-                }
-                if let Some(sums) = sums {
-                    *sums.add(row + index) = R::of(tops[index].to_f64() + total.to_f64().ln());
-                }
+                *sums.add(row + index) = R::of(tops[index].to_f64() + total.to_f64().ln());
             }
         }
     }

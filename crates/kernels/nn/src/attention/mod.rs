@@ -80,6 +80,32 @@ impl<'a> Heads<'a> {
         (offset, strides[rank - 1])
     }
 
+    /// Writes rows from a buffer, narrowed; row `r` times `scale(r)`.
+    ///
+    /// # Safety
+    /// The rows must be the head's and nobody else's now, and the buffer as long as they.
+    unsafe fn store<T: Float>(
+        self,
+        head: usize,
+        rows: std::ops::Range<usize>,
+        from: *const T::Wide,
+        scale: impl Fn(usize) -> T::Wide,
+    ) {
+        let width = self.sizes()[1];
+        let first = self.operand.first::<T>();
+        for (index, row) in rows.enumerate() {
+            let (offset, step) = self.row(head, row);
+            let scale = scale(index);
+            for column in 0..width {
+                // SAFETY: an element of the operand, and one of the buffer.
+                unsafe {
+                    let value = *from.add(index * width + column) * scale;
+                    *first.add(offset + column * step) = T::narrow(value);
+                }
+            }
+        }
+    }
+
     /// Copies rows into a buffer, widened.
     ///
     /// # Safety

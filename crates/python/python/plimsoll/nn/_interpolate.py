@@ -30,8 +30,8 @@ def interpolate(
                              "bicubic | trilinear")
     elif align_corners is None:
         align_corners = False
-    if antialias:
-        raise NotImplementedError("interpolate: antialias=True does not exist here; average before shrinking instead")
+    if antialias and (mode not in ("bilinear", "bicubic") or input.dim() != 4):
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined, and one must be")
     if mode in RANKS and input.dim() != RANKS[mode] or spatial not in (1, 2, 3) or mode not in (
@@ -53,7 +53,26 @@ def interpolate(
         sizes = [math.floor(float(extent) * factor) for extent, factor in zip(input.shape[2:], factors, strict=True)]
         if recompute_scale_factor:
             factors = None
-    return _functional.interpolate(input, sizes, mode, bool(align_corners), factors)
+    return _functional.interpolate(input, sizes, mode, bool(align_corners), factors, antialias)
+
+
+def _upsample_bilinear2d_aa(
+    input: Tensor,
+    output_size: Sequence[int] | None,
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+    *,
+    scale_factors: Sequence[float] | None = None,
+) -> Tensor:
+    """`interpolate` bilinearly without aliasing, under PyTorch's own name."""
+    given = scale_factors is not None or scales_h is not None or scales_w is not None
+    factors = list(scale_factors or (scales_h or 0.0, scales_w or 0.0)) if given else None
+    if output_size is None:
+        if scale_factors is None:
+            raise RuntimeError("_upsample_bilinear2d_aa: give output_size or scale_factors")
+        output_size = [math.floor(extent * factor) for extent, factor in zip(input.shape[2:], scale_factors, strict=True)]
+    return _functional.interpolate(input, list(output_size), "bilinear", align_corners, factors, True)
 
 
 def upsample(

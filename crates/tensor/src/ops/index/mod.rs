@@ -7,7 +7,7 @@ pub(crate) mod nonzero;
 
 use std::sync::Arc;
 
-use plimsoll_core::{Dims, Error, Result, broadcast_shapes};
+use plimsoll_core::{Dims, Error, Layout, Result, broadcast_shapes};
 use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
@@ -30,6 +30,31 @@ pub(crate) struct Index {
     pub(crate) dims: Dims,
 }
 
+impl Index {
+    /// Like an elementwise result of x, which does not move along the indices' dimensions, and of
+    /// the indices, which move along no other.
+    fn layout(&self, inputs: &[&Meta], shape: &[usize]) -> Result<Layout> {
+        let x = &inputs[0].layout;
+        let start = common_start(&self.dims);
+        let common = shape.len() + self.dims.len() - x.rank();
+        let mut metas: SmallVec<[Meta; 4]> = SmallVec::new();
+        let mut strides: Dims = (0..x.rank())
+            .filter(|dim| !self.dims.contains(dim))
+            .map(|dim| x.strides()[dim])
+            .collect();
+        strides.insert_many(start, std::iter::repeat_n(0, common));
+        metas.push(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype: inputs[0].dtype });
+        for index in &inputs[1..] {
+            let index_layout = index.layout.broadcast_to(&shape[start..start + common])?;
+            let mut strides = Dims::from_elem(0, shape.len() - common);
+            strides.insert_from_slice(start, index_layout.strides());
+            metas.push(Meta { layout: Layout::strided(shape, &strides, 0)?, dtype: index.dtype });
+        }
+        let metas: SmallVec<[&Meta; 4]> = metas.iter().collect();
+        output_layout(INDEX.name, &metas)
+    }
+}
+
 impl Operation for Index {
     fn info(&self) -> &'static OpInfo {
         &INDEX
@@ -37,9 +62,12 @@ impl Operation for Index {
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let shape = indexed_shape(INDEX.name, inputs[0].shape(), &self.dims, &inputs[1..])?;
-        Ok(Inferred::one(
-            Meta::contiguous(&shape, inputs[0].dtype).map_err(|e| e.in_operation(INDEX.name))?,
-        ))
+        let layout = match inputs.iter().all(|meta| meta.layout.is_contiguous()) {
+            true => Layout::contiguous(&shape),
+            false => self.layout(inputs, &shape),
+        };
+        let layout = layout.map_err(|e| e.in_operation(INDEX.name))?;
+        Ok(Inferred::one(Meta { layout, dtype: inputs[0].dtype }))
     }
 
     fn saves(&self, _needs: Needs) -> Saves {
@@ -186,6 +214,12 @@ fn with_indices(
     apply_one(op, &inputs, Site::caller())
 }
 
+/// Where the index tensors' common shape stands in the result.
+fn common_start(dims: &[usize]) -> usize {
+    let adjacent = dims.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    if adjacent { dims.first().copied().unwrap_or(0) } else { 0 }
+}
+
 /// The shape of what index tensors at `dims` read from `shape`: their common shape takes the place
 /// of adjacent dimensions, and goes to the front where others lie between them, as in NumPy.
 fn indexed_shape(
@@ -196,8 +230,7 @@ fn indexed_shape(
 ) -> Result<Dims> {
     let shapes: SmallVec<[&[usize]; 4]> = indices.iter().map(|meta| meta.shape()).collect();
     let common = broadcast_shapes(op, &shapes)?;
-    let adjacent = dims.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    let start = if adjacent { dims.first().copied().unwrap_or(0) } else { 0 };
+    let start = common_start(dims);
     let mut result: Dims =
         (0..shape.len()).filter(|dim| !dims.contains(dim)).map(|dim| shape[dim]).collect();
     result.insert_from_slice(start, &common);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::{DType, Result};
+use plimsoll_core::{DType, Layout, Result};
 use plimsoll_cuda::{Properties, source_files};
 
 use super::info;
@@ -55,8 +55,10 @@ impl Operation for Nonzero {
 }
 
 fn rows(count: usize, rank: usize) -> Result<Metas> {
-    let meta = Meta::contiguous(&[count, rank], DType::I64);
-    Ok(smallvec::smallvec![meta.map_err(|e| e.in_operation(NONZERO.name))?])
+    // PyTorch's order: the positions along one dimension lie side by side.
+    let layout = Layout::contiguous(&[rank, count]).and_then(|layout| layout.transpose(0, 1));
+    let layout = layout.map_err(|e| e.in_operation(NONZERO.name))?;
+    Ok(smallvec::smallvec![Meta { layout, dtype: DType::I64 }])
 }
 
 pub(super) static NONZERO: OpInfo = OpInfo {

@@ -1,5 +1,8 @@
 //! Group normalization: mean 0 and variance 1 over groups of channels of each sample, then a scale
-//! and a shift for each channel; and the gradients.
+//! and a shift for each channel; and the gradients. Row-major groups are runs and are here; those
+//! whose channels lie side by side are in `last.rs`.
+
+mod last;
 
 use plimsoll_core::{Error, Result};
 
@@ -8,8 +11,11 @@ use plimsoll_engine::iterate::GRAIN;
 use plimsoll_engine::real::{Float, Real};
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::simd::{self, Level, LevelKernel};
-use plimsoll_engine::{CpuLaunch, Element, input_dtype, match_float, nontemporal, parallel};
+use plimsoll_engine::{
+    CpuLaunch, Element, Operand, input_dtype, match_float, nontemporal, parallel,
+};
 
+use crate::planes::Planes;
 use crate::rows::{operand, row_major};
 
 /// What the kernels go by.
@@ -36,19 +42,35 @@ pub struct GroupNormGrads {
     pub bias: bool,
 }
 
-/// The sizes of a contiguous input [samples, channels, places..].
+/// The sizes of an input [samples, channels, places..].
 #[derive(Clone, Copy)]
 struct Sizes {
     samples: usize,
     channels: usize,
     places: usize,
     groups: usize,
+    /// Whether the channels of a place lie side by side, and not the places of a channel.
+    last: bool,
 }
 
 impl Sizes {
-    fn of(shape: &[usize], groups: usize) -> Sizes {
-        let places = shape[2..].iter().product();
-        Sizes { samples: shape[0], channels: shape[1], places, groups }
+    fn of<T: Element>(x: &Operand<'_>, planes: Planes<T>, groups: usize) -> Sizes {
+        let Planes { channels, places, place, .. } = planes;
+        Sizes { samples: x.shape()[0], channels, places, groups, last: place != 1 }
+    }
+
+    /// The first element of a tensor of the input's shape, which must lie in its order.
+    fn same_order<T: Element>(
+        self,
+        launch: &CpuLaunch<'_>,
+        operand: &Operand<'_>,
+    ) -> Result<Shared<T>> {
+        let planes = Planes::<T>::of(launch, operand)?;
+        match (planes.place != 1) == self.last {
+            true => Ok(planes.first),
+            false => Err(Error::invalid_argument("the kernel needs operands in the input's order")
+                .in_operation(launch.operation)),
+        }
     }
 
     fn group_channels(self) -> usize {
@@ -79,7 +101,8 @@ pub fn group_norm(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
 
 fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> {
     let x = operand(launch, launch.inputs, 0)?;
-    let sizes = Sizes::of(x.shape(), args.groups);
+    let planes = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes::of(&x, planes, args.groups);
     let optional = |given: bool, at: usize| match given {
         true => row_major::<T>(launch, &operand(launch, launch.inputs, at)?).map(Some),
         false => Ok(None),
@@ -93,20 +116,14 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: GroupNormArgs) -> Result<()> 
         }
         _ => None,
     };
-    let (from, to) = (row_major::<T>(launch, &x)?, row_major::<T>(launch, &out)?);
+    let (from, to) = (planes.first, sizes.same_order::<T>(launch, &out)?);
     let streamed = nontemporal::is_streamed(&[out, x]);
     sizes.split(|unit| {
-        simd::dispatch_level(Normalize {
-            sizes,
-            unit,
-            args,
-            from,
-            to,
-            weight,
-            bias,
-            moments,
-            streamed,
-        });
+        let group = Normalize { sizes, unit, args, from, to, weight, bias, moments, streamed };
+        match sizes.last {
+            true => simd::dispatch_level(last::Normalize(group)),
+            false => simd::dispatch_level(group),
+        }
     });
     Ok(())
 }
@@ -201,7 +218,8 @@ fn backward<T: Float>(
     wanted: GroupNormGrads,
 ) -> Result<()> {
     let x = operand(launch, launch.inputs, 1)?;
-    let sizes = Sizes::of(x.shape(), groups);
+    let planes = Planes::<T>::of(launch, &x)?;
+    let sizes = Sizes::of(&x, planes, groups);
     if launch.workspace.bytes() < group_norm_backward_workspace_bytes(x.shape()) {
         return Err(Error::invalid_argument("the kernel needs a workspace of two sums a channel")
             .in_operation(launch.operation));
@@ -211,18 +229,20 @@ fn backward<T: Float>(
         false => None,
     };
     let moment = |at| row_major::<T::Wide>(launch, &operand(launch, launch.inputs, at)?);
-    let mut outputs = launch.outputs.iter();
-    let mut output = |wanted: bool| match outputs.next().filter(|_| wanted) {
-        Some(out) => row_major::<T>(launch, out).map(|first| Some((first, *out))),
+    let mut outputs = launch.outputs.iter().peekable();
+    let input = match outputs.next_if(|_| wanted.input) {
+        Some(out) => Some((sizes.same_order::<T>(launch, out)?, *out)),
+        None => None,
+    };
+    let mut parameter = |wanted: bool| match outputs.next_if(|_| wanted) {
+        Some(out) => row_major::<T>(launch, out).map(Some),
         None => Ok(None),
     };
-    let input = if wanted.input { output(true)? } else { None };
-    let weight_out = if wanted.weight { output(true)? } else { None };
-    let bias_out = if wanted.bias { output(true)? } else { None };
+    let (weight_out, bias_out) = (parameter(wanted.weight)?, parameter(wanted.bias)?);
     let job = Gradient {
         sizes,
-        grad: row_major::<T>(launch, &operand(launch, launch.inputs, 0)?)?,
-        x: row_major::<T>(launch, &x)?,
+        grad: sizes.same_order::<T>(launch, &operand(launch, launch.inputs, 0)?)?,
+        x: planes.first,
         mean: moment(2)?,
         rstd: moment(3)?,
         weight,
@@ -230,7 +250,10 @@ fn backward<T: Float>(
         to: input.map(|(first, _)| first),
         streamed: input.is_some_and(|(_, out)| nontemporal::is_streamed(&[out])),
     };
-    sizes.split(|unit| simd::dispatch_level(GradientOf { job: &job, unit }));
+    sizes.split(|unit| match sizes.last {
+        true => simd::dispatch_level(last::GradientOf { job: &job, unit }),
+        false => simd::dispatch_level(GradientOf { job: &job, unit }),
+    });
     for channel in 0..sizes.channels {
         let (mut scale, mut shift) = (0.0, 0.0);
         for sample in 0..sizes.samples {
@@ -244,7 +267,7 @@ fn backward<T: Float>(
             }
         }
         for (out, value) in [(weight_out, scale), (bias_out, shift)] {
-            if let Some((first, _)) = out {
+            if let Some(first) = out {
                 // SAFETY: one element a channel.
                 unsafe { *first.add(channel) = T::from_f64(value) };
             }

@@ -1,0 +1,61 @@
+"""Methods of tensors that are shorter in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _plimsoll
+from ._plimsoll import Tensor
+
+# PyTorch's names of a dtype with a device, which old programs compare and convert by.
+_CLASSES = {
+    "FloatTensor": _plimsoll.float32,
+    "DoubleTensor": _plimsoll.float64,
+    "HalfTensor": _plimsoll.float16,
+    "BFloat16Tensor": _plimsoll.bfloat16,
+    "ByteTensor": _plimsoll.uint8,
+    "CharTensor": _plimsoll.int8,
+    "ShortTensor": _plimsoll.int16,
+    "IntTensor": _plimsoll.int32,
+    "LongTensor": _plimsoll.int64,
+    "BoolTensor": _plimsoll.bool,
+}
+
+
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of this tensor's class in PyTorch, or the tensor in another dtype."""
+    if dtype is None:
+        module = "torch.cuda." if self.is_cuda else "torch."
+        return module + next(name for name, own in _CLASSES.items() if own == self.dtype)
+    if not isinstance(dtype, str):
+        return self.to(dtype, non_blocking=non_blocking)
+    module, _, name = dtype.rpartition(".")
+    if name not in _CLASSES or module not in ("torch", "torch.cuda"):
+        raise ValueError(f"type: there is no class {dtype!r}; name a dtype")
+    device = "cuda" if module == "torch.cuda" and not self.is_cuda else "cpu" if module == "torch" else self.device
+    return self.to(device, _CLASSES[name], non_blocking=non_blocking)
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A copy of `data` in this tensor's dtype and on its device, unless others are named."""
+    return _plimsoll.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Writes a number to the diagonal, which in a tall matrix starts again below its end if it wraps."""
+    if self.dim() < 2:
+        raise RuntimeError("fill_diagonal_: a diagonal needs two or more dimensions")
+    if self.dim() > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError(f"fill_diagonal_: of more than two dimensions all must be of one size, and these are {tuple(self.shape)}")
+    size, step, start = min(self.shape), sum(self.stride()), self.storage_offset()
+    self.as_strided([size], [step], start).fill_(fill_value)
+    height, width = self.shape[:2]
+    if wrap and self.dim() == 2 and height > width + 1:
+        rest = -(-self.numel() // (width + 1)) - size
+        self.as_strided([rest], [step], start + self.stride(0) * (width + 1)).fill_(fill_value)
+    return self
+
+
+Tensor.type = type  # type: ignore[method-assign, assignment]
+Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
+Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[method-assign]
