@@ -93,6 +93,20 @@ pub(crate) const SHARED_OPTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("AvgPoolOptions", &["avg_pool1d", "avg_pool2d", "avg_pool3d"]),
+    ("LuOptions", &["linalg_lu_factor", "linalg_lu_factor_ex", "linalg_lu"]),
+    ("LinalgSolveOptions", &["linalg_solve", "linalg_solve_ex"]),
+    ("LinalgSvdOptions", &["linalg_svd", "linalg_svdvals"]),
+    ("LinalgPinvOptions", &["linalg_pinv", "linalg_matrix_rank"]),
+    (
+        "CholeskyOptions",
+        &[
+            "linalg_cholesky",
+            "linalg_cholesky_ex",
+            "cholesky",
+            "cholesky_solve",
+            "cholesky_inverse",
+        ],
+    ),
     ("LpPoolOptions", &["lp_pool1d", "lp_pool2d", "lp_pool3d"]),
     ("MaxUnpoolOptions", &["max_unpool1d", "max_unpool2d", "max_unpool3d"]),
 ];
@@ -184,6 +198,7 @@ pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
         "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         "batch_norm_with_update",
     ),
+    ("linalg_cond(Tensor A, str p) -> Tensor", "linalg_cond_named"),
     ("_safe_softmax(Tensor self, int dim, DType? dtype=None) -> Tensor", "safe_softmax_with"),
     ("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", "chunk_cat"),
     (
@@ -202,6 +217,42 @@ pub(crate) const NONE_IS_NOT_EMPTY: &[&str] = &["any", "all"];
 /// Signatures whose Rust call is not built by the rule: the first parameter is not the tensor that
 /// Rust calls, or Rust has a number where PyTorch has None.
 pub(crate) const RUST_CALLS: &[(&str, &str)] = &[
+    (
+        "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+        "a.tensor(0)?.linalg_eigh_with(plimsoll_tensor::EighOptions::new().uplo(a.word::<plimsoll_tensor::Uplo>(1)?))?",
+    ),
+    (
+        "linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor",
+        "a.tensor(0)?.linalg_eigvalsh_with(plimsoll_tensor::EighOptions::new().uplo(a.word::<plimsoll_tensor::Uplo>(1)?))?",
+    ),
+    (
+        "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+        "a.tensor(0)?.linalg_qr_with(plimsoll_tensor::LinalgQrOptions::new().mode(a.word::<plimsoll_tensor::QrMode>(1)?))?",
+    ),
+    (
+        "linalg_pinv(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_pinv_by(plimsoll_tensor::PinvTensorOptions::new().atol(a.optional_tensor(1)).rtol(a.optional_tensor(2)).hermitian(a.bool(3)?))?",
+    ),
+    (
+        "linalg_pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_pinv_with(plimsoll_tensor::LinalgPinvOptions::new().atol(0.0).rtol(a.float(1)?).hermitian(a.bool(2)?))?",
+    ),
+    (
+        "linalg_pinv(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_pinv_by(plimsoll_tensor::PinvTensorOptions::new().rtol(a.tensor(1)?).hermitian(a.bool(2)?))?",
+    ),
+    (
+        "linalg_matrix_rank(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_matrix_rank_by(plimsoll_tensor::PinvTensorOptions::new().atol(a.optional_tensor(1)).rtol(a.optional_tensor(2)).hermitian(a.bool(3)?))?",
+    ),
+    (
+        "linalg_matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_matrix_rank_with(plimsoll_tensor::LinalgPinvOptions::new().atol(a.float(1)?).rtol(0.0).hermitian(a.bool(2)?))?",
+    ),
+    (
+        "linalg_matrix_rank(Tensor A, Tensor tol, bool hermitian=False) -> Tensor",
+        "a.tensor(0)?.linalg_matrix_rank_by(plimsoll_tensor::PinvTensorOptions::new().atol(a.tensor(1)?).rtol(&a.tensor(1)?.zeros_like()?).hermitian(a.bool(2)?))?",
+    ),
     (
         "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         "a.tensor(0)?.native_layer_norm(a.ints(1)?, plimsoll_tensor::LayerNormOptions::new().weight(a.optional_tensor(2)).bias(a.optional_tensor(3)).eps(a.float(4)?))?",

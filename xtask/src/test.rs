@@ -162,6 +162,7 @@ const KERNELS: &[&str] = &[
     "plimsoll-kernels-copy",
     "plimsoll-kernels-elementwise",
     "plimsoll-kernels-index",
+    "plimsoll-kernels-linalg",
     "plimsoll-kernels-matmul",
     "plimsoll-kernels-nn",
     "plimsoll-kernels-reduce",

@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Index,
     /// Autograd's rules: a freed graph, an overwritten saved tensor, in-place on a leaf, ...
     Autograd,
+    /// A matrix without the inverse or the factors that were asked for.
+    LinAlg,
     /// An argument that is wrong by itself.
     InvalidArgument,
     /// A configuration key or value that is unknown, out of range or without effect.
@@ -101,6 +103,11 @@ impl Error {
     /// A rule of autograd broken by `operation`.
     pub fn autograd(operation: &str, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Autograd, message).in_operation(operation)
+    }
+
+    /// A matrix that `operation` cannot invert or factor: singular, not positive-definite.
+    pub fn linalg(operation: &str, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::LinAlg, message).in_operation(operation)
     }
 
     /// What `operation` does not support; the message names it and what works instead.
@@ -188,6 +195,11 @@ impl Error {
     /// Whether a rule of autograd was broken.
     pub fn is_autograd(&self) -> bool {
         self.kind() == ErrorKind::Autograd
+    }
+
+    /// Whether a matrix had no such inverse or factors.
+    pub fn is_linalg(&self) -> bool {
+        self.kind() == ErrorKind::LinAlg
     }
 
     /// Whether an argument was wrong by itself.

@@ -17,6 +17,7 @@ pub mod cpu {
         select, special, ternary, unary,
     };
     pub use plimsoll_kernels_index::{index, search, sort};
+    pub use plimsoll_kernels_linalg::{cholesky, eigen, lu, qr, svd, triangular};
     pub use plimsoll_kernels_matmul::{gemm, matmul};
     pub use plimsoll_kernels_nn::{
         attention, cross_entropy, ctc, distance, embedding, embedding_bag, grid, group_norm,

@@ -22,6 +22,13 @@ pyo3::create_exception!(
     "Memory ran out. `report` says what filled it; nothing is lost, and the same call works once memory is freed."
 );
 
+pyo3::create_exception!(
+    plimsoll,
+    LinAlgError,
+    PyRuntimeError,
+    "A matrix has no such inverse or factors: it is singular, not positive-definite, or not finite."
+);
+
 /// The exception for an error. `NotImplementedError` and `OutOfMemoryError` are `RuntimeError`s
 /// too.
 pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
@@ -36,6 +43,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::DType => both(py, &DTYPE, message),
         ErrorKind::Index => both(py, &INDEX, message),
         ErrorKind::Unsupported => PyNotImplementedError::new_err(message),
+        ErrorKind::LinAlg => LinAlgError::new_err(message),
         ErrorKind::Io => PyOSError::new_err(message),
         ErrorKind::OutOfMemory => out_of_memory(py, &error, message),
         // Shape, device, autograd, driver, and whatever is added: what PyTorch raises for them.
@@ -90,6 +98,7 @@ fn both(py: Python<'_>, both: &'static Both, message: String) -> PyErr {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
+    module.add("LinAlgError", py.get_type::<LinAlgError>())?;
     for both in [&INVALID_ARGUMENT, &DTYPE, &INDEX] {
         module.add(both.name, class(py, both)?)?;
     }

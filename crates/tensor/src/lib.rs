@@ -53,7 +53,14 @@ pub use api::foreign::Lent;
 pub use api::grid::{GridMode, GridPadding, GridSampleOptions};
 pub use api::group_norm::GroupNormOptions;
 pub use api::interpolate::{InterpolateMode, InterpolateOptions};
-pub use api::linalg::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions, ProductOptions};
+pub use api::linalg::{
+    CholeskyOptions, CrossOptions, Driver, EighOptions, LinalgCondOptions, LinalgCrossOptions,
+    LinalgInvExOptions, LinalgLstsqOptions, LinalgLuSolveOptions, LinalgPinvOptions,
+    LinalgQrOptions, LinalgSolveOptions, LinalgSolveTriangularOptions, LinalgSvdOptions,
+    LinalgTensorinvOptions, LinalgTensorsolveOptions, LinalgVecdotOptions, LuOptions,
+    LuUnpackOptions, OrmqrOptions, PinvTensorOptions, PinverseOptions, ProductOptions, QrMode,
+    QrOptions, SvdOptions, TriangularSolveOptions, Uplo,
+};
 pub use api::linear_cross_entropy::LinearCrossEntropyOptions;
 pub use api::loss::{
     BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, CrossEntropyOptions,

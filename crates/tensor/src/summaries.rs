@@ -133,6 +133,9 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("ceil", "The smallest whole number that is not below each element"),
     ("celu", "`elu` whose slope is 1 at 0 whatever its `alpha`"),
     ("channel_shuffle", "The channels (dimension 1) of `groups` groups dealt out in turn"),
+    ("cholesky", "Another name of `linalg_cholesky`"),
+    ("cholesky_inverse", "The inverse of A from Cholesky's lower factor of it"),
+    ("cholesky_solve", "Solves `A X = self` with Cholesky's lower factor of A"),
     ("chunk", "At most `chunks` parts of one size along `dim`; the last may be smaller"),
     ("clamp", "Each element between two host numbers; `clamp_with` takes one of them, or tensors"),
     ("clamp_max", "Each element, or the bound where it is above"),
@@ -214,6 +217,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "The running integral by trapezoids over the last dimension, whose points are 1 apart",
     ),
     ("deg2rad", "Degrees as radians"),
+    ("det", "Another name of `linalg_det`"),
     ("diag", "The diagonal of a matrix, copied, or the matrix with a vector on its diagonal"),
     (
         "diag_embed",
@@ -300,6 +304,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "geometric_",
         "Overwrites every element with how many trials it takes until one succeeds, with probability `p`",
     ),
+    (
+        "geqrf",
+        "The QR decomposition as LAPACK packs it: R above the reflections' vectors, and their factors",
+    ),
     ("ger", "`outer` under its older name"),
     ("glu", "The first half of the elements along a dimension times the `sigmoid` of the second"),
     ("gradient", "The derivative along each dimension, of values whose points are 1 apart"),
@@ -371,6 +379,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "interpolate",
         "This tensor, of [batch, channels, 1 to 3 spatial dimensions], with other spatial sizes; each place takes the nearest pixel",
     ),
+    ("inverse", "Another name of `linalg_inv`"),
     ("isclose", "Where both operands are close to each other"),
     ("isfinite", "Where elements are neither infinite nor NaN"),
     ("isin", "Which elements are among the test elements"),
@@ -399,20 +408,93 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("lerp", "From each element toward `end` by a part of the way"),
     ("lgamma", "The logarithm of the gamma function's magnitude"),
     (
+        "linalg_cholesky",
+        "The lower factor of Cholesky of each symmetric positive-definite matrix: `A = L L'`",
+    ),
+    (
+        "linalg_cholesky_ex",
+        "`linalg_cholesky`, and for each matrix 0 or the order of the leading minor that is not positive-definite",
+    ),
+    (
+        "linalg_cond",
+        "The condition number of each matrix: its largest singular value by its smallest",
+    ),
+    (
         "linalg_cross",
         "The vector that stands upright on two vectors of three numbers, along the last dimension",
     ),
+    ("linalg_det", "The determinant of each matrix"),
     (
         "linalg_diagonal",
         "A view of a diagonal of each matrix, the last two dimensions unless others are named",
     ),
+    (
+        "linalg_eigh",
+        "Eigenvalues, in rising order, and eigenvectors, as columns, of each symmetric matrix",
+    ),
+    ("linalg_eigvalsh", "Eigenvalues, in rising order, of each symmetric matrix"),
+    (
+        "linalg_householder_product",
+        "The first columns of a product of reflections, as many as their vectors have: Q of `geqrf`",
+    ),
+    ("linalg_inv", "The inverse of each matrix"),
+    ("linalg_inv_ex", "`linalg_inv`, and for each matrix the place of the first pivot that is 0"),
+    (
+        "linalg_lstsq",
+        "The solution X of `A X = B` that leaves the least squares; residuals, ranks and singular values",
+    ),
+    ("linalg_lu", "The factors P, L and U of each matrix: `A = P L U`"),
+    (
+        "linalg_lu_factor",
+        "Both factors of each matrix by LU with partial pivoting, in one matrix, and the pivots",
+    ),
+    (
+        "linalg_lu_factor_ex",
+        "`linalg_lu_factor`, and for each matrix the place of the first pivot that is 0",
+    ),
+    ("linalg_lu_solve", "Solves `A X = B` with the factors of A that `linalg_lu_factor` gives"),
+    ("linalg_matrix_exp", "Another name of `matrix_exp`"),
     ("linalg_matrix_norm", "The root of the sum of squares of each matrix"),
     ("linalg_matrix_power", "The product of `n` times each square matrix; the unit matrix for 0"),
+    (
+        "linalg_matrix_rank",
+        "How many singular values of each matrix are not 0, as far as its precision tells",
+    ),
+    ("linalg_matrix_sqrth", "The symmetric square root of each symmetric positive-definite matrix"),
     (
         "linalg_multi_dot",
         "The product of a chain of matrices, in the order that needs the fewest multiplications",
     ),
     ("linalg_norm", "The norm of a vector or of each matrix"),
+    ("linalg_pinv", "The pseudoinverse of each matrix"),
+    (
+        "linalg_polar",
+        "The polar decomposition of each matrix: `A = U H`, with orthonormal columns and a symmetric matrix that is not negative",
+    ),
+    (
+        "linalg_qr",
+        "The QR decomposition of each matrix: Q with orthonormal columns, R upper triangular",
+    ),
+    ("linalg_slogdet", "The sign of the determinant of each matrix, and the logarithm of its size"),
+    ("linalg_solve", "Solves `A X = B` for square matrices or batches of them; B may be a vector"),
+    (
+        "linalg_solve_ex",
+        "`linalg_solve`, and for each matrix the place of the first pivot that is 0",
+    ),
+    ("linalg_solve_triangular", "Solves `A X = B` with the upper or the lower triangle of A"),
+    (
+        "linalg_svd",
+        "The singular value decomposition of each matrix, `A = U diag(S) Vh`, with whole bases of both sides",
+    ),
+    ("linalg_svdvals", "The singular values of each matrix, in falling order"),
+    (
+        "linalg_tensorinv",
+        "The inverse of a tensor whose first two dimensions are the rows of a matrix, and the others its columns",
+    ),
+    (
+        "linalg_tensorsolve",
+        "Solves a system of a tensor: the matrix whose rows are its first dimensions, those of `b`",
+    ),
     (
         "linalg_vander",
         "Powers of each number from 0 on, as many as `n` says or as there are numbers in a line",
@@ -435,6 +517,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("logaddexp", "The logarithm of the sum of both operands' exponentials"),
     ("logaddexp2", "The binary logarithm of the sum of 2 to the power of both operands"),
     ("logcumsumexp", "The logarithms of running sums of exponentials along `dim`"),
+    ("logdet", "The logarithm of the determinant of each matrix; NaN where it is negative"),
     ("logical_and", "Where both operands are nonzero"),
     ("logical_not", "Where elements are 0"),
     ("logical_or", "Where one of the operands is nonzero"),
@@ -467,6 +550,11 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("lt", "Where this tensor is smaller"),
     (
+        "lu_solve",
+        "Solves `A X = self` with the factors of A, in the order that PyTorch had before `linalg_lu_solve`",
+    ),
+    ("lu_unpack", "The factors P, L and U out of the matrix that holds both and the pivots"),
+    (
         "masked_fill",
         "A copy with `value`, a number or a tensor without dimensions, where `mask` holds",
     ),
@@ -476,6 +564,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ),
     ("masked_select", "The elements where `mask` holds, in row-major order; both broadcast"),
     ("matmul", "The matrix product"),
+    ("matrix_exp", "The exponential of each square matrix"),
     ("matrix_power", "Another name of `linalg_matrix_power`"),
     ("max", "The largest element; NaN wins"),
     (
@@ -577,6 +666,8 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "one_hot",
         "For each class number a vector with a one at its place and zeros elsewhere; -1 classes are as many as the largest number needs",
     ),
+    ("orgqr", "Another name of `linalg_householder_product`"),
+    ("ormqr", "The product of Q, a product of reflections as `geqrf` gives them, and a matrix"),
     ("outer", "Each element of one vector times each of another"),
     (
         "pad",
@@ -585,6 +676,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("pdist", "The distances of all pairs of a matrix's rows, those of the first row first"),
     ("permute", "Dimensions in another order"),
     ("permute_copy", "`permute` with memory of its own"),
+    ("pinverse", "`linalg_pinv` without singular values below `rcond` of the largest"),
     (
         "pixel_shuffle",
         "Channels spread over space: [.., channels x r x r, height, width] becomes [.., channels, height x r, width x r]",
@@ -602,6 +694,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "put",
         "A copy with the elements of `source` at positions in the flat tensor; added to what is there if `accumulate`",
     ),
+    ("qr", "Another name of `linalg_qr`"),
     ("quantile", "The elements below which the fractions `q` of all elements lie"),
     ("rad2deg", "Radians as degrees"),
     ("rand", "Uniform random numbers from 0 to before 1"),
@@ -686,6 +779,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("sinh", "The hyperbolic sine of each element"),
     ("slice", "`x[start:end:step]` in one dimension, clamped as in Python"),
     ("slice_scatter", "A copy with `x[start:end:step]` of a dimension replaced by `src`"),
+    ("slogdet", "Another name of `linalg_slogdet`"),
     (
         "smooth_l1_loss",
         "The mean size of the differences from `target`, of small ones half their squares",
@@ -779,6 +873,7 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
         "sum_to_size",
         "The sum over dimensions so that `size`, which broadcasts to the shape, is left",
     ),
+    ("svd", "The singular value decomposition of each matrix, `A = U diag(S) V'`"),
     ("swapaxes", "`transpose` by NumPy's name"),
     ("swapdims", "`transpose` by another name"),
     ("t", "A matrix with rows and columns swapped; vectors and scalars stay as they are"),
@@ -811,6 +906,10 @@ pub(crate) static SUMMARIES: &[(&str, &str)] = &[
     ("transpose_copy", "`transpose` with memory of its own"),
     ("trapezoid", "The integral by trapezoids over the last dimension, whose points are 1 apart"),
     ("trapz", "`trapezoid` with points at `x`"),
+    (
+        "triangular_solve",
+        "Solves `A X = self` with the upper triangle of A, and gives a copy of A as well",
+    ),
     ("tril", "Matrices with zeros above a diagonal"),
     ("triu", "Matrices with zeros below a diagonal"),
     ("true_divide", "The true quotient of both operands: another name of `div`"),

@@ -43,6 +43,7 @@ from ._unique import unique_consecutive as unique_consecutive
 from ._pools import use_mem_pool as use_mem_pool
 from .functional import einsum as einsum
 from .functional import histogramdd as histogramdd
+from .functional import lu as lu
 from .functional import segment_reduce as _segment_reduce  # noqa: F401
 from .functional import segment_reduce as segment_reduce
 from .functional import tensordot as tensordot

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from . import _plimsoll
 from ._plimsoll import Tensor
 
-__all__ = ["einsum", "histogramdd", "segment_reduce", "tensordot", "unravel_index"]
+__all__ = ["einsum", "histogramdd", "lu", "segment_reduce", "tensordot", "unravel_index"]
 
 
 class _Histogramdd(NamedTuple):
@@ -33,6 +33,22 @@ def _subscripts(labels: Sequence[Any]) -> str:
         else:
             raise ValueError(f"einsum(): a label must be ... or a whole number from 0 to 51, not {label!r}")
     return text
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:  # noqa: N803
+    """Both factors of each matrix in one, the pivots and, with `get_infos`, what was wrong: the older form of `linalg.lu_factor`."""
+    results = _plimsoll.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    results = results if get_infos else tuple(results)[:2]
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)) or len(out) != len(results):
+        raise TypeError(f"lu(): out= is {len(results)} tensors")
+    for target, result in zip(out, results, strict=True):
+        target.resize_(result.shape).copy_(result)
+    return tuple(out)
+
+
+Tensor.lu = lu  # type: ignore[method-assign, assignment]
 
 
 def einsum(*args: Any) -> Tensor:

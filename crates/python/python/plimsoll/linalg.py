@@ -6,9 +6,38 @@ from ._plimsoll import linalg_matrix_power as matrix_power
 from ._plimsoll import linalg_multi_dot as multi_dot
 from ._plimsoll import linalg_vecdot as vecdot
 from ._plimsoll import linalg_cross as cross
+from ._plimsoll import linalg_lu_factor as lu_factor
+from ._plimsoll import linalg_lu_factor_ex as lu_factor_ex
+from ._plimsoll import linalg_lu_solve as lu_solve
+from ._plimsoll import linalg_lu as lu
+from ._plimsoll import linalg_solve as solve
+from ._plimsoll import linalg_solve_ex as solve_ex
+from ._plimsoll import linalg_inv as inv
+from ._plimsoll import linalg_inv_ex as inv_ex
+from ._plimsoll import linalg_det as det
+from ._plimsoll import linalg_slogdet as slogdet
+from ._plimsoll import linalg_solve_triangular as solve_triangular
+from ._plimsoll import linalg_cholesky as cholesky
+from ._plimsoll import linalg_cholesky_ex as cholesky_ex
+from ._plimsoll import linalg_qr as qr
+from ._plimsoll import linalg_householder_product as householder_product
+from ._plimsoll import linalg_eigh as eigh
+from ._plimsoll import linalg_eigvalsh as eigvalsh
+from ._plimsoll import linalg_svd as svd
+from ._plimsoll import linalg_svdvals as svdvals
+from ._plimsoll import linalg_pinv as pinv
+from ._plimsoll import linalg_matrix_rank as matrix_rank
+from ._plimsoll import linalg_cond as cond
+from ._plimsoll import linalg_tensorinv as tensorinv
+from ._plimsoll import linalg_tensorsolve as tensorsolve
+from ._plimsoll import linalg_lstsq as lstsq
+from ._plimsoll import linalg_matrix_sqrth as matrix_sqrth
+from ._plimsoll import linalg_polar as polar
+from ._plimsoll import linalg_matrix_exp as matrix_exp
 from ._plimsoll import linalg_vector_norm as vector_norm
 from ._plimsoll import linalg_matrix_norm as matrix_norm
 from ._plimsoll import linalg_norm as norm
 from ._plimsoll import matmul as matmul
+from ._plimsoll import LinAlgError as LinAlgError
 
-__all__ = ["diagonal", "vander", "matrix_power", "multi_dot", "vecdot", "cross", "vector_norm", "matrix_norm", "norm", "matmul"]
+__all__ = ["diagonal", "vander", "matrix_power", "multi_dot", "vecdot", "cross", "lu_factor", "lu_factor_ex", "lu_solve", "lu", "solve", "solve_ex", "inv", "inv_ex", "det", "slogdet", "solve_triangular", "cholesky", "cholesky_ex", "qr", "householder_product", "eigh", "eigvalsh", "svd", "svdvals", "pinv", "matrix_rank", "cond", "tensorinv", "tensorsolve", "lstsq", "matrix_sqrth", "polar", "matrix_exp", "vector_norm", "matrix_norm", "norm", "matmul", "LinAlgError"]

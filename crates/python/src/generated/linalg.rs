@@ -398,6 +398,766 @@ static BADDBMM: Function = Function::new(
     }],
 );
 
+static LINALG_LU_FACTOR: Function = Function::new(
+    "linalg_lu_factor",
+    &[Overload {
+        signature: "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_lu_factor_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LuOptions::new().pivot(a.bool(1)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_LU_FACTOR_EX: Function = Function::new(
+    "linalg_lu_factor_ex",
+    &[Overload {
+        signature: "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2) = Tensor::linalg_lu_factor_ex_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LuOptions::new().pivot(a.bool(1)?).check_errors(a.bool(2)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_LU_SOLVE: Function = Function::new(
+    "linalg_lu_solve",
+    &[Overload {
+        signature: "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_lu_solve_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                a.tensor(2)?,
+                plimsoll_tensor::LinalgLuSolveOptions::new().left(a.bool(3)?).adjoint(a.bool(4)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_LU: Function = Function::new(
+    "linalg_lu",
+    &[Overload {
+        signature: "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2) = Tensor::linalg_lu_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LuOptions::new().pivot(a.bool(1)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LU_UNPACK: Function = Function::new(
+    "lu_unpack",
+    &[Overload {
+        signature: "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2) = Tensor::lu_unpack_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                plimsoll_tensor::LuUnpackOptions::new()
+                    .unpack_data(a.bool(2)?)
+                    .unpack_pivots(a.bool(3)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LU_SOLVE: Function = Function::new(
+    "lu_solve",
+    &[Overload {
+        signature: "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.lu_solve(a.tensor(1)?, a.tensor(2)?)?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SOLVE: Function = Function::new(
+    "linalg_solve",
+    &[Overload {
+        signature: "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_solve_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                plimsoll_tensor::LinalgSolveOptions::new().left(a.bool(2)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SOLVE_EX: Function = Function::new(
+    "linalg_solve_ex",
+    &[Overload {
+        signature: "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_solve_ex_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                plimsoll_tensor::LinalgSolveOptions::new()
+                    .left(a.bool(2)?)
+                    .check_errors(a.bool(3)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_INV: Function = Function::new(
+    "linalg_inv",
+    &[Overload {
+        signature: "linalg_inv(Tensor A) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::linalg_inv(a.tensor(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_INV_EX: Function = Function::new(
+    "linalg_inv_ex",
+    &[Overload {
+        signature: "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_inv_ex_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LinalgInvExOptions::new().check_errors(a.bool(1)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static INVERSE: Function = Function::new(
+    "inverse",
+    &[Overload {
+        signature: "inverse(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.inverse()?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_DET: Function = Function::new(
+    "linalg_det",
+    &[Overload {
+        signature: "linalg_det(Tensor A) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::linalg_det(a.tensor(0)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SLOGDET: Function = Function::new(
+    "linalg_slogdet",
+    &[Overload {
+        signature: "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_slogdet(a.tensor(0)?)?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static DET: Function = Function::new(
+    "det",
+    &[Overload {
+        signature: "det(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.det()?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static SLOGDET: Function = Function::new(
+    "slogdet",
+    &[Overload {
+        signature: "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.slogdet()?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LOGDET: Function = Function::new(
+    "logdet",
+    &[Overload {
+        signature: "logdet(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.logdet()?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SOLVE_TRIANGULAR: Function = Function::new(
+    "linalg_solve_triangular",
+    &[Overload {
+        signature: "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_solve_triangular_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                a.bool(2)?,
+                plimsoll_tensor::LinalgSolveTriangularOptions::new()
+                    .left(a.bool(3)?)
+                    .unitriangular(a.bool(4)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_CHOLESKY: Function = Function::new(
+    "linalg_cholesky",
+    &[Overload {
+        signature: "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_cholesky_with(
+                a.tensor(0)?,
+                plimsoll_tensor::CholeskyOptions::new().upper(a.bool(1)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_CHOLESKY_EX: Function = Function::new(
+    "linalg_cholesky_ex",
+    &[Overload {
+        signature: "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_cholesky_ex_with(
+                a.tensor(0)?,
+                plimsoll_tensor::CholeskyOptions::new().upper(a.bool(1)?).check_errors(a.bool(2)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static CHOLESKY: Function = Function::new(
+    "cholesky",
+    &[Overload {
+        signature: "cholesky(Tensor self, bool upper=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?
+                    .cholesky_with(plimsoll_tensor::CholeskyOptions::new().upper(a.bool(1)?))?
+            ])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static CHOLESKY_SOLVE: Function = Function::new(
+    "cholesky_solve",
+    &[Overload {
+        signature: "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.cholesky_solve_with(
+                a.tensor(1)?,
+                plimsoll_tensor::CholeskyOptions::new().upper(a.bool(2)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static CHOLESKY_INVERSE: Function = Function::new(
+    "cholesky_inverse",
+    &[Overload {
+        signature: "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.cholesky_inverse_with(
+                plimsoll_tensor::CholeskyOptions::new().upper(a.bool(1)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static TRIANGULAR_SOLVE: Function = Function::new(
+    "triangular_solve",
+    &[Overload {
+        signature: "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.triangular_solve_with(
+                a.tensor(1)?,
+                plimsoll_tensor::TriangularSolveOptions::new()
+                    .upper(a.bool(2)?)
+                    .transpose(a.bool(3)?)
+                    .unitriangular(a.bool(4)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_QR: Function = Function::new(
+    "linalg_qr",
+    &[Overload {
+        signature: "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.linalg_qr_with(
+                plimsoll_tensor::LinalgQrOptions::new().mode(a.word::<plimsoll_tensor::QrMode>(1)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static GEQRF: Function = Function::new(
+    "geqrf",
+    &[Overload {
+        signature: "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.geqrf()?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static QR: Function = Function::new(
+    "qr",
+    &[Overload {
+        signature: "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+        new: New::Tensors(|a| {
+            let (r0, r1) =
+                a.tensor(0)?.qr_with(plimsoll_tensor::QrOptions::new().some(a.bool(1)?))?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_HOUSEHOLDER_PRODUCT: Function = Function::new(
+    "linalg_householder_product",
+    &[Overload {
+        signature: "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_householder_product(a.tensor(0)?, a.tensor(1)?)?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static ORGQR: Function = Function::new(
+    "orgqr",
+    &[Overload {
+        signature: "orgqr(Tensor self, Tensor input2) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.orgqr(a.tensor(1)?)?])),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static ORMQR: Function = Function::new(
+    "ormqr",
+    &[Overload {
+        signature: "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.ormqr_with(
+                a.tensor(1)?,
+                a.tensor(2)?,
+                plimsoll_tensor::OrmqrOptions::new().left(a.bool(3)?).transpose(a.bool(4)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_EIGH: Function = Function::new(
+    "linalg_eigh",
+    &[Overload {
+        signature: "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = a.tensor(0)?.linalg_eigh_with(
+                plimsoll_tensor::EighOptions::new().uplo(a.word::<plimsoll_tensor::Uplo>(1)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_EIGVALSH: Function = Function::new(
+    "linalg_eigvalsh",
+    &[Overload {
+        signature: "linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![a.tensor(0)?.linalg_eigvalsh_with(
+                plimsoll_tensor::EighOptions::new().uplo(a.word::<plimsoll_tensor::Uplo>(1)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SVD: Function = Function::new(
+    "linalg_svd",
+    &[Overload {
+        signature: "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2) = Tensor::linalg_svd_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LinalgSvdOptions::new()
+                    .full_matrices(a.bool(1)?)
+                    .driver(a.optional_word::<plimsoll_tensor::Driver>(2)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_SVDVALS: Function = Function::new(
+    "linalg_svdvals",
+    &[Overload {
+        signature: "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_svdvals_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LinalgSvdOptions::new()
+                    .driver(a.optional_word::<plimsoll_tensor::Driver>(1)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static SVD: Function = Function::new(
+    "svd",
+    &[Overload {
+        signature: "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2) = a.tensor(0)?.svd_with(
+                plimsoll_tensor::SvdOptions::new().some(a.bool(1)?).compute_uv(a.bool(2)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_PINV: Function = Function::new(
+    "linalg_pinv",
+    &[
+        Overload {
+            signature: "linalg_pinv(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_pinv_by(
+                        plimsoll_tensor::PinvTensorOptions::new()
+                            .atol(a.optional_tensor(1))
+                            .rtol(a.optional_tensor(2))
+                            .hermitian(a.bool(3)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_pinv(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![Tensor::linalg_pinv_with(
+                    a.tensor(0)?,
+                    plimsoll_tensor::LinalgPinvOptions::new()
+                        .atol(a.optional_float(1))
+                        .rtol(a.optional_float(2))
+                        .hermitian(a.bool(3)?)
+                )?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_pinv_with(
+                        plimsoll_tensor::LinalgPinvOptions::new()
+                            .atol(0.0)
+                            .rtol(a.float(1)?)
+                            .hermitian(a.bool(2)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_pinv(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_pinv_by(
+                        plimsoll_tensor::PinvTensorOptions::new()
+                            .rtol(a.tensor(1)?)
+                            .hermitian(a.bool(2)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static PINVERSE: Function = Function::new(
+    "pinverse",
+    &[Overload {
+        signature: "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![
+                a.tensor(0)?
+                    .pinverse_with(plimsoll_tensor::PinverseOptions::new().rcond(a.float(1)?))?
+            ])
+        }),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static LINALG_MATRIX_RANK: Function = Function::new(
+    "linalg_matrix_rank",
+    &[
+        Overload {
+            signature: "linalg_matrix_rank(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_matrix_rank_by(
+                        plimsoll_tensor::PinvTensorOptions::new()
+                            .atol(a.optional_tensor(1))
+                            .rtol(a.optional_tensor(2))
+                            .hermitian(a.bool(3)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_matrix_rank(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![Tensor::linalg_matrix_rank_with(
+                    a.tensor(0)?,
+                    plimsoll_tensor::LinalgPinvOptions::new()
+                        .atol(a.optional_float(1))
+                        .rtol(a.optional_float(2))
+                        .hermitian(a.bool(3)?)
+                )?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_matrix_rank_with(
+                        plimsoll_tensor::LinalgPinvOptions::new()
+                            .atol(a.float(1)?)
+                            .rtol(0.0)
+                            .hermitian(a.bool(2)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_matrix_rank(Tensor A, Tensor tol, bool hermitian=False) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.linalg_matrix_rank_by(
+                        plimsoll_tensor::PinvTensorOptions::new()
+                            .atol(a.tensor(1)?)
+                            .rtol(&a.tensor(1)?.zeros_like()?)
+                            .hermitian(a.bool(2)?)
+                    )?
+                ])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static LINALG_COND: Function = Function::new(
+    "linalg_cond",
+    &[
+        Overload {
+            signature: "linalg_cond(Tensor A, Scalar? p=None) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![Tensor::linalg_cond_with(
+                    a.tensor(0)?,
+                    plimsoll_tensor::LinalgCondOptions::new().p(a.optional_number(1))
+                )?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+        Overload {
+            signature: "linalg_cond(Tensor A, str p) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![Tensor::linalg_cond_named(
+                    a.tensor(0)?,
+                    a.word::<plimsoll_tensor::NormOrder>(1)?
+                )?])
+            }),
+            in_place: None,
+            out: Out::Copied,
+        },
+    ],
+);
+
+static LINALG_TENSORINV: Function = Function::new(
+    "linalg_tensorinv",
+    &[Overload {
+        signature: "linalg_tensorinv(Tensor A, int ind=2) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_tensorinv_with(
+                a.tensor(0)?,
+                plimsoll_tensor::LinalgTensorinvOptions::new().ind(a.int(1)?)
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_TENSORSOLVE: Function = Function::new(
+    "linalg_tensorsolve",
+    &[Overload {
+        signature: "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
+        new: New::Tensors(|a| {
+            Ok(smallvec::smallvec![Tensor::linalg_tensorsolve_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                plimsoll_tensor::LinalgTensorsolveOptions::new()
+                    .dims(plimsoll_tensor::DimList::from(a.optional_ints(2).unwrap_or_default()))
+            )?])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_LSTSQ: Function = Function::new(
+    "linalg_lstsq",
+    &[Overload {
+        signature: "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+        new: New::Tensors(|a| {
+            let (r0, r1, r2, r3) = Tensor::linalg_lstsq_with(
+                a.tensor(0)?,
+                a.tensor(1)?,
+                plimsoll_tensor::LinalgLstsqOptions::new()
+                    .rcond(a.optional_float(2))
+                    .driver(a.optional_word::<plimsoll_tensor::Driver>(3)?),
+            )?;
+            Ok(smallvec::smallvec![r0, r1, r2, r3])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static LINALG_MATRIX_SQRTH: Function = Function::new(
+    "linalg_matrix_sqrth",
+    &[Overload {
+        signature: "linalg_matrix_sqrth(Tensor A) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::linalg_matrix_sqrth(a.tensor(0)?)?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static LINALG_POLAR: Function = Function::new(
+    "linalg_polar",
+    &[Overload {
+        signature: "linalg_polar(Tensor A) -> (Tensor U, Tensor H)",
+        new: New::Tensors(|a| {
+            let (r0, r1) = Tensor::linalg_polar(a.tensor(0)?)?;
+            Ok(smallvec::smallvec![r0, r1])
+        }),
+        in_place: None,
+        out: Out::Copied,
+    }],
+);
+
+static MATRIX_EXP: Function = Function::new(
+    "matrix_exp",
+    &[Overload {
+        signature: "matrix_exp(Tensor self) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![a.tensor(0)?.matrix_exp()?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
+static LINALG_MATRIX_EXP: Function = Function::new(
+    "linalg_matrix_exp",
+    &[Overload {
+        signature: "linalg_matrix_exp(Tensor A) -> Tensor",
+        new: New::Tensors(|a| Ok(smallvec::smallvec![Tensor::linalg_matrix_exp(a.tensor(0)?)?])),
+        in_place: None,
+        out: Out::None,
+    }],
+);
+
 #[pymethods]
 impl PyTensor {
     /// The sum of the main diagonal of a matrix; integers are added up as int64.
@@ -629,6 +1389,168 @@ impl PyTensor {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         BADDBMM.in_place(slf, args, kwargs)
+    }
+
+    /// Solves `A X = self` with the factors of A, in the order that PyTorch had before
+    /// `linalg_lu_solve`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn lu_solve<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LU_SOLVE.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_inv`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn inverse<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        INVERSE.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_det`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn det<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        DET.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_slogdet`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn slogdet<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SLOGDET.method(slf, args, kwargs)
+    }
+
+    /// The logarithm of the determinant of each matrix; NaN where it is negative.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn logdet<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        LOGDET.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_cholesky`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cholesky<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        CHOLESKY.method(slf, args, kwargs)
+    }
+
+    /// Solves `A X = self` with Cholesky's lower factor of A.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cholesky_solve<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        CHOLESKY_SOLVE.method(slf, args, kwargs)
+    }
+
+    /// The inverse of A from Cholesky's lower factor of it.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn cholesky_inverse<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        CHOLESKY_INVERSE.method(slf, args, kwargs)
+    }
+
+    /// Solves `A X = self` with the upper triangle of A, and gives a copy of A as well.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn triangular_solve<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        TRIANGULAR_SOLVE.method(slf, args, kwargs)
+    }
+
+    /// The QR decomposition as LAPACK packs it: R above the reflections' vectors, and their
+    /// factors.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn geqrf<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        GEQRF.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_qr`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn qr<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        QR.method(slf, args, kwargs)
+    }
+
+    /// Another name of `linalg_householder_product`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn orgqr<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ORGQR.method(slf, args, kwargs)
+    }
+
+    /// The product of Q, a product of reflections as `geqrf` gives them, and a matrix.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn ormqr<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ORMQR.method(slf, args, kwargs)
+    }
+
+    /// The singular value decomposition of each matrix, `A = U diag(S) V'`.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn svd<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        SVD.method(slf, args, kwargs)
+    }
+
+    /// `linalg_pinv` without singular values below `rcond` of the largest.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn pinverse<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        PINVERSE.method(slf, args, kwargs)
+    }
+
+    /// The exponential of each square matrix.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn matrix_exp<'py>(
+        slf: &Bound<'py, PyTensor>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        MATRIX_EXP.method(slf, args, kwargs)
     }
 }
 
@@ -895,6 +1817,463 @@ fn baddbmm<'py>(
     BADDBMM.function(args, kwargs)
 }
 
+/// Both factors of each matrix by LU with partial pivoting, in one matrix, and the pivots.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_lu_factor<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_LU_FACTOR.function(args, kwargs)
+}
+
+/// `linalg_lu_factor`, and for each matrix the place of the first pivot that is 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_lu_factor_ex<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_LU_FACTOR_EX.function(args, kwargs)
+}
+
+/// Solves `A X = B` with the factors of A that `linalg_lu_factor` gives.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_lu_solve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_LU_SOLVE.function(args, kwargs)
+}
+
+/// The factors P, L and U of each matrix: `A = P L U`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_lu<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_LU.function(args, kwargs)
+}
+
+/// The factors P, L and U out of the matrix that holds both and the pivots.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn lu_unpack<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LU_UNPACK.function(args, kwargs)
+}
+
+/// Solves `A X = self` with the factors of A, in the order that PyTorch had before
+/// `linalg_lu_solve`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn lu_solve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LU_SOLVE.function(args, kwargs)
+}
+
+/// Solves `A X = B` for square matrices or batches of them; B may be a vector.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_solve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SOLVE.function(args, kwargs)
+}
+
+/// `linalg_solve`, and for each matrix the place of the first pivot that is 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_solve_ex<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SOLVE_EX.function(args, kwargs)
+}
+
+/// The inverse of each matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_inv<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_INV.function(args, kwargs)
+}
+
+/// `linalg_inv`, and for each matrix the place of the first pivot that is 0.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_inv_ex<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_INV_EX.function(args, kwargs)
+}
+
+/// Another name of `linalg_inv`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn inverse<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    INVERSE.function(args, kwargs)
+}
+
+/// The determinant of each matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_det<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_DET.function(args, kwargs)
+}
+
+/// The sign of the determinant of each matrix, and the logarithm of its size.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_slogdet<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SLOGDET.function(args, kwargs)
+}
+
+/// Another name of `linalg_det`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn det<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    DET.function(args, kwargs)
+}
+
+/// Another name of `linalg_slogdet`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn slogdet<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SLOGDET.function(args, kwargs)
+}
+
+/// The logarithm of the determinant of each matrix; NaN where it is negative.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn logdet<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LOGDET.function(args, kwargs)
+}
+
+/// Solves `A X = B` with the upper or the lower triangle of A.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_solve_triangular<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SOLVE_TRIANGULAR.function(args, kwargs)
+}
+
+/// The lower factor of Cholesky of each symmetric positive-definite matrix: `A = L L'`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_cholesky<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_CHOLESKY.function(args, kwargs)
+}
+
+/// `linalg_cholesky`, and for each matrix 0 or the order of the leading minor that is not
+/// positive-definite.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_cholesky_ex<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_CHOLESKY_EX.function(args, kwargs)
+}
+
+/// Another name of `linalg_cholesky`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cholesky<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CHOLESKY.function(args, kwargs)
+}
+
+/// Solves `A X = self` with Cholesky's lower factor of A.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cholesky_solve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CHOLESKY_SOLVE.function(args, kwargs)
+}
+
+/// The inverse of A from Cholesky's lower factor of it.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn cholesky_inverse<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    CHOLESKY_INVERSE.function(args, kwargs)
+}
+
+/// Solves `A X = self` with the upper triangle of A, and gives a copy of A as well.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn triangular_solve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    TRIANGULAR_SOLVE.function(args, kwargs)
+}
+
+/// The QR decomposition of each matrix: Q with orthonormal columns, R upper triangular.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_qr<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_QR.function(args, kwargs)
+}
+
+/// The QR decomposition as LAPACK packs it: R above the reflections' vectors, and their
+/// factors.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn geqrf<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    GEQRF.function(args, kwargs)
+}
+
+/// Another name of `linalg_qr`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn qr<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    QR.function(args, kwargs)
+}
+
+/// The first columns of a product of reflections, as many as their vectors have: Q of `geqrf`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_householder_product<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_HOUSEHOLDER_PRODUCT.function(args, kwargs)
+}
+
+/// Another name of `linalg_householder_product`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn orgqr<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ORGQR.function(args, kwargs)
+}
+
+/// The product of Q, a product of reflections as `geqrf` gives them, and a matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn ormqr<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    ORMQR.function(args, kwargs)
+}
+
+/// Eigenvalues, in rising order, and eigenvectors, as columns, of each symmetric matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_eigh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_EIGH.function(args, kwargs)
+}
+
+/// Eigenvalues, in rising order, of each symmetric matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_eigvalsh<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_EIGVALSH.function(args, kwargs)
+}
+
+/// The singular value decomposition of each matrix, `A = U diag(S) Vh`, with whole bases of
+/// both sides.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_svd<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SVD.function(args, kwargs)
+}
+
+/// The singular values of each matrix, in falling order.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_svdvals<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_SVDVALS.function(args, kwargs)
+}
+
+/// The singular value decomposition of each matrix, `A = U diag(S) V'`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn svd<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    SVD.function(args, kwargs)
+}
+
+/// The pseudoinverse of each matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_pinv<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_PINV.function(args, kwargs)
+}
+
+/// `linalg_pinv` without singular values below `rcond` of the largest.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn pinverse<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    PINVERSE.function(args, kwargs)
+}
+
+/// How many singular values of each matrix are not 0, as far as its precision tells.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_matrix_rank<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_MATRIX_RANK.function(args, kwargs)
+}
+
+/// The condition number of each matrix: its largest singular value by its smallest.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_cond<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_COND.function(args, kwargs)
+}
+
+/// The inverse of a tensor whose first two dimensions are the rows of a matrix, and the others
+/// its columns.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_tensorinv<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_TENSORINV.function(args, kwargs)
+}
+
+/// Solves a system of a tensor: the matrix whose rows are its first dimensions, those of `b`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_tensorsolve<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_TENSORSOLVE.function(args, kwargs)
+}
+
+/// The solution X of `A X = B` that leaves the least squares; residuals, ranks and singular
+/// values.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_lstsq<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_LSTSQ.function(args, kwargs)
+}
+
+/// The symmetric square root of each symmetric positive-definite matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_matrix_sqrth<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_MATRIX_SQRTH.function(args, kwargs)
+}
+
+/// The polar decomposition of each matrix: `A = U H`, with orthonormal columns and a symmetric
+/// matrix that is not negative.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_polar<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_POLAR.function(args, kwargs)
+}
+
+/// The exponential of each square matrix.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn matrix_exp<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    MATRIX_EXP.function(args, kwargs)
+}
+
+/// Another name of `matrix_exp`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn linalg_matrix_exp<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    LINALG_MATRIX_EXP.function(args, kwargs)
+}
+
 /// Adds the family's functions to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace, module)?)?;
@@ -923,5 +2302,54 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(addmv, module)?)?;
     module.add_function(wrap_pyfunction!(addbmm, module)?)?;
     module.add_function(wrap_pyfunction!(baddbmm, module)?)?;
+    module.setattr("linalg_lu_factor", wrap_pyfunction!(linalg_lu_factor, module)?)?;
+    module.setattr("linalg_lu_factor_ex", wrap_pyfunction!(linalg_lu_factor_ex, module)?)?;
+    module.setattr("linalg_lu_solve", wrap_pyfunction!(linalg_lu_solve, module)?)?;
+    module.setattr("linalg_lu", wrap_pyfunction!(linalg_lu, module)?)?;
+    module.add_function(wrap_pyfunction!(lu_unpack, module)?)?;
+    module.add_function(wrap_pyfunction!(lu_solve, module)?)?;
+    module.setattr("linalg_solve", wrap_pyfunction!(linalg_solve, module)?)?;
+    module.setattr("linalg_solve_ex", wrap_pyfunction!(linalg_solve_ex, module)?)?;
+    module.setattr("linalg_inv", wrap_pyfunction!(linalg_inv, module)?)?;
+    module.setattr("linalg_inv_ex", wrap_pyfunction!(linalg_inv_ex, module)?)?;
+    module.add_function(wrap_pyfunction!(inverse, module)?)?;
+    module.setattr("linalg_det", wrap_pyfunction!(linalg_det, module)?)?;
+    module.setattr("linalg_slogdet", wrap_pyfunction!(linalg_slogdet, module)?)?;
+    module.add_function(wrap_pyfunction!(det, module)?)?;
+    module.add_function(wrap_pyfunction!(slogdet, module)?)?;
+    module.add_function(wrap_pyfunction!(logdet, module)?)?;
+    module
+        .setattr("linalg_solve_triangular", wrap_pyfunction!(linalg_solve_triangular, module)?)?;
+    module.setattr("linalg_cholesky", wrap_pyfunction!(linalg_cholesky, module)?)?;
+    module.setattr("linalg_cholesky_ex", wrap_pyfunction!(linalg_cholesky_ex, module)?)?;
+    module.add_function(wrap_pyfunction!(cholesky, module)?)?;
+    module.add_function(wrap_pyfunction!(cholesky_solve, module)?)?;
+    module.add_function(wrap_pyfunction!(cholesky_inverse, module)?)?;
+    module.add_function(wrap_pyfunction!(triangular_solve, module)?)?;
+    module.setattr("linalg_qr", wrap_pyfunction!(linalg_qr, module)?)?;
+    module.add_function(wrap_pyfunction!(geqrf, module)?)?;
+    module.add_function(wrap_pyfunction!(qr, module)?)?;
+    module.setattr(
+        "linalg_householder_product",
+        wrap_pyfunction!(linalg_householder_product, module)?,
+    )?;
+    module.add_function(wrap_pyfunction!(orgqr, module)?)?;
+    module.add_function(wrap_pyfunction!(ormqr, module)?)?;
+    module.setattr("linalg_eigh", wrap_pyfunction!(linalg_eigh, module)?)?;
+    module.setattr("linalg_eigvalsh", wrap_pyfunction!(linalg_eigvalsh, module)?)?;
+    module.setattr("linalg_svd", wrap_pyfunction!(linalg_svd, module)?)?;
+    module.setattr("linalg_svdvals", wrap_pyfunction!(linalg_svdvals, module)?)?;
+    module.add_function(wrap_pyfunction!(svd, module)?)?;
+    module.setattr("linalg_pinv", wrap_pyfunction!(linalg_pinv, module)?)?;
+    module.add_function(wrap_pyfunction!(pinverse, module)?)?;
+    module.setattr("linalg_matrix_rank", wrap_pyfunction!(linalg_matrix_rank, module)?)?;
+    module.setattr("linalg_cond", wrap_pyfunction!(linalg_cond, module)?)?;
+    module.setattr("linalg_tensorinv", wrap_pyfunction!(linalg_tensorinv, module)?)?;
+    module.setattr("linalg_tensorsolve", wrap_pyfunction!(linalg_tensorsolve, module)?)?;
+    module.setattr("linalg_lstsq", wrap_pyfunction!(linalg_lstsq, module)?)?;
+    module.setattr("linalg_matrix_sqrth", wrap_pyfunction!(linalg_matrix_sqrth, module)?)?;
+    module.setattr("linalg_polar", wrap_pyfunction!(linalg_polar, module)?)?;
+    module.add_function(wrap_pyfunction!(matrix_exp, module)?)?;
+    module.setattr("linalg_matrix_exp", wrap_pyfunction!(linalg_matrix_exp, module)?)?;
     Ok(())
 }

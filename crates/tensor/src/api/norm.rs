@@ -426,7 +426,11 @@ fn matrix_norm(
         let (summed, chosen) = match order.abs() {
             1.0 => (row, column),
             f64::INFINITY => (column, row),
-            2.0 => return Err(singular_values(name)),
+            2.0 => {
+                let values = singular_values(name, &x, [row, column])?;
+                let norm = extreme(&values, -1, order > 0.0)?.squeeze_with(-1i64)?;
+                return if keepdim { kept(&norm, [row, column]) } else { Ok(norm) };
+            }
             _ => {
                 return Err(Error::shape(
                     name,
@@ -435,8 +439,7 @@ fn matrix_norm(
             }
         };
         let sums = x.abs()?.sum_with(SumOptions::from(summed as i64).keepdim(true))?;
-        let over = ReduceOptions::from(chosen as i64).keepdim(true);
-        let norm = if order > 0.0 { sums.amax_with(over)? } else { sums.amin_with(over)? };
+        let norm = extreme(&sums, chosen as i64, order > 0.0)?;
         without(&norm, &[row, column], keepdim)
     })
 }
@@ -451,14 +454,52 @@ fn named(
 ) -> Result<Tensor> {
     match order {
         NormOrder::Fro => vector_norm(name, x, 2.0, dims, how, site),
-        NormOrder::Nuc => Err(singular_values(name)),
+        NormOrder::Nuc => nuclear_norm(name, x, dims, how, site),
     }
 }
 
-#[cold]
-fn singular_values(name: &'static str) -> Error {
-    Error::unsupported(
-        name,
-        "this norm needs singular values, which do not exist here yet; the orders 1, infinity and \"fro\" do",
-    )
+/// The greatest along a dimension, or the least; the greatest of nothing is 0, as a norm is.
+fn extreme(x: &Tensor, dim: i64, greatest: bool) -> Result<Tensor> {
+    let over = ReduceOptions::from(dim).keepdim(true);
+    match greatest {
+        true if x.shape()[normalize_dim("norm", dim, x.rank())?] == 0 => {
+            x.sum_with(SumOptions::from(dim).keepdim(true))
+        }
+        true => x.amax_with(over),
+        false => x.amin_with(over),
+    }
+}
+
+/// The sum of the singular values.
+fn nuclear_norm(
+    name: &'static str,
+    x: &Tensor,
+    dims: &DimList,
+    (keepdim, dtype): How,
+    site: Site,
+) -> Result<Tensor> {
+    let last = DimList::from([-2, -1]);
+    let dims = if dims.as_slice().is_empty() && x.rank() == 2 { &last } else { dims };
+    let places = check_matrix(name, x, dims)?;
+    composed(name, site, || {
+        let x = x.to_dtype(dtype.unwrap_or(x.dtype()), site)?;
+        let norm = singular_values(name, &x, places)?.sum_with(-1i64)?;
+        if keepdim { kept(&norm, places) } else { Ok(norm) }
+    })
+}
+
+/// Those of the matrices whose rows and columns are these dimensions.
+fn singular_values(name: &'static str, x: &Tensor, [row, column]: [usize; 2]) -> Result<Tensor> {
+    if !x.dtype().is_float() {
+        return Err(Error::dtype(name, "the norm of a matrix is that of floats"));
+    }
+    let others = (0..x.rank()).filter(|&dim| dim != row && dim != column);
+    let order: SmallVec<[i64; 6]> = others.chain([row, column]).map(|dim| dim as i64).collect();
+    x.permute(&order)?.linalg_svdvals()
+}
+
+/// With both dimensions back, of size 1.
+fn kept(x: &Tensor, [row, column]: [usize; 2]) -> Result<Tensor> {
+    let (low, high) = (row.min(column) as i64, row.max(column) as i64);
+    x.unsqueeze(low)?.unsqueeze(high)
 }

@@ -289,7 +289,7 @@ fn whole(value: usize) -> Argument {
 pub(crate) fn no_kernel(operation: &'static str) -> Error {
     Error::unsupported(
         operation,
-        "this operation has no CUDA kernel yet; move its inputs to the CPU with `to` first, and see `plimsoll ops` \
-         for what runs where",
+        "this operation runs on the CPU only; call it on `x.cpu()` and move the result back with `to`, and see \
+         `plimsoll ops` for what runs where",
     )
 }

@@ -19,8 +19,10 @@ mod compare;
 mod conv;
 mod copy;
 mod create;
+mod decompositions;
 mod derived;
 mod embedding;
+mod factorizations;
 mod functions;
 mod grid;
 mod index;
@@ -63,7 +65,7 @@ const NUMBERS: [DType; 9] = DType::NUMBERS;
 
 /// Every case.
 pub fn all() -> Vec<Case> {
-    let families: [(&'static str, Vec<Case>); 39] = [
+    let families: [(&'static str, Vec<Case>); 41] = [
         ("unary", unary::cases()),
         ("binary", binary::cases()),
         ("compare", compare::cases()),
@@ -80,6 +82,8 @@ pub fn all() -> Vec<Case> {
         ("statistics", statistics::cases()),
         ("order", order::cases()),
         ("linalg", linalg::cases()),
+        ("factorizations", factorizations::cases()),
+        ("decompositions", decompositions::cases()),
         ("nn", nn::cases()),
         ("batch_norm", batch_norm::cases()),
         ("join", join::cases()),

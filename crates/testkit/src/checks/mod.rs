@@ -66,5 +66,8 @@ impl fmt::Display for Tally {
 
 /// Whether a device says that it has no kernel for something.
 pub fn is_without_kernel(error: &Error) -> bool {
-    error.is_unsupported() && error.to_string().contains("no CUDA kernel yet")
+    let words = error.to_string();
+    let says =
+        ["no CUDA kernel yet", "runs on the CPU only"].iter().any(|said| words.contains(said));
+    error.is_unsupported() && says
 }

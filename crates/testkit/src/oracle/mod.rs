@@ -13,6 +13,7 @@ pub mod copy;
 pub mod create;
 pub mod ctc;
 pub mod embedding;
+pub mod factors;
 pub mod functions;
 pub mod grid;
 pub mod index;

@@ -1,13 +1,31 @@
 //! Products of matrices and vectors. Those that are added to a tensor are in `add_product.rs`,
 //! those over any dimensions in `contract.rs` and `einsum.rs`, powers in `powers.rs`.
+//! Factorizations and what is solved with them are in the other files.
 
 mod add_product;
+mod batches;
+mod cholesky;
 mod contract;
 mod einsum;
+mod lu;
 mod powers;
+mod pseudoinverse;
+mod qr;
+mod solve;
+mod spectral;
+mod tensors;
 
 pub use add_product::ProductOptions;
+pub use cholesky::{CholeskyOptions, LinalgSolveTriangularOptions, TriangularSolveOptions};
 pub use contract::{CrossOptions, LinalgCrossOptions, LinalgVecdotOptions};
+pub use lu::{LinalgLuSolveOptions, LuOptions, LuUnpackOptions};
+pub use pseudoinverse::{
+    LinalgCondOptions, LinalgLstsqOptions, LinalgPinvOptions, PinvTensorOptions, PinverseOptions,
+};
+pub use qr::{LinalgQrOptions, OrmqrOptions, QrMode, QrOptions};
+pub use solve::{LinalgInvExOptions, LinalgSolveOptions};
+pub use spectral::{Driver, EighOptions, LinalgSvdOptions, SvdOptions, Uplo};
+pub use tensors::{LinalgTensorinvOptions, LinalgTensorsolveOptions};
 
 use plimsoll_core::Result;
 use plimsoll_memory::Site;

@@ -102,15 +102,20 @@ fn matrix_power(name: &'static str, x: &Tensor, n: i64, site: Site) -> Result<Te
             return Err(Error::shape(name, why));
         }
         if n < 0 {
-            return Err(Error::unsupported(
-                name,
-                "a negative power needs the inverse, which does not exist here yet",
-            ));
+            let inverse = x.linalg_inv()?;
+            return match n.checked_neg() {
+                Some(1) => Ok(inverse),
+                Some(n) => inverse.linalg_matrix_power(n),
+                None => Err(Error::shape(name, format!("the power {n} is too large"))),
+            };
         }
         if n == 0 {
             let one = Tensor::eye(rows as i64, (x.dtype(), x.device()))?;
             let sizes: Vec<i64> = x.shape().iter().map(|&size| size as i64).collect();
-            return one.expand(&sizes)?.clone_tensor();
+            // In the graph, as PyTorch's is, with a gradient of 0.
+            let result = x.clone_tensor()?;
+            result.copy_(&one.expand(&sizes)?)?;
+            return Ok(result);
         }
         // By squares: as many products as `n` has bits, and one more for each that is set.
         let (mut square, mut result, mut left) = (x.clone(), None::<Tensor>, n);

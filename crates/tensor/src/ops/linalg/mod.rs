@@ -1,7 +1,15 @@
 //! Matrix products. Vectors count as a row on the left and as a column on the right; leading
 //! dimensions broadcast. Products that are added to a tensor are in `add_product.rs`.
+//! Factorizations have files of their own, which stand on `matrices.rs`.
 
 pub(crate) mod add_product;
+pub(crate) mod cholesky;
+pub(crate) mod lu;
+mod matrices;
+pub(crate) mod of_factors;
+pub(crate) mod qr;
+pub(crate) mod solve;
+pub(crate) mod spectral;
 
 use std::sync::Arc;
 
