@@ -35,9 +35,16 @@ def _subscripts(labels: Sequence[Any]) -> str:
     return text
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:  # noqa: N803
-    """Both factors of each matrix in one, the pivots and, with `get_infos`, what was wrong: the older form of `linalg.lu_factor`."""
-    results = _plimsoll.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+def lu(
+    A: Tensor,  # noqa: N803
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """Both factors of each matrix in one, the pivots and, with `get_infos`, what was wrong.
+
+    The older form of `linalg.lu_factor`."""
+    results: tuple[Tensor, ...] = _plimsoll.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     results = results if get_infos else tuple(results)[:2]
     if out is None:
         return results
