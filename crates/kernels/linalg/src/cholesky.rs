@@ -71,6 +71,6 @@ fn factor_as<T: Real>(launch: &CpuLaunch<'_>, upper: bool) -> Result<()> {
         }
         // SAFETY: as the matrices.
         unsafe { infos.set(index, 0, info) };
-    });
+    })?;
     Ok(())
 }

@@ -66,7 +66,7 @@ fn symmetric_as<T: Real>(launch: &CpuLaunch<'_>, upper: bool) -> Result<()> {
             // SAFETY: as above.
             unsafe { values.set(index, row, *value) };
         }
-    });
+    })?;
     converged(launch, failed)
 }
 

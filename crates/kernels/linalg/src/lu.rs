@@ -180,7 +180,7 @@ fn factor_as<T: Real>(launch: &CpuLaunch<'_>) -> Result<()> {
         let info = factor_one(to, from, pivot, stack);
         // SAFETY: as the matrices.
         unsafe { infos.set(index, 0, info) };
-    });
+    })?;
     Ok(())
 }
 
@@ -251,7 +251,7 @@ fn determinant_as<T: Real>(launch: &CpuLaunch<'_>, logarithm: bool) -> Result<()
                 logarithms.set(index, 0, value);
             }
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -357,7 +357,7 @@ fn solve_as<T: Real>(launch: &CpuLaunch<'_>, left: bool) -> Result<()> {
         };
         // SAFETY: as above.
         unsafe { infos.set(index, 0, info) };
-    });
+    })?;
     Ok(())
 }
 
@@ -390,7 +390,7 @@ fn solve_factored_as<T: Real>(launch: &CpuLaunch<'_>, left: bool, transposed: bo
         // SAFETY: one pivot for each row; all are in range, which was checked.
         let pivot = |i: usize| unsafe { pivots.get(index, i) as usize - 1 };
         solve_one(factors, pivot, to, transposed == left);
-    });
+    })?;
     Ok(())
 }
 

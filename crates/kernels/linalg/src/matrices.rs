@@ -219,18 +219,26 @@ pub(crate) fn workspace_bytes(count: usize, cost: usize, need: StackReq) -> usiz
     if count == 0 { 0 } else { parts(count, cost) * stack_bytes(need) }
 }
 
-/// Calls `body` with every index of a batch and a stack that holds `need`.
+/// Calls `body` with every index of a batch and a stack that holds `need`; an error if the
+/// workspace has room for none.
 pub(crate) fn for_each(
     launch: &CpuLaunch<'_>,
     count: usize,
     cost: usize,
     need: StackReq,
     body: impl Fn(usize, &mut MemStack) + Sync,
-) {
+) -> Result<()> {
     if count == 0 {
-        return;
+        return Ok(());
     }
     let (each, workspace) = (stack_bytes(need), launch.workspace);
+    if workspace.bytes() < each {
+        return Err(Error::invalid_argument(format!(
+            "the kernel needs {each} bytes of workspace, but was launched with {}",
+            workspace.bytes()
+        ))
+        .in_operation(launch.operation));
+    }
     // As many as there is room for: the workspace was measured for the same number of threads.
     let parts = match each {
         0 => parts(count, cost),
@@ -245,6 +253,7 @@ pub(crate) fn for_each(
             body(index, stack);
         }
     });
+    Ok(())
 }
 
 /// Whether a launch has so many operands, all of them of one batch.

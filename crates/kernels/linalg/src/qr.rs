@@ -207,7 +207,7 @@ fn reflections_as<T: Real>(launch: &CpuLaunch<'_>) -> Result<()> {
             // SAFETY: as above.
             unsafe { taus.set(index, i, T::ONE / blocks[(i % block, i)]) };
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -262,7 +262,7 @@ fn decompose_as<T: Real>(launch: &CpuLaunch<'_>, complete: bool) -> Result<()> {
             identity(q.rb_mut());
             apply_one(packed.rb(), blocks.rb(), q, false, stack);
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -319,6 +319,6 @@ fn multiply_as<T: Real>(launch: &CpuLaunch<'_>, left: bool, transposed: bool) ->
         // From the right: the same of the transposes.
         let to = if left { to } else { to.transpose_mut() };
         apply_one(packed.rb(), blocks.rb(), to, transposed == left, stack);
-    });
+    })?;
     Ok(())
 }

@@ -78,6 +78,6 @@ fn decompose_as<T: Real>(launch: &CpuLaunch<'_>, vectors: Vectors) -> Result<()>
             // SAFETY: as above.
             unsafe { values.set(index, row, *value) };
         }
-    });
+    })?;
     converged(launch, failed)
 }

@@ -47,6 +47,6 @@ fn solve_as<T: Real>(launch: &CpuLaunch<'_>, triangle: Triangle) -> Result<()> {
             (false, true) => solve_unit_lower_triangular_in_place(a, to, Par::Seq),
             (false, false) => solve_lower_triangular_in_place(a, to, Par::Seq),
         }
-    });
+    })?;
     Ok(())
 }
