@@ -1,3 +1,12 @@
-"""PyTorch's `torch.nn`: its functions."""
+"""PyTorch's `torch.nn`: modules, parameters, first values and functions."""
 
 from . import functional as functional
+from . import init as init
+from . import modules as modules
+from . import parameter as parameter
+from . import utils as utils
+from .modules import *  # noqa: F403
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter

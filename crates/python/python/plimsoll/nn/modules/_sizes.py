@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
+
+Ints = Union[int, Sequence[int]]
+Floats = Union[float, Sequence[float]]
 
 
 def _times(count: int) -> Callable[[Any], tuple[Any, ...]]:
@@ -13,7 +16,7 @@ def _times(count: int) -> Callable[[Any], tuple[Any, ...]]:
     return each
 
 
-single, pair, triple = _times(1), _times(2), _times(3)
+single, pair, triple, quadruple, sextuple = _times(1), _times(2), _times(3), _times(4), _times(6)
 
 
 def both_ends(padding: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..._plimsoll import Tensor, empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from ._sizes import both_ends, pair, single, triple
+from ._sizes import Ints, both_ends, pair, single, triple
 from .module import Module
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
@@ -38,6 +39,8 @@ class _ConvNd(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        if transposed and padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__()
         self._check(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
@@ -119,44 +122,91 @@ class _ConvNd(Module):
         return told
 
 
-def _conv(name: str, times: Any, function: Any, dims: int) -> type[_ConvNd]:
+class Conv1d(_ConvNd):
+    """A convolution over one dimension."""
+
     def __init__(
-        self: Any,
+        self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        _ConvNd.__init__(
-            self, in_channels, out_channels, times(kernel_size), times(stride),
-            padding if isinstance(padding, str) else times(padding), times(dilation), False, (0,) * dims, groups, bias,
-            padding_mode, device, dtype,
+        around = padding if isinstance(padding, str) else single(padding)
+        super().__init__(
+            in_channels, out_channels, single(kernel_size), single(stride), around, single(dilation), False, single(0), groups,
+            bias, padding_mode, device, dtype,
         )  # fmt: skip
 
-    def forward(self: Any, input: Tensor) -> Tensor:
-        return self._convolved(function, input)
-
-    body = {"__init__": __init__, "forward": forward, "__module__": __name__, "_dims": dims}
-    body["__doc__"] = f"A convolution over {dims} dimension{'s' * (dims > 1)}."
-    return type(name, (_ConvNd,), body)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv1d, input)
 
 
-Conv1d = _conv("Conv1d", single, F.conv1d, 1)
-Conv2d = _conv("Conv2d", pair, F.conv2d, 2)
-Conv3d = _conv("Conv3d", triple, F.conv3d, 3)
+class Conv2d(_ConvNd):
+    """A convolution over two dimensions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        around = padding if isinstance(padding, str) else pair(padding)
+        super().__init__(
+            in_channels, out_channels, pair(kernel_size), pair(stride), around, pair(dilation), False, pair(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv2d, input)
+
+
+class Conv3d(_ConvNd):
+    """A convolution over three dimensions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        around = padding if isinstance(padding, str) else triple(padding)
+        super().__init__(
+            in_channels, out_channels, triple(kernel_size), triple(stride), around, triple(dilation), False, triple(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolved(F.conv3d, input)
 
 
 class _ConvTransposeNd(_ConvNd):
     """What transposed convolutions of all dimensions share."""
 
-    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+    def _output_padding(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """What makes the result as large as asked."""
         if output_size is None:
             return self.output_padding
@@ -181,46 +231,92 @@ class _ConvTransposeNd(_ConvNd):
         most = [size + step - 1 for size, step in zip(least, self.stride)]
         if any(not low <= size <= high for low, size, high in zip(least, wanted, most)):
             raise ValueError(
-                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} "
+                f"requested an output size of {tuple(wanted)}, but valid sizes range from {least} to {most} "
                 f"(for an input of {tuple(input.shape[2:])})"
             )
         return tuple(size - low for size, low in zip(wanted, least))
 
+    def _convolved_back(self, function: Any, input: Tensor, output_size: Sequence[int] | None) -> Tensor:
+        more = self._output_padding(input, output_size)
+        return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
-def _conv_transpose(name: str, times: Any, function: Any, dims: int) -> type[_ConvTransposeNd]:
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """A transposed convolution over one dimension."""
+
     def __init__(
-        self: Any,
+        self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: Ints = 1,
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        _ConvNd.__init__(
-            self, in_channels, out_channels, times(kernel_size), times(stride), times(padding), times(dilation), True,
-            times(output_padding), groups, bias, padding_mode, device, dtype,
+        super().__init__(
+            in_channels, out_channels, single(kernel_size), single(stride), single(padding), single(dilation), True,
+            single(output_padding), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
-    def forward(self: Any, input: Tensor, output_size: Any = None) -> Tensor:
-        more = self._output_padding(input, output_size)
-        return function(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
-        )
-
-    body = {"__init__": __init__, "forward": forward, "__module__": __name__, "_dims": dims}
-    body["__doc__"] = f"A transposed convolution over {dims} dimension{'s' * (dims > 1)}."
-    return type(name, (_ConvTransposeNd,), body)
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return self._convolved_back(F.conv_transpose1d, input, output_size)
 
 
-ConvTranspose1d = _conv_transpose("ConvTranspose1d", single, F.conv_transpose1d, 1)
-ConvTranspose2d = _conv_transpose("ConvTranspose2d", pair, F.conv_transpose2d, 2)
-ConvTranspose3d = _conv_transpose("ConvTranspose3d", triple, F.conv_transpose3d, 3)
+class ConvTranspose2d(_ConvTransposeNd):
+    """A transposed convolution over two dimensions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, pair(kernel_size), pair(stride), pair(padding), pair(dilation), True,
+            pair(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return self._convolved_back(F.conv_transpose2d, input, output_size)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """A transposed convolution over three dimensions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, triple(kernel_size), triple(stride), triple(padding), triple(dilation), True,
+            triple(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return self._convolved_back(F.conv_transpose3d, input, output_size)
