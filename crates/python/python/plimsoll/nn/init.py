@@ -169,6 +169,29 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
 
 
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Draws a matrix whose rows or columns, whichever are fewer, are orthogonal to each other and of length `gain`."""
+    from .._plimsoll import empty
+
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    short, long = min(rows, columns), max(rows, columns)
+    with no_grad():
+        drawn = empty((short, long), dtype=tensor.dtype, device=tensor.device).normal_(0, 1, generator=generator)
+        for at in range(short):
+            vector, done = drawn[at], drawn[:at]
+            # Twice, since what rounding leaves of the others is taken out only then.
+            for _ in range(2 if at else 0):
+                vector -= done.T.mv(done.mv(vector))
+            vector /= vector.norm()
+        found = drawn if rows <= columns else drawn.T
+        return tensor.copy_(found.reshape(tensor.shape)).mul_(gain)
+
+
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Draws from a normal distribution, and writes zeros to a share of each column."""
     from .._plimsoll import randperm
@@ -182,3 +205,24 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         for column in range(columns):
             tensor[randperm(rows)[:zeros], column] = 0
     return tensor
+
+
+_OLD = (
+    "uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform",
+    "kaiming_normal", "orthogonal", "sparse",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The names of old, without the underscore."""
+    if name not in _OLD:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = globals()[name + "_"]
+
+    def old(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2
+        )
+        return new(*args, **kwargs)
+
+    return old
