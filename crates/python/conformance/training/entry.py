@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 from typing import Any
 
@@ -130,7 +131,8 @@ def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, dtype: to
 
     if not _check(row, "output", where, same_output):
         return
-    _check(row, "gradients", where, _same_gradients, theirs, here, given, expected, found, dtype)
+    exact = functools.partial(_exact, theirs, sample)
+    _check(row, "gradients", where, _same_gradients, theirs, here, given, expected, found, dtype, exact)
 
     def same_copies() -> None:
         for one in copies:
@@ -146,7 +148,7 @@ def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, dtype: to
     _check(row, "copies", where, same_copies)
 
 
-def _same_tensors(what: str, expected: list[Any], found: list[Any], dtype: torch.dtype) -> None:
+def _same_tensors(what: str, expected: list[Any], found: list[Any], dtype: torch.dtype, factor: float = 1.0) -> None:
     if len(expected) != len(found):
         raise Wrong(f"{len(found)} tensors of {what}, in PyTorch {len(expected)}")
     for at, (left, right) in enumerate(zip(expected, found, strict=True)):
@@ -160,14 +162,16 @@ def _same_tensors(what: str, expected: list[Any], found: list[Any], dtype: torch
             continue
         wide = left.double()
         finite = wide[wide.isfinite()].abs()
-        share = DTYPES[str(dtype).removeprefix("torch.")]
+        share = factor * DTYPES[str(dtype).removeprefix("torch.")]
         least = share * (float(finite.max()) if finite.numel() else 0.0)
         if not torch.allclose(wide, right.double(), rtol=share, atol=least + 1e-12, equal_nan=True):
             worst = (wide - right.double()).abs().nan_to_num().max()
             raise Wrong(f"{what} {at} is off by {float(worst):.3g}")
 
 
-def _same_gradients(theirs: Any, here: Any, given: Any, expected: Any, found: Any, dtype: torch.dtype) -> None:
+def _same_gradients(
+    theirs: Any, here: Any, given: Any, expected: Any, found: Any, dtype: torch.dtype, exact: Any
+) -> None:
     """The gradients of a sum of all results, each element with a weight of its own."""
     torch.manual_seed(11)
     results = [
@@ -186,8 +190,41 @@ def _same_gradients(theirs: Any, here: Any, given: Any, expected: Any, found: An
     own = dict(here.named_parameters())
     leaves = [(name, param, own[name]) for name, param in theirs.named_parameters()]
     leaves += [(f"argument {at}", *pair) for at, pair in enumerate(given.leaves)]
-    for name, left, right in leaves:
+    truth: list[Any] | None = None
+    for at, (name, left, right) in enumerate(leaves):
         if (left.grad is None) != (right.grad is None):
             raise Wrong(f"{name} has {'no' if right.grad is None else 'a'} gradient")
-        if left.grad is not None:
-            _same_tensors(f"gradient of {name},", [left.grad], [right.grad], dtype)
+        if left.grad is None:
+            continue
+        try:
+            _same_tensors(f"gradient of {name},", [left.grad], [right.grad], dtype, 5.0)
+        except Wrong:
+            if dtype.itemsize > 2:
+                raise
+            # Both round differently: the one here may be as far from the truth as PyTorch's.
+            truth = exact(weights) if truth is None else truth
+            off = [float((grad.double() - truth[at]).abs().max()) for grad in (left.grad, translate.to_torch(right.grad))]
+            if not off[1] <= 2 * off[0]:
+                raise
+
+
+def _exact(theirs: Any, sample: Any, weights: list[torch.Tensor]) -> list[Any]:
+    """The gradients in float64, in the order of parameters and arguments."""
+    wide = copy.deepcopy(theirs).double()
+    wide.zero_grad()
+    given = pairs.arguments(sample)
+    leaves: list[Any] = []
+
+    def widened(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+            return leaf
+        made = leaf.detach().double().requires_grad_(leaf.requires_grad)
+        if leaf.requires_grad and leaf.is_leaf:
+            leaves.append((leaf, made))
+        return made
+
+    args, kwargs = translate.tree((given.theirs[1], given.theirs[2]), widened)
+    results = [one for one in _flat(wide(*args, **kwargs)) if one.is_floating_point() and one.requires_grad]
+    torch.autograd.backward(results, [weight.double() for weight in weights])
+    made = {id(leaf): wide for leaf, wide in leaves}
+    return [param.grad for param in wide.parameters()] + [made[id(leaf)].grad for leaf, _ in given.leaves]

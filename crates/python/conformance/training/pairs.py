@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,8 @@ def _leaf(value: Any) -> Any:
         return module_here(value)
     if isinstance(value, torch.Tensor):
         return translate.to_ours(value)
+    if isinstance(value, types.BuiltinFunctionType):
+        return translate.lookup(f"nn.functional.{value.__name__}")
     return translate.constant(value)
 
 
@@ -38,7 +41,7 @@ def module_here(module: torch.nn.Module) -> Any:
     made = class_here(type(module)).__new__(class_here(type(module)))
     plimsoll.nn.Module.__init__(made)
     for name, value in module.__dict__.items():
-        if not name.startswith("_") and not isinstance(value, (OrderedDict, dict)):
+        if not name.startswith("_") or isinstance(value, (bool, int, float, str, tuple)):
             setattr(made, name, ours(value))
     for name, param in module._parameters.items():
         given = None if param is None else plimsoll.nn.Parameter(translate.to_ours(param), param.requires_grad)

@@ -31,12 +31,12 @@ class Parameter(Tensor, metaclass=_OwnedMeta):
         if type(data) is Tensor or isinstance(data, Parameter):
             return Tensor._make_subclass(cls, data, requires_grad)
         # A class of the user's stays what it is.
-        own = data.detach().requires_grad_(requires_grad)
+        own: Any = data.detach().requires_grad_(requires_grad)
         own._is_param = True
-        return own
+        return own  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        known = memo.get(id(self))
+        known: Parameter | None = memo.get(id(self))
         if known is not None:
             return known
         made = type(self)(self.detach().clone(), self.requires_grad)
@@ -63,7 +63,7 @@ class Buffer(Tensor, metaclass=_OwnedMeta):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = _plimsoll.empty(0)
-        own = data.detach().requires_grad_(data.requires_grad)
+        own: Any = data.detach().requires_grad_(data.requires_grad)
         own.persistent = persistent
         own._is_buffer = True
         return own
@@ -87,7 +87,7 @@ class UninitializedParameter(Parameter):
         """Becomes a parameter of `shape`, not yet written."""
         made = _plimsoll.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         self.data = made
-        self.__class__ = Parameter
+        self.__class__ = Parameter  # type: ignore[assignment]
 
     @property
     def shape(self) -> Any:
@@ -113,15 +113,15 @@ class UninitializedBuffer(Tensor):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
-        made = Tensor._make_subclass(cls, _plimsoll.empty(0, device=device, dtype=dtype), requires_grad)
+        made: Any = Tensor._make_subclass(cls, _plimsoll.empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         made._is_buffer = True
-        return made
+        return made  # type: ignore[no-any-return]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Becomes a buffer of `shape`, not yet written."""
         self.data = _plimsoll.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
-        self.__class__ = Tensor
+        self.__class__ = Tensor  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return "<UninitializedBuffer>"

@@ -4,8 +4,8 @@ from .module import Module as Module
 from .container import Sequential as Sequential
 from .container import ModuleList as ModuleList
 from .container import ModuleDict as ModuleDict
-from .container import ParameterList as ParameterList
-from .container import ParameterDict as ParameterDict
+from .parameter_container import ParameterList as ParameterList
+from .parameter_container import ParameterDict as ParameterDict
 from .linear import Identity as Identity
 from .linear import Linear as Linear
 from .linear import Bilinear as Bilinear

@@ -21,6 +21,16 @@ _global_backward_pre_hooks: _hooks.Hooks = OrderedDict()
 class Calling:
     """A module as a function, and the hooks that see its calls."""
 
+    forward: Callable[..., Any]
+    _forward_hooks: _hooks.Hooks
+    _forward_pre_hooks: _hooks.Hooks
+    _backward_hooks: _hooks.Hooks
+    _backward_pre_hooks: _hooks.Hooks
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _is_full_backward_hook: bool | None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if not (

@@ -44,6 +44,8 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[list[Any], int]) -> None:
         lists, self.id = state
+        # Ids that are given out later stay apart from it.
+        RemovableHandle._ids = itertools.count(max(self.id + 1, next(RemovableHandle._ids)))
         self._lists = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in lists]
 
 

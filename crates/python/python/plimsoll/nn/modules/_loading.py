@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ..._modes import no_grad
@@ -24,6 +25,10 @@ class Loading:
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
     _version: int
+    _state_dict_hooks: _hooks.Hooks
+    _state_dict_pre_hooks: _hooks.Hooks
+    _load_state_dict_pre_hooks: _hooks.Hooks
+    _load_state_dict_post_hooks: _hooks.Hooks
 
     def get_extra_state(self) -> Any:
         """What else belongs to the state. A subclass that defines it defines `set_extra_state` too."""
@@ -43,7 +48,7 @@ class Loading:
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, tensor in self._own_state().items():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if self._has_extra_state():
             destination[prefix + _EXTRA] = self.get_extra_state()
 
@@ -187,7 +192,7 @@ class Loading:
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata)` on the state, which it may change."""
-        hook._from_public_api = True
+        hook._from_public_api = True  # type: ignore[attr-defined]
         return _hooks.add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -199,8 +204,7 @@ class Loading:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        called = (lambda *args: hook(self, *args)) if with_module else hook
-        return _hooks.add(self._load_state_dict_pre_hooks, called)
+        return _hooks.add(self._load_state_dict_pre_hooks, partial(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after a state was read."""

@@ -26,10 +26,11 @@ class Tree:
     def __setattr__(self, name: str, value: Any) -> None:
         tables = self.__dict__
         if isinstance(value, Parameter):
+            self._need_init("parameters")
             self._forget(name, but="_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Tree):
-            self._need_init(name)
+            self._need_init("module")
             self._forget(name, but="_modules")
             tables["_modules"][name] = value
         elif name in tables.get("_parameters", ()):
@@ -57,9 +58,9 @@ class Tree:
         else:
             super().__setattr__(name, value)
 
-    def _need_init(self, name: str) -> None:
+    def _need_init(self, kind: str) -> None:
         if "_parameters" not in self.__dict__:
-            raise AttributeError(f"cannot assign {name!r} before Module.__init__() call")
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
 
     def _forget(self, name: str, *, but: str) -> None:
         """Takes a name off where it stood before, so that it stands once."""
@@ -100,7 +101,7 @@ class Tree:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, or None to keep its place."""
-        self._need_init(name)
+        self._need_init("parameter")
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -115,8 +116,7 @@ class Tree:
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is kept and not trained; with `persistent` it is part of the `state_dict`."""
-        if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._need_init("buffer")
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -193,9 +193,9 @@ class Tree:
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below."""
-        return (module for _, module in self.named_modules())
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules right below, each with its name."""

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ..._plimsoll import Tensor
-from ..parameter import Parameter
 from .module import Module, _indented
 
 
-def _place(count: int, index: Any, what: str) -> int:
+def place(count: int, index: Any) -> int:
+    """An index that may count from the end, counted from the first."""
     at = operator.index(index)
     if not -count <= at < count:
         raise IndexError(f"index {at} is out of range")
@@ -33,7 +32,7 @@ class Sequential(Module):
             self.add_module(name, module)
 
     def _name_at(self, index: Any) -> str:
-        return next(islice(self._modules, _place(len(self), index, "Sequential"), None))
+        return next(islice(self._modules, place(len(self), index), None))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -130,7 +129,7 @@ class ModuleList(Module):
             self.extend(modules)
 
     def _name_at(self, index: Any) -> str:
-        return str(_place(len(self), index, "ModuleList"))
+        return str(place(len(self), index))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -263,136 +262,3 @@ class ModuleDict(Module):
             if not isinstance(pair, Iterable) or len(pair) != 2:  # type: ignore[arg-type]
                 raise TypeError(f"ModuleDict update sequence element #{at} should be a pair of name and module")
             self[pair[0]] = pair[1]
-
-
-class ParameterList(Module):
-    """A list of parameters; tensors become parameters."""
-
-    def __init__(self, values: Iterable[Any] | None = None) -> None:
-        super().__init__()
-        self._size = 0
-        if values is not None:
-            self.extend(values)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)([getattr(self, str(at)) for at in range(len(self))[index]])
-        return getattr(self, str(_place(len(self), index, "ParameterList")))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, str(_place(len(self), index, "ParameterList")), value)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[at] for at in range(len(self)))
-
-    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
-        return self.extend(values)
-
-    def append(self, value: Any) -> ParameterList:
-        """Adds a value at the end."""
-        self._size += 1
-        self[self._size - 1] = value
-        return self
-
-    def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Adds values at the end."""
-        if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
-        for value in list(values):
-            self.append(value)
-        return self
-
-    def extra_repr(self) -> str:
-        return "\n".join(f"({at}): {_told(value)}" for at, value in enumerate(self))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("ParameterList should not be called.")
-
-
-class ParameterDict(Module):
-    """Parameters by name; tensors become parameters."""
-
-    def __init__(self, parameters: Any = None) -> None:
-        super().__init__()
-        self._keys: dict[str, None] = {}
-        if parameters is not None:
-            self.update(parameters)
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
-        return getattr(self, key)
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is {type(key).__name__!r})")
-        self._keys[key] = None
-        if isinstance(value, Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, key, value)
-
-    def __delitem__(self, key: str) -> None:
-        del self._keys[key]
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._keys.keys()
-
-    def values(self) -> Any:
-        """The parameters."""
-        return [self[key] for key in self._keys]
-
-    def items(self) -> Any:
-        """Names and parameters."""
-        return [(key, self[key]) for key in self._keys]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of a name, or something else."""
-        return self[key] if key in self else default
-
-    def pop(self, key: str) -> Any:
-        """Takes one out."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def clear(self) -> None:
-        """Takes all out."""
-        for key in list(self._keys):
-            del self[key]
-
-    def update(self, parameters: Any) -> None:
-        """Adds parameters by name, from a mapping or from pairs."""
-        pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
-        for key, value in pairs:
-            self[key] = value
-
-    def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_told(value)}" for key, value in self.items())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("ParameterDict should not be called.")
-
-
-def _told(value: Any) -> str:
-    if not isinstance(value, Tensor):
-        return f"Object of type: {type(value).__name__}"
-    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    sizes = "x".join(str(size) for size in value.shape)
-    where = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"{kind} containing: [{str(value.dtype).replace('plimsoll.', 'torch.')} of size {sizes}{where}]"

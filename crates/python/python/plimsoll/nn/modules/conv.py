@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._plimsoll import Tensor, empty
@@ -97,7 +97,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def _convolved(self, function: Any, input: Tensor) -> Tensor:
+    def _convolved(self, function: Callable[..., Tensor], input: Tensor) -> Tensor:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, list(self._reversed_padding_repeated_twice), mode=self.padding_mode)
@@ -236,7 +236,9 @@ class _ConvTransposeNd(_ConvNd):
             )
         return tuple(size - low for size, low in zip(wanted, least))
 
-    def _convolved_back(self, function: Any, input: Tensor, output_size: Sequence[int] | None) -> Tensor:
+    def _convolved_back(
+        self, function: Callable[..., Tensor], input: Tensor, output_size: Sequence[int] | None
+    ) -> Tensor:
         more = self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 

@@ -56,7 +56,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         scores = (self.num_classes, *self.out_features)
-        weight, bias = self.linear.weight, self.linear.bias
+        weight: Any = self.linear.weight
+        bias: Any = self.linear.bias
         if self.out_features:
             weight = weight.reshape((*scores, self.linear.in_features))
             bias = None if bias is None else bias.reshape(scores)

@@ -12,6 +12,7 @@ from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from . import _projected
+from ._wide import in_float32
 from .module import Module
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -215,7 +216,7 @@ class _OneState(RNNBase):
         if hx is None:
             hx = self._zeros(input, self.get_expected_hidden_size(input, None))
         self.check_forward_args(input, hx, None)
-        output, state = self._function()(input, hx, self._flat_weights, *self._options(), self.batch_first)
+        output, state = in_float32(self._function(), input, hx, self._flat_weights, *self._options(), self.batch_first)
         return (output, state) if batched else (output.squeeze(at), state.squeeze(1))
 
     def _packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[Any, Tensor]:
@@ -225,7 +226,7 @@ class _OneState(RNNBase):
         else:
             hx = self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, sizes)
-        output, state = self._function()(data, sizes, hx, self._flat_weights, *self._options())
+        output, state = in_float32(self._function(), data, sizes, hx, self._flat_weights, *self._options())
         return PackedSequence(output, sizes, order, back), self.permute_hidden(state, back)
 
     def _function(self) -> Any:
@@ -350,8 +351,8 @@ class LSTM(RNNBase):
         if hx is None:
             hx = self._first_states(input, None)
         self.check_forward_args(input, hx, None)
-        function = _projected.lstm if self.proj_size else _plimsoll.lstm
-        output, hidden, cell = function(input, hx, self._flat_weights, *self._options(), self.batch_first)
+        function: Any = _projected.lstm if self.proj_size else _plimsoll.lstm
+        output, hidden, cell = in_float32(function, input, hx, self._flat_weights, *self._options(), self.batch_first)
         if not batched:
             return output.squeeze(at), (hidden.squeeze(1), cell.squeeze(1))
         return output, (hidden, cell)
@@ -362,5 +363,5 @@ class LSTM(RNNBase):
             raise NotImplementedError("LSTM: proj_size is not there for packed sequences; pad them instead")
         hx = self._first_states(data, sizes) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, sizes)
-        output, hidden, cell = _plimsoll.lstm(data, sizes, hx, self._flat_weights, *self._options())
+        output, hidden, cell = in_float32(_plimsoll.lstm, data, sizes, hx, self._flat_weights, *self._options())
         return PackedSequence(output, sizes, order, back), self.permute_hidden((hidden, cell), back)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import _plimsoll
 from ..._plimsoll import Tensor, empty
 from .. import init
 from ..parameter import Parameter
+from ._wide import in_float32
 from .module import Module
 
 
@@ -54,13 +56,14 @@ class RNNCellBase(Module):
     def _weights(self) -> tuple[Any, ...]:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
-    def _one_state(self, function: Any, input: Tensor, hx: Tensor | None) -> Tensor:
+    def _one_state(self, function: Callable[..., Tensor], input: Tensor, hx: Tensor | None) -> Any:
         self._check(input, hx)
         if input.dim() == 2:
-            return function(input, self._zeros(input) if hx is None else hx, *self._weights())
+            hx = self._zeros(input) if hx is None else hx
+            return in_float32(function, input, hx, *self._weights())
         input = input.unsqueeze(0)
         hx = self._zeros(input) if hx is None else hx.unsqueeze(0)
-        return function(input, hx, *self._weights()).squeeze(0)
+        return in_float32(function, input, hx, *self._weights()).squeeze(0)
 
     def extra_repr(self) -> str:
         told = f"{self.input_size}, {self.hidden_size}"
@@ -115,7 +118,7 @@ class LSTMCell(RNNCellBase):
             hx = (zeros, zeros)
         elif not batched:
             hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        hidden, cell = _plimsoll.lstm_cell(input, hx, *self._weights())
+        hidden, cell = in_float32(_plimsoll.lstm_cell, input, hx, *self._weights())
         return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
 
 

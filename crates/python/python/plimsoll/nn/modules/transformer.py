@@ -114,12 +114,12 @@ class Transformer(Module):
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            norm = LayerNorm(d_model, layer_norm_eps, **own)  # type: ignore[arg-type]
+            norm = LayerNorm(d_model, layer_norm_eps, **own)
             self.encoder = TransformerEncoder(TransformerEncoderLayer(*layer), num_encoder_layers, norm)
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            norm = LayerNorm(d_model, layer_norm_eps, **own)  # type: ignore[arg-type]
+            norm = LayerNorm(d_model, layer_norm_eps, **own)
             self.decoder = TransformerDecoder(TransformerDecoderLayer(*layer), num_decoder_layers, norm)
         self._reset_parameters()
         self.d_model = d_model
@@ -139,7 +139,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Tensor:
+    ) -> Any:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")

@@ -30,7 +30,8 @@ class BasePruningMethod:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
-        return mask.to(dtype=original.dtype) * original
+        masked: Tensor = mask.to(dtype=original.dtype) * original
+        return masked
 
     @classmethod
     def apply(

@@ -195,16 +195,8 @@ def register_parametrization(
         own: Any = module.parametrizations[tensor_name]
         if not unsafe:
             _check_addition(getattr(module, tensor_name), parametrization)
-        if hasattr(parametrization, "right_inverse"):
-            value = getattr(module, tensor_name)
-            own.append(parametrization)
-            try:
-                own.right_inverse(value)
-            except RuntimeError:
-                # One before it has no inverse: what was there stays.
-                pass
-        else:
-            own.append(parametrization)
+        # What the chain begins with stays: the value changes, as in PyTorch.
+        own.append(parametrization)
         own.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
