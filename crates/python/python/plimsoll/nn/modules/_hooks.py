@@ -107,12 +107,12 @@ class BackwardHooks:
     def _replaced(self, what: str, grads: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
         if given is None:
             return grads
-        given = given if isinstance(given, tuple) else (given,)
-        if len(given) != len(grads):
+        replaced: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        if len(replaced) != len(grads):
             raise RuntimeError(
-                f"a backward hook of {type(self.module).__name__} returned {len(given)} {what} gradients for {len(grads)}"
+                f"a backward hook of {type(self.module).__name__} returned {len(replaced)} {what} gradients for {len(grads)}"
             )
-        return given
+        return replaced
 
     def arguments_through(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, whose gradients end the backward pass of the module."""

@@ -146,7 +146,7 @@ class Tree:
             found = getattr(found, name)
             if not isinstance(found, Tree):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        return found
+        return found  # type: ignore[return-value]
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module at a path; with `strict` one must be there already."""
@@ -173,22 +173,25 @@ class Tree:
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path."""
-        return self._owned(target, "_parameters", "an nn.Parameter")
+        found: Parameter = self._owned(target, "_parameters", "an nn.Parameter")
+        return found
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path."""
-        return self._owned(target, "_buffers", "a buffer")
+        found: Tensor = self._owned(target, "_buffers", "a buffer")
+        return found
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below, each with its path."""
+        own: Any = self
         memo = set() if memo is None else memo
-        if self in memo:
+        if own in memo:
             return
         if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
+            memo.add(own)
+        yield prefix, own
         for name, module in self._modules.items():
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
@@ -211,7 +214,7 @@ class Tree:
 
     def _named_members(
         self,
-        get_members_fn: Callable[[Module], Any],
+        get_members_fn: Callable[[Any], Any],
         prefix: str = "",
         recurse: bool = True,
         remove_duplicate: bool = True,

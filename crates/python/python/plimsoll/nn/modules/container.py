@@ -110,7 +110,7 @@ class Sequential(Module):
 
     def pop(self, key: Any) -> Module:
         """Takes a module out."""
-        module = self[key]
+        module: Module = self[key]
         del self[key]
         return module
 
@@ -173,7 +173,7 @@ class ModuleList(Module):
 
     def pop(self, key: Any) -> Module:
         """Takes a module out."""
-        module = self[key]
+        module: Module = self[key]
         del self[key]
         return module
 
@@ -214,7 +214,8 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        return self._modules[key]
+        found: Module = self._modules[key]
+        return found
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -237,7 +238,8 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Takes one out."""
-        return self._modules.pop(key)
+        found: Module = self._modules.pop(key)
+        return found
 
     def keys(self) -> Any:
         """The names."""
@@ -258,6 +260,7 @@ class ModuleDict(Module):
                 f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
             )
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        pair: Any
         for at, pair in enumerate(pairs):
             if not isinstance(pair, Iterable) or len(pair) != 2:  # type: ignore[arg-type]
                 raise TypeError(f"ModuleDict update sequence element #{at} should be a pair of name and module")

@@ -87,7 +87,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Any:
         functions = {"tanh": _plimsoll.rnn_tanh_cell, "relu": _plimsoll.rnn_relu_cell}
         if self.nonlinearity not in functions:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -130,5 +130,5 @@ class GRUCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Any:
         return self._one_state(_plimsoll.gru_cell, input, hx)

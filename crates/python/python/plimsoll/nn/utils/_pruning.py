@@ -96,7 +96,7 @@ class PruningContainer(BasePruningMethod):
     """Several ways to prune one tensor, each on what the ones before left."""
 
     def __init__(self, *args: Any) -> None:
-        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        self._pruning_methods: tuple[Any, ...] = ()
         given = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
         methods = list(given)
         if methods:
@@ -122,10 +122,11 @@ class PruningContainer(BasePruningMethod):
         return iter(self._pruning_methods)
 
     def __getitem__(self, idx: int) -> BasePruningMethod:
-        return self._pruning_methods[idx]
+        found: BasePruningMethod = self._pruning_methods[idx]
+        return found
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        method = self._pruning_methods[-1]
+        method: BasePruningMethod = self._pruning_methods[-1]
         kept = default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":
             places: Any = kept == 1

@@ -45,7 +45,8 @@ class SpectralNorm:
                     u.copy_(F.normalize(matrix.detach().mv(v), dim=0, eps=self.eps))
             # The graph of this call must not see what the next one writes.
             u, v = u.clone(), v.clone()
-        return weight / u.dot(matrix.mv(v))
+        normed: Tensor = weight / u.dot(matrix.mv(v))
+        return normed
 
     def remove(self, module: Any) -> None:
         """Makes the weight a parameter again."""

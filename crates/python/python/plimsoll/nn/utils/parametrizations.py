@@ -59,7 +59,7 @@ class _SpectralNorm(Module):
             # A vector has one singular value, and nothing to search for.
             self.n_power_iterations = n_power_iterations
             matrix = as_matrix(weight.detach(), self.dim)
-            own = {"dtype": matrix.dtype, "device": matrix.device}
+            own: dict[str, Any] = {"dtype": matrix.dtype, "device": matrix.device}
             u, v = randn(matrix.size(0), **own), randn(matrix.size(1), **own)
             self.register_buffer("_u", F.normalize(u, dim=0, eps=eps))
             self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
