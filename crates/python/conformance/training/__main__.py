@@ -1,5 +1,5 @@
-"""Compares Plimsoll's modules with PyTorch's on all inputs of PyTorch's own module database: `python training [OPTION...]`,
-with an interpreter that has PyTorch and finds the package; `--help` lists the options.
+"""Compares Plimsoll's modules with PyTorch's, on all inputs of PyTorch's own module database and on modules it leaves out:
+`python training [OPTION...]`, with an interpreter that has PyTorch and finds the package; `--help` lists the options.
 
 Fails if a module that is there gives a wrong value, gradient, state, text or copy, or if one is missing."""
 
@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "operations")]
 
 import entry  # noqa: E402
+import further  # noqa: E402
 from torch.testing._internal.common_modules import module_db  # noqa: E402
 
 COLUMNS = ["state", "text", "output", "gradients", "copies", "first values"]
@@ -26,7 +27,8 @@ COLUMNS = ["state", "text", "output", "gradients", "copies", "first values"]
 def line(row: dict[str, Any], verbose: bool) -> str:
     """One row of the table, with what is wrong below it."""
     counts = "  ".join(f"{row['passed'].get(name, 0):>5}" for name in COLUMNS)
-    text = f"{row['name']:<34} {row['samples']:>7}  {counts}  {row['seconds']:>6.1f}  {'whole' if not row['failures'] else 'WRONG'}"
+    verdict = "WRONG" if row["failures"] else "whole"
+    text = f"{row['name']:<34} {row['samples']:>7}  {counts}  {row['seconds']:>6.1f}  {verdict}"
     shown = row["failures"] if verbose else row["failures"][:2]
     hidden = len(row["failures"]) - len(shown)
     text += "".join(f"\n    {failure}" for failure in shown)
@@ -48,7 +50,7 @@ def main() -> None:
     heads = "  ".join(f"{name[:5]:>5}" for name in COLUMNS)
     print(f"{'module':<34} {'samples':>7}  {heads}  {'s':>6}")
     rows = []
-    for info in module_db:
+    for info in [*module_db, *further.ENTRIES]:
         if options.only and info.name not in options.only and info.name.removeprefix("nn.") not in options.only:
             continue
         began = time.perf_counter()
@@ -57,7 +59,8 @@ def main() -> None:
         rows.append(row)
         print(line(row, options.verbose), flush=True)
     wrong = [row["name"] for row in rows if row["failures"]]
-    print(f"{len(rows) - len(wrong)} of {len(rows)} modules are whole, over {sum(row['samples'] for row in rows)} samples")
+    samples = sum(row["samples"] for row in rows)
+    print(f"{len(rows) - len(wrong)} of {len(rows)} modules are whole, over {samples} samples")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"entries": rows}, indent=1) + "\n")

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 _TENSORS = ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter")
 _SUBMODULES = ("init", "parameter", "utils")
-__all__ = [*_PLACES, *_TENSORS, *_SUBMODULES, "functional", "modules"]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules", "parameter",
+    "utils",
+]  # fmt: skip
+__all__ += modules.__all__
 
 
 def __getattr__(name: str) -> Any:

@@ -146,7 +146,8 @@ class Tree:
             found = getattr(found, name)
             if not isinstance(found, Tree):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        return found  # type: ignore[return-value]
+        module: Module = found
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module at a path; with `strict` one must be there already."""

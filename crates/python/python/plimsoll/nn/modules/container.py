@@ -262,6 +262,6 @@ class ModuleDict(Module):
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         pair: Any
         for at, pair in enumerate(pairs):
-            if not isinstance(pair, Iterable) or len(pair) != 2:  # type: ignore[arg-type]
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"ModuleDict update sequence element #{at} should be a pair of name and module")
             self[pair[0]] = pair[1]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ... import _plimsoll
 from ..._modes import no_grad
 from ..._plimsoll import Tensor
+from ..parameter import is_lazy
 from . import _moves
 from ._calling import Calling
 from ._calling import register_module_forward_hook as register_module_forward_hook
@@ -75,7 +76,9 @@ class Module(Tree, Calling, Loading):
                     wanted = param.grad.requires_grad
                     param.grad = fn(param.grad.data).requires_grad_(wanted)
             for name, buffer in self._buffers.items():
-                if buffer is not None:
+                if is_lazy(buffer):
+                    buffer.data = fn(buffer.data)
+                elif buffer is not None:
                     self._buffers[name] = fn(buffer)
         return self
 
