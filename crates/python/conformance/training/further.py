@@ -114,7 +114,7 @@ def _others() -> list[Any]:
     return [
         entry(nn.RReLU, ((0.2, 0.2), {}, (T(3, 4),))),
         entry(nn.Hardsigmoid, ((), {}, (T(3, 4),))),
-        # Its gradient in PyTorch, which is written by hand, is not that of its result (`gradcheck` says so too).
+        # Its gradient in PyTorch is written by hand, and not that of its result: `gradcheck` fails.
         entry(nn.CrossMapLRN2d, ((3,), {}, (channels,)), ((4, 0.1, 0.5, 2), {}, (channels,))),
         entry(nn.CosineSimilarity, ((), {}, triple[:2])),
         entry(nn.PairwiseDistance, ((), {}, triple[:2]), ((1.0, 1e-6, True), {}, triple[:2])),

@@ -71,9 +71,17 @@ class Tree:
         self.__dict__.get("_non_persistent_buffers_set", set()).discard(name)
 
     def __getattr__(self, name: str) -> Any:
-        for table in _TABLES:
-            entries = self.__dict__.get(table)
-            if entries is not None and name in entries:
+        # Every layer reads its weights this way at each call: no loop, and parameters first.
+        own = self.__dict__
+        if "_parameters" in own:
+            entries = own["_parameters"]
+            if name in entries:
+                return entries[name]
+            entries = own["_modules"]
+            if name in entries:
+                return entries[name]
+            entries = own["_buffers"]
+            if name in entries:
                 return entries[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -48,7 +48,8 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        # Without a word about it a mask is taken as it is: to find out whether it is causal means to wait for the device.
+        # Without a word about it a mask is taken as it is: to find out whether it is causal
+        # means to wait for the device.
         causal = bool(is_causal)
         output = src
         for layer in self.layers:
