@@ -2,7 +2,8 @@
 
 import warnings
 
-from .._plimsoll import Tensor
+from .. import _plimsoll
+from .._plimsoll import Tensor, empty_like, zeros_like
 from .._plimsoll import celu as celu
 from .._plimsoll import dtype as DType
 from .._plimsoll import gelu as gelu
@@ -17,19 +18,27 @@ from .._plimsoll import threshold as threshold
 
 __all__ = [
     "celu",
+    "celu_",
+    "elu_",
     "gelu",
+    "gumbel_softmax",
     "hardshrink",
+    "hardtanh_",
+    "leaky_relu_",
     "log_softmax",
     "prelu",
     "relu",
     "relu_",
     "rrelu",
+    "rrelu_",
     "selu",
+    "selu_",
     "sigmoid",
     "softmax",
     "softmin",
     "tanh",
     "threshold",
+    "threshold_",
 ]
 
 
@@ -67,3 +76,52 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     if dim is None:
         dim = _guessed("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim, dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A softmax of `logits` with noise of Gumbel's distribution: a draw of a class that has a gradient. With `hard` it is
+    one-hot, and its gradient that of the soft one."""
+    noise = -empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    at = soft.argmax(dim, keepdim=True)
+    chosen = zeros_like(logits).scatter_(dim, at, 1.0)
+    return chosen - soft.detach() + soft
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu` over `input` itself."""
+    return celu(input, alpha, True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """`selu` over `input` itself."""
+    return selu(input, True)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu` over `input` itself."""
+    return _plimsoll.elu(input, alpha, True)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh` over `input` itself."""
+    return _plimsoll.hardtanh(input, min_val, max_val, True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu` over `input` itself."""
+    return _plimsoll.leaky_relu(input, negative_slope, True)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """`rrelu` over `input` itself."""
+    return rrelu(input, lower, upper, training, True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold` over `input` itself."""
+    return _plimsoll.threshold(input, threshold, value, True)

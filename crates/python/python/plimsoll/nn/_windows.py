@@ -156,6 +156,9 @@ def fractional_max_pool(function: Callable[..., Pair], dimensions: int) -> tuple
             batch = 1 if input.dim() == dimensions + 1 else input.shape[0]
             channels = input.shape[-dimensions - 1]
             _random_samples = rand(batch, channels, dimensions, dtype=input.dtype, device=input.device)
+        elif dimensions == 3 and input.dim() == 4:
+            # As in PyTorch, samples for more are taken too.
+            _random_samples = _random_samples[:1]
         return function(input, kernel_size, output_size, _random_samples)
 
     def pooled(

@@ -1,0 +1,150 @@
+"""The call of a module: `forward`, with the hooks before and after it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from . import _hooks
+from ._hooks import BackwardHooks, RemovableHandle
+
+# Hooks of all modules.
+_global_forward_pre_hooks: _hooks.Hooks = OrderedDict()
+_global_forward_hooks: _hooks.Hooks = OrderedDict()
+_global_forward_hooks_always_called: dict[int, bool] = OrderedDict()
+_global_backward_hooks: _hooks.Hooks = OrderedDict()
+_global_backward_pre_hooks: _hooks.Hooks = OrderedDict()
+
+
+class Calling:
+    """A module as a function, and the hooks that see its calls."""
+
+    forward: Callable[..., Any]
+    _forward_hooks: _hooks.Hooks
+    _forward_pre_hooks: _hooks.Hooks
+    _backward_hooks: _hooks.Hooks
+    _backward_pre_hooks: _hooks.Hooks
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _is_full_backward_hook: bool | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if not (
+            own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
+            or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks or _global_backward_pre_hooks
+        ):  # fmt: skip
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        called: set[int] = set()
+        result: Any = None
+        try:
+            return self._hooked(args, kwargs, called)
+        except Exception:
+            for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
+                always = key in self._forward_hooks_always_called or key in _global_forward_hooks_always_called
+                if always and key not in called:
+                    try:
+                        self._call_forward_hook(key, hook, args, kwargs, result)
+                    except Exception as failure:
+                        warnings.warn(f"a forward hook that is always called failed too: {failure}", stacklevel=2)
+            raise
+
+    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
+        for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
+            if key in self._forward_pre_hooks_with_kwargs:
+                given = hook(self, args, kwargs)
+                if given is not None:
+                    if not (isinstance(given, tuple) and len(given) == 2):
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {given}."
+                        )
+                    args, kwargs = given
+            else:
+                given = hook(self, args)
+                if given is not None:
+                    args = given if isinstance(given, tuple) else (given,)
+        after = [*_global_backward_hooks.values(), *self._backward_hooks.values()]
+        before = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        backward = BackwardHooks(self, after, before) if after or before else None
+        if backward is not None:
+            args = backward.arguments_through(args)
+        result = self.forward(*args, **kwargs)
+        for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
+            called.add(key)
+            given = self._call_forward_hook(key, hook, args, kwargs, result)
+            if given is not None:
+                result = given
+        return result if backward is None else backward.results_through(result)
+
+    def _call_forward_hook(
+        self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> Any:
+        if key in self._forward_hooks_with_kwargs:
+            return hook(self, args, kwargs, result)
+        return hook(self, args, result)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, args)` before `forward`; what it returns takes the arguments' place."""
+        handle = _hooks.add(
+            self._forward_pre_hooks, hook, prepend=prepend, extra=self._forward_pre_hooks_with_kwargs
+        )
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        return handle
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, args, output)` after `forward`; what it returns takes the output's place. With
+        `always_call` also if `forward` fails."""
+        extra = [self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
+        handle = _hooks.add(self._forward_hooks, hook, prepend=prepend, extra=extra)
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        return handle
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_output)` before gradients go through the module."""
+        return _hooks.add(self._backward_pre_hooks, hook, prepend=prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` when the gradients of the arguments are there."""
+        self._is_full_backward_hook = True
+        return _hooks.add(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The same as `register_full_backward_hook`, whose gradients are those of the whole module."""
+        return self.register_full_backward_hook(hook)
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """A forward pre-hook of all modules."""
+    return _hooks.add(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(hook: Callable[..., Any], *, always_call: bool = False) -> RemovableHandle:
+    """A forward hook of all modules; with `always_call` also where `forward` fails."""
+    handle = _hooks.add(_global_forward_hooks, hook, extra=_global_forward_hooks_always_called)
+    if always_call:
+        _global_forward_hooks_always_called[handle.id] = True
+    return handle
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """A backward hook of all modules."""
+    return _hooks.add(_global_backward_hooks, hook)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """A backward pre-hook of all modules."""
+    return _hooks.add(_global_backward_pre_hooks, hook)

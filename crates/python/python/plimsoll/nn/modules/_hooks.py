@@ -1,0 +1,160 @@
+"""Functions that a module calls around its work: lists of them, handles that take one off, and the functions that see
+gradients pass through a module.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..._plimsoll import Tensor, is_grad_enabled
+from ...autograd.function import Function
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+
+class RemovableHandle:
+    """Takes a hook off again: `remove()`, or the end of a `with` block."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(RemovableHandle._ids)
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._lists = [weakref.ref(one) for one in (hooks, *extra)]
+
+    def remove(self) -> None:
+        """Takes it off; a second time does nothing."""
+        for listed in self._lists:
+            hooks = listed()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.remove()
+
+    def __getstate__(self) -> tuple[list[Any], int]:
+        return [listed() for listed in self._lists], self.id
+
+    def __setstate__(self, state: tuple[list[Any], int]) -> None:
+        lists, self.id = state
+        # Ids that are given out later stay apart from it.
+        RemovableHandle._ids = itertools.count(max(self.id + 1, next(RemovableHandle._ids)))
+        self._lists = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in lists]
+
+
+def add(hooks: Hooks, hook: Callable[..., Any], *, prepend: bool = False, extra: Any = None) -> RemovableHandle:
+    """Puts a hook into a list, last or first."""
+    handle = RemovableHandle(hooks, extra_dict=extra)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+class _Passing(Function):
+    """Gives its arguments on; gradients that come back are seen by a function."""
+
+    @staticmethod
+    def forward(ctx: Any, seen: Callable[..., Any], *tensors: Tensor) -> Any:
+        ctx.set_materialize_grads(False)
+        ctx.seen = seen
+        # Results that are no views of the arguments: written in place, they would refuse.
+        return tuple(tensor.detach() for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        return (None, *ctx.seen(grads))
+
+
+def _tensors_of(values: tuple[Any, ...]) -> list[int]:
+    return [at for at, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
+
+
+class BackwardHooks:
+    """One call of a module whose gradients somebody looks at. Its arguments and its results go through functions whose
+    backward calls the hooks: results' gradients come first, arguments' last."""
+
+    def __init__(self, module: Any, hooks: Iterable[Any], before: Iterable[Any]) -> None:
+        self.module = module
+        self.hooks = list(hooks)
+        self.before = list(before)
+        self.of_outputs: tuple[Any, ...] | None = None
+        self.arguments = 0
+
+    def _through(self, values: tuple[Any, ...], seen: Callable[..., Any]) -> tuple[Any, ...]:
+        places = _tensors_of(values)
+        if not is_grad_enabled() or not places:
+            return values
+        passed = _Passing.apply(seen, *(values[at] for at in places))
+        result = list(values)
+        for at, tensor in zip(places, passed if isinstance(passed, tuple) else (passed,)):
+            result[at] = tensor
+        return tuple(result)
+
+    def _spread(self, count: int, places: list[int], grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        spread: list[Any] = [None] * count
+        for at, grad in zip(places, grads):
+            spread[at] = grad
+        return tuple(spread)
+
+    def _replaced(self, what: str, grads: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
+        if given is None:
+            return grads
+        replaced: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        if len(replaced) != len(grads):
+            raise RuntimeError(
+                f"a backward hook of {type(self.module).__name__} returned {len(replaced)} {what} gradients for {len(grads)}"
+            )
+        return replaced
+
+    def arguments_through(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, whose gradients end the backward pass of the module."""
+        places = _tensors_of(args)
+        self.arguments = len(args)
+
+        def seen(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            if self.of_outputs is None:
+                raise RuntimeError(
+                    f"the gradients of {type(self.module).__name__}'s arguments came before those of its results"
+                )
+            spread = self._spread(len(args), places, grads)
+            for hook in self.hooks:
+                spread = self._replaced("input", spread, hook(self.module, spread, self.of_outputs))
+            self.of_outputs = None
+            return tuple(spread[at] for at in places)
+
+        # Without any, there is nothing for gradients to arrive at: the hooks are called with the results'.
+        self.has_arguments = bool(places) and is_grad_enabled()
+        return self._through(args, seen)
+
+    def results_through(self, result: Any) -> Any:
+        """The results, whose gradients begin the backward pass of the module."""
+        is_one = not isinstance(result, tuple)
+        values = (result,) if is_one else result
+        places = _tensors_of(values)
+
+        def seen(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            spread = self._spread(len(values), places, grads)
+            for hook in self.before:
+                spread = self._replaced("output", spread, hook(self.module, spread))
+            self.of_outputs = spread
+            if not self.has_arguments:
+                nothing = (None,) * self.arguments
+                for hook in self.hooks:
+                    given = hook(self.module, nothing, spread)
+                    if given is not None and any(grad is not None for grad in (given if isinstance(given, tuple) else (given,))):
+                        raise RuntimeError(
+                            "a backward hook returned gradients, but no argument of the module requires them"
+                        )
+                self.of_outputs = None
+            return tuple(spread[at] for at in places)
+
+        through = self._through(values, seen)
+        return through[0] if is_one else through

@@ -1,0 +1,87 @@
+"""Gradients made smaller: to a norm of all of them together, or each element to a value."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from ... import _plimsoll
+from ... import linalg
+from ..._modes import no_grad
+from ..._plimsoll import Tensor
+
+
+def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all tensors together, as if they were one vector."""
+    given, order = _listed(tensors), float(norm_type)
+    if not given:
+        return _plimsoll.tensor(0.0)
+    with no_grad():
+        device = given[0].device
+        norms = [linalg.vector_norm(one, order).to(device) for one in given]
+        total = linalg.vector_norm(_plimsoll.stack(norms), order)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales gradients down by `max_norm` over a norm that is known, where that is larger."""
+    with no_grad():
+        # The product with 1 costs less than to wait for the device's answer.
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for param in _listed(parameters):
+            if param.grad is not None:
+                param.grad.mul_(scale.to(param.grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales gradients so that their norm together is at most `max_norm`; gives the norm they had."""
+    params = _listed(parameters)
+    grads = [param.grad for param in params if param.grad is not None]
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(params, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """The name of old of `clip_grad_norm_`."""
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(*args, **kwargs)
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Moves elements of gradients into `[-clip_value, clip_value]`."""
+    bound = float(clip_value)
+    with no_grad():
+        for param in _listed(parameters):
+            if param.grad is not None:
+                param.grad.clamp_(min=-bound, max=bound)
