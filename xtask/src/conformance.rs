@@ -1,7 +1,8 @@
 //! Behaviour beside PyTorch's. `cargo xtask conformance autograd [--count N] [--seed S] [--record]`
 //! compares gradients on random programs; `cargo xtask conformance operations` runs every sample of
 //! PyTorch's own operator database through the Python module and writes the table to
-//! `target/conformance/operations.json`. Programs and comparisons are Python, in
+//! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
+//! samples of its module database. Programs and comparisons are Python, in
 //! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
@@ -24,14 +25,17 @@ const PAGE: &str = "docs/conformance.md";
 
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    if !["autograd", "operations"].contains(&what.as_str()) {
+    if !["autograd", "operations", "training"].contains(&what.as_str()) {
         return Err(usage());
     }
     let folder = python_env::prepare(Purpose::Tests)?;
     let mut build = python_env::program(&folder, "maturin");
     run::plain(build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]))?;
-    let mut compare =
-        if what == "autograd" { autograd(&folder, options)? } else { operations(options)? };
+    let mut compare = match what.as_str() {
+        "autograd" => autograd(&folder, options)?,
+        "operations" => operations(options)?,
+        _ => samples("training", options)?,
+    };
     run::plain(&mut compare)
 }
 
@@ -47,18 +51,27 @@ fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
     Ok(compare)
 }
 
-/// Runs with PyTorch's own interpreter, which finds the module that was built by its folder.
 fn operations(options: &[String]) -> Result<Command, String> {
-    let mut compare = run::command(torch()?, &["crates/python/conformance/operations"]);
-    compare.env("PYTHONPATH", run::root().join("crates").join("python").join("python"));
-    compare.arg("--json").arg(run::target().join("conformance").join("operations.json"));
+    let mut named = Vec::new();
     for option in options {
+        named.push(option.clone());
         match option.as_str() {
-            "--write-docs" => compare.args(["--write-docs", PAGE]),
-            "--record" => compare.args(["--record", GOLDEN]),
-            other => compare.arg(other),
-        };
+            "--write-docs" => named.push(PAGE.to_string()),
+            "--record" => named.push(GOLDEN.to_string()),
+            _ => {}
+        }
     }
+    samples("operations", &named)
+}
+
+/// Runs a folder of comparisons with PyTorch's own interpreter, which finds the module that was
+/// built by its folder.
+fn samples(what: &str, options: &[String]) -> Result<Command, String> {
+    let folder = format!("crates/python/conformance/{what}");
+    let mut compare = run::command(torch()?, &[&folder]);
+    compare.env("PYTHONPATH", run::root().join("crates").join("python").join("python"));
+    compare.arg("--json").arg(run::target().join("conformance").join(format!("{what}.json")));
+    compare.args(options);
     Ok(compare)
 }
 
@@ -73,6 +86,7 @@ fn torch() -> Result<PathBuf, String> {
 fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
-     [--verbose] [--write-docs] [--record] [--self-check]"
+     [--verbose] [--write-docs] [--record] [--self-check]\n\
+     cargo xtask conformance training [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]"
         .to_string()
 }

@@ -1,24 +1,27 @@
 // Group normalisation of [samples, channels, places], row-major or channels last: a block a group
-// of a sample. Mean
-// and 1/deviation are kept for backward, which leaves two sums a channel of each sample on its way.
+// of a sample. Mean and 1/deviation are kept for backward, which leaves two sums a channel of each
+// sample on its way.
 
 // Mirrors `Sizes` in Rust.
 struct Sizes {
   i64 samples, channels, places, groups;
-  // Whether the channels of a place lie side by side.
-  i64 last;
   __device__ i64 units() const { return samples * groups; }
   __device__ i64 group_channels() const { return channels / groups; }
   __device__ i64 length() const { return group_channels() * places; }
   __device__ i64 first_channel(i64 unit) const { return unit % groups * group_channels(); }
+};
+
+// Sizes with the order of the elements. `LAST`: the channels of a place lie side by side.
+template <bool LAST> struct Ordered : Sizes {
+  __device__ Ordered(const Sizes &sizes) : Sizes(sizes) {}
   // Where a group starts, and the steps between its channels and its places.
-  __device__ i64 start(i64 unit) const { return last ? unit / groups * channels * places + first_channel(unit) : unit * length(); }
-  __device__ i64 channel_step() const { return last ? 1 : places; }
-  __device__ i64 place_step() const { return last ? channels : 1; }
+  __device__ i64 start(i64 unit) const { return LAST ? unit / groups * channels * places + first_channel(unit) : unit * length(); }
+  __device__ i64 channel_step() const { return LAST ? 1 : places; }
+  __device__ i64 place_step() const { return LAST ? channels : 1; }
   // The i-th element of a group as it lies in memory: its channel in the group, and where it is
   // from the group's start.
-  __device__ i64 channel_of(i64 i) const { return last ? i % group_channels() : i / places; }
-  __device__ i64 at(i64 i) const { return last ? i / group_channels() * channels + i % group_channels() : i; }
+  __device__ i64 channel_of(i64 i) const { return LAST ? i % group_channels() : i / places; }
+  __device__ i64 at(i64 i) const { return LAST ? i / group_channels() * channels + i % group_channels() : i; }
 };
 
 // Calls `use(i, pack of elements from i on)` for a thread's share of `length` elements: as many at
@@ -28,8 +31,8 @@ template <typename T, bool packed, typename Use> __device__ __forceinline__ void
   for (i64 i = (i64)threadIdx.x * wide; i < length; i += (i64)blockDim.x * wide) use(i);
 }
 
-template <typename T, bool packed>
-__device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight, const T *bias, T *out,
+template <typename T, bool packed, bool LAST>
+__device__ void forward(const Ordered<LAST> &sizes, f64 eps, const T *x, const T *weight, const T *bias, T *out,
                         typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   const int wide = packed ? 16 / sizeof(T) : 1;
@@ -39,13 +42,13 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
     const T *in = x + sizes.start(unit);
     C total = 0;
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + (packed ? i : sizes.at(i)));
+      Some own = *(const Some *)(in + sizes.at(i));
 #pragma unroll
       for (int k = 0; k < wide; ++k) total += (C)load(own.v[k]);
     });
     C mu = (C)(block_sum((f64)total) / (f64)length), square = 0;
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + (packed ? i : sizes.at(i)));
+      Some own = *(const Some *)(in + sizes.at(i));
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         C d = (C)load(own.v[k]) - mu;
@@ -55,13 +58,13 @@ __device__ void forward(const Sizes &sizes, f64 eps, const T *x, const T *weight
     f64 scale = 1 / sqrt(block_sum((f64)square) / (f64)length + eps);
     i64 first = sizes.first_channel(unit);
     each<T, packed>(length, [&](i64 i) {
-      Some own = *(const Some *)(in + (packed ? i : sizes.at(i))), result;
+      Some own = *(const Some *)(in + sizes.at(i)), result;
       i64 channel = first + sizes.channel_of(i);
       C by = weight ? (C)(scale * (f64)load(weight[channel])) : (C)scale;
       C shift = bias ? (C)load(bias[channel]) : (C)0;
 #pragma unroll
       for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(((C)load(own.v[k]) - mu) * by + shift);
-      *(Some *)(out + sizes.start(unit) + (packed ? i : sizes.at(i))) = result;
+      *(Some *)(out + sizes.start(unit) + sizes.at(i)) = result;
     });
     if (threadIdx.x == 0 && mean) {
       mean[unit] = mu;
@@ -77,8 +80,7 @@ __device__ void channel_sums(const void *grad, const void *x, i64 width, i64 sta
                              C &product, C &sum) {
   product = 0;
   sum = 0;
-  for (i64 place = at; place < places; place += count) {
-    i64 i = start + place * step;
+  for (i64 i = start + at * step, end = start + places * step; i < end; i += count * step) {
     C g = fetched<C>(grad, i, width);
     product += g * (fetched<C>(x, i, width) - mu);
     sum += g;
@@ -87,8 +89,8 @@ __device__ void channel_sums(const void *grad, const void *x, i64 width, i64 sta
 
 // Leaves [sum of grad * (x - mean), sum of grad] of each channel of each sample, and the gradient
 // of x unless `out` is 0.
-template <typename C>
-__device__ void backward(const Sizes &sizes, i64 width, const void *grad, const void *x, const C *mean, const C *rstd, const void *weight,
+template <typename C, bool LAST>
+__device__ void backward(const Ordered<LAST> &sizes, i64 width, const void *grad, const void *x, const C *mean, const C *rstd, const void *weight,
                          f64 *sums, void *out) {
   i64 length = sizes.length(), channels = sizes.group_channels(), places = sizes.places;
   i64 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
@@ -157,10 +159,14 @@ template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, 
 #define GROUP_NORM(type)                                                                                              \
   KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                \
                                                type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
-    if (!sizes.last && sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                    \
-      forward<type, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                              \
+    if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                   \
+      forward<type, true, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                       \
     else                                                                                                              \
-      forward<type, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                             \
+      forward<type, false, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                      \
+  }                                                                                                                   \
+  KERNEL(group_norm_last_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,           \
+                                               type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
+    forward<type, false, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                         \
   }
 GROUP_NORM(f32)
 GROUP_NORM(f64)
@@ -170,7 +176,11 @@ GROUP_NORM(bf16)
 #define BACKWARD(C)                                                                                             \
   KERNEL(group_norm_backward_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,       \
                                                      const C *rstd, const void *weight, f64 *sums, void *out) { \
-    backward<C>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                          \
+    backward<C, false>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                   \
+  }                                                                                                             \
+  KERNEL(group_norm_backward_last_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,  \
+                                                     const C *rstd, const void *weight, f64 *sums, void *out) { \
+    backward<C, true>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                    \
   }                                                                                                             \
   KERNEL(group_norm_parameters_##C)(Sizes sizes, i64 width, const f64 *sums, const C *rstd, void *weight,       \
                                                        void *bias) {                                            \

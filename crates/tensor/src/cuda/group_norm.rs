@@ -9,12 +9,16 @@ use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, address, contiguous, is_channels_last, type_name, whole};
 
-/// The structure `Sizes` of the kernels; all tensors of the input's shape are in its order.
-fn sizes(launch: &CudaLaunch<'_>, x: &Operand<'_>, groups: usize) -> Result<Argument> {
+/// The structure `Sizes` of the kernels.
+fn sizes(x: &Operand<'_>, groups: usize) -> Argument {
     let shape = x.shape();
     let places: usize = shape[2..].iter().product();
-    let last = usize::from(is_channels_last(launch, x)?);
-    Ok(Argument::Words([shape[0], shape[1], places, groups, last].map(|size| size as u64).to_vec()))
+    Argument::Words([shape[0], shape[1], places, groups].map(|size| size as u64).to_vec())
+}
+
+/// What the names of kernels say of the order of `x`, which all tensors of its shape have.
+fn order(launch: &CudaLaunch<'_>, x: &Operand<'_>) -> Result<&'static str> {
+    Ok(if is_channels_last(launch, x)? { "_last" } else { "" })
 }
 
 /// The address of a tensor that must lie as `x` does.
@@ -47,7 +51,7 @@ pub(crate) fn group_norm(launch: &CudaLaunch<'_>, args: GroupNormArgs) -> Result
     }
     let bias = launch.inputs.get(1 + usize::from(args.weight)).filter(|_| args.bias);
     let arguments = [
-        sizes(launch, x, args.groups)?,
+        sizes(x, args.groups),
         Argument::F64(args.eps),
         address(x),
         optional(launch, launch.inputs.get(1).filter(|_| args.weight))?,
@@ -56,7 +60,7 @@ pub(crate) fn group_norm(launch: &CudaLaunch<'_>, args: GroupNormArgs) -> Result
         optional(launch, launch.outputs.get(1))?,
         optional(launch, launch.outputs.get(2))?,
     ];
-    let kernel = format!("group_norm_{}", type_name(x.dtype()));
+    let kernel = format!("group_norm{}_{}", order(launch, x)?, type_name(x.dtype()));
     launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), args.groups), &arguments)
 }
 
@@ -76,7 +80,7 @@ pub(crate) fn group_norm_backward(
     let sums = whole(launch.workspace.pointer().addr());
     let rstd = contiguous(launch, &launch.inputs[3])?;
     let arguments = [
-        sizes(launch, x, groups)?,
+        sizes(x, groups),
         width.clone(),
         like(launch, x, &launch.inputs[0])?,
         address(x),
@@ -86,13 +90,13 @@ pub(crate) fn group_norm_backward(
         sums.clone(),
         input.map_or(Ok(NOTHING), |input| like(launch, x, input))?,
     ];
-    let kernel = format!("group_norm_backward_{computed}");
+    let kernel = format!("group_norm_backward{}_{computed}", order(launch, x)?);
     launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), groups), &arguments)?;
     if weight_out.is_none() && bias_out.is_none() {
         return Ok(());
     }
     let arguments = [
-        sizes(launch, x, groups)?,
+        sizes(x, groups),
         width,
         sums,
         rstd,

@@ -4,9 +4,9 @@
 use plimsoll_core::{Device, Result};
 use plimsoll_tensor::device;
 
-use super::Tally;
 use super::devices::sorting;
 use super::graph::Graph;
+use super::{Tally, is_without_kernel};
 use crate::cases::{self, Instance};
 use crate::failing::assert_balanced;
 
@@ -45,8 +45,12 @@ pub fn every_kernel_runs(device: Device, part: Part) -> Tally {
     for case in cases::all().into_iter().skip(part.at).step_by(part.of) {
         for instance in case.instances().iter().filter(|instance| instance.taken) {
             let refusable = case.may_refuse || instance.writes_to_expanded();
-            let wrong = run(instance, device).err().filter(|_| !refusable);
-            tally.note(instance, wrong.map(|error| error.to_string()));
+            match run(instance, device).err() {
+                Some(error) if is_without_kernel(&error) => tally.note_without_kernel(instance),
+                error => {
+                    tally.note(instance, error.filter(|_| !refusable).map(|e| e.to_string()));
+                }
+            }
         }
     }
     // No case is as long as this.
