@@ -122,8 +122,10 @@ class _ConvNd(Module):
         return told
 
 
-class Conv1d(_ConvNd):
-    """A convolution over one dimension."""
+class _Conv(_ConvNd):
+    """The constructor of all convolutions that are not transposed. `_each` makes one number one for each dimension."""
+
+    _each: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,
@@ -139,65 +141,36 @@ class Conv1d(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        around = padding if isinstance(padding, str) else single(padding)
+        each = self._each
+        around = padding if isinstance(padding, str) else each(padding)
         super().__init__(
-            in_channels, out_channels, single(kernel_size), single(stride), around, single(dilation), False, single(0), groups,
+            in_channels, out_channels, each(kernel_size), each(stride), around, each(dilation), False, each(0), groups,
             bias, padding_mode, device, dtype,
         )  # fmt: skip
+
+
+class Conv1d(_Conv):
+    """A convolution over one dimension."""
+
+    _each = staticmethod(single)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._convolved(F.conv1d, input)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Conv):
     """A convolution over two dimensions."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Ints,
-        stride: Ints = 1,
-        padding: Ints | str = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        around = padding if isinstance(padding, str) else pair(padding)
-        super().__init__(
-            in_channels, out_channels, pair(kernel_size), pair(stride), around, pair(dilation), False, pair(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    _each = staticmethod(pair)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._convolved(F.conv2d, input)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Conv):
     """A convolution over three dimensions."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Ints,
-        stride: Ints = 1,
-        padding: Ints | str = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        around = padding if isinstance(padding, str) else triple(padding)
-        super().__init__(
-            in_channels, out_channels, triple(kernel_size), triple(stride), around, triple(dilation), False, triple(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    _each = staticmethod(triple)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._convolved(F.conv3d, input)
@@ -243,8 +216,10 @@ class _ConvTransposeNd(_ConvNd):
         return function(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
-    """A transposed convolution over one dimension."""
+class _ConvTranspose(_ConvTransposeNd):
+    """The constructor of all transposed convolutions. `_each` as in `_Conv`."""
+
+    _each: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,
@@ -261,64 +236,35 @@ class ConvTranspose1d(_ConvTransposeNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        each = self._each
         super().__init__(
-            in_channels, out_channels, single(kernel_size), single(stride), single(padding), single(dilation), True,
-            single(output_padding), groups, bias, padding_mode, device, dtype,
+            in_channels, out_channels, each(kernel_size), each(stride), each(padding), each(dilation), True,
+            each(output_padding), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """A transposed convolution over one dimension."""
+
+    _each = staticmethod(single)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolved_back(F.conv_transpose1d, input, output_size)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTranspose):
     """A transposed convolution over two dimensions."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Ints,
-        stride: Ints = 1,
-        padding: Ints = 0,
-        output_padding: Ints = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Ints = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, pair(kernel_size), pair(stride), pair(padding), pair(dilation), True,
-            pair(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    _each = staticmethod(pair)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolved_back(F.conv_transpose2d, input, output_size)
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTranspose):
     """A transposed convolution over three dimensions."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Ints,
-        stride: Ints = 1,
-        padding: Ints = 0,
-        output_padding: Ints = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Ints = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, triple(kernel_size), triple(stride), triple(padding), triple(dilation), True,
-            triple(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
+    _each = staticmethod(triple)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolved_back(F.conv_transpose3d, input, output_size)

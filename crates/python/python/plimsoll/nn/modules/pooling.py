@@ -152,8 +152,8 @@ class AvgPool1d(_AvgPoolNd):
         )
 
 
-class AvgPool2d(_AvgPoolNd):
-    """The mean of each window over two dimensions."""
+class _AvgPoolOver(_AvgPoolNd):
+    """The constructor of mean pools that may divide by another number."""
 
     def __init__(
         self,
@@ -171,6 +171,10 @@ class AvgPool2d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
+
+
+class AvgPool2d(_AvgPoolOver):
+    """The mean of each window over two dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(
@@ -179,25 +183,8 @@ class AvgPool2d(_AvgPoolNd):
         )  # fmt: skip
 
 
-class AvgPool3d(_AvgPoolNd):
+class AvgPool3d(_AvgPoolOver):
     """The mean of each window over three dimensions."""
-
-    def __init__(
-        self,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(
