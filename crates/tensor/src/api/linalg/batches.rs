@@ -3,6 +3,8 @@
 use plimsoll_core::{Error, Result, broadcast_shapes};
 
 use crate::Tensor;
+use crate::ops::linalg::matrices::shape_of;
+use crate::ops::linalg::signed;
 
 /// The operands with all dimensions but the last two brought together, as views.
 pub(super) fn together<const N: usize>(
@@ -20,15 +22,10 @@ pub(super) fn together<const N: usize>(
     let mut expanded = operands.map(Tensor::clone);
     for operand in &mut expanded {
         let inner = &operand.shape()[operand.rank() - 2..];
-        let sizes: Vec<i64> = lead.iter().chain(inner).map(|&size| size as i64).collect();
+        let sizes = signed(&shape_of(&lead, inner));
         if sizes.len() != operand.rank() || lead[..] != operand.shape()[..operand.rank() - 2] {
             *operand = operand.expand(&sizes)?;
         }
     }
     Ok(expanded)
-}
-
-/// Sizes as arguments of views.
-pub(super) fn signed(sizes: &[usize]) -> Vec<i64> {
-    sizes.iter().map(|&size| size as i64).collect()
 }

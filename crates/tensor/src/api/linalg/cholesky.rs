@@ -3,13 +3,14 @@
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;
 
-use super::batches::{signed, together};
+use super::batches::together;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::options::options;
 use crate::autograd::{BackwardContext, Context, Function};
 use crate::dispatch::{Dest, first};
 use crate::ops::linalg::cholesky::{Cholesky, SolveTriangular};
+use crate::ops::linalg::signed;
 use crate::prepare::{apply, apply_one};
 use plimsoll_kernels::cpu::triangular::Triangle;
 

@@ -4,13 +4,15 @@
 use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_memory::Site;
 
-use super::batches::{signed, together};
+use super::batches::together;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::linalg::{Driver, LinalgSvdOptions};
 use crate::api::norm::{LinalgMatrixNormOptions, NormOrder};
 use crate::api::options::{options, options_with_tensors};
 use crate::autograd::{BackwardContext, Context, Function};
+use crate::ops::linalg::matrices::matrices;
+use crate::ops::linalg::signed;
 
 options! {
     /// Below which size a singular value counts as 0.
@@ -99,18 +101,6 @@ impl Tolerances<'_> {
     }
 }
 
-fn check_matrices(op: &'static str, x: &Tensor) -> Result<()> {
-    if x.rank() < 2 {
-        let why = format!("matrices are needed, at least two dimensions, not {:?}", x.shape());
-        return Err(Error::shape(op, why));
-    }
-    if matches!(x.dtype(), DType::F32 | DType::F64) {
-        return Ok(());
-    }
-    let why = format!("matrices of {} are not factored; convert them to float32", x.dtype());
-    Err(Error::dtype(op, why))
-}
-
 /// Singular values that count, inverted, others 0; and the vectors of both sides.
 fn pseudoinverse(x: &Tensor, tolerances: Tolerances<'_>, hermitian: bool) -> Result<Tensor> {
     if x.numel() == 0 {
@@ -193,7 +183,7 @@ fn pinv(
     hermitian: bool,
     site: Site,
 ) -> Result<Tensor> {
-    check_matrices(op, x)?;
+    matrices(op, x.meta())?;
     composed(op, site, || {
         let found = match tolerances {
             Tolerances::Numbers(atol, rtol) => {
@@ -228,7 +218,7 @@ fn pinv(
 /// How many values of each matrix count.
 fn rank(x: &Tensor, tolerances: Tolerances<'_>, hermitian: bool, site: Site) -> Result<Tensor> {
     const OP: &str = "linalg_matrix_rank";
-    check_matrices(OP, x)?;
+    matrices(OP, x.meta())?;
     composed(OP, site, || {
         let x = x.detach();
         if x.numel() == 0 {
@@ -330,7 +320,7 @@ impl Tensor {
     pub fn linalg_cond_with(&self, options: LinalgCondOptions) -> Result<Tensor> {
         const OP: &str = "linalg_cond";
         let site = Site::caller();
-        check_matrices(OP, self)?;
+        matrices(OP, self.meta())?;
         let order = options.p.map_or(2.0, Scalar::to_f64);
         composed(OP, site, || {
             if order.abs() == 2.0 {
@@ -355,7 +345,7 @@ impl Tensor {
     #[track_caller]
     pub fn linalg_cond_named(&self, p: NormOrder) -> Result<Tensor> {
         const OP: &str = "linalg_cond";
-        check_matrices(OP, self)?;
+        matrices(OP, self.meta())?;
         composed(OP, Site::caller(), || match p {
             NormOrder::Fro => conditioned(OP, self, |x| x.linalg_matrix_norm()),
             NormOrder::Nuc => {
@@ -394,7 +384,7 @@ impl Tensor {
         options: LinalgLstsqOptions,
     ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
         const OP: &str = "linalg_lstsq";
-        check_matrices(OP, self)?;
+        matrices(OP, self.meta())?;
         let site = Site::caller();
         composed(OP, site, || least_squares(self, b, &options, site))
     }

@@ -3,13 +3,13 @@
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;
 
-use super::batches::signed;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::options::options;
 use crate::autograd::is_grad_enabled;
 use crate::dispatch::{Dest, first};
 use crate::ops::linalg::qr::{Qr, Reflected, Reflections, check_reflections};
+use crate::ops::linalg::signed;
 use crate::prepare::{apply, apply_one};
 use plimsoll_kernels::cpu::triangular::Triangle;
 

@@ -4,13 +4,13 @@
 use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::Site;
 
-use super::batches::signed;
 use crate::Tensor;
 use crate::api::composed;
 use crate::api::linalg::LinalgSvdOptions;
 use crate::api::norm::LinalgMatrixNormOptions;
 use crate::api::options::{DimList, options};
 use crate::autograd::{BackwardContext, Context, Function};
+use crate::ops::linalg::signed;
 
 options! {
     /// Which dimensions of a tensor [`Tensor::linalg_tensorinv_with`] takes for rows.

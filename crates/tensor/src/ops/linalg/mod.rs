@@ -5,7 +5,7 @@
 pub(crate) mod add_product;
 pub(crate) mod cholesky;
 pub(crate) mod lu;
-mod matrices;
+pub(crate) mod matrices;
 pub(crate) mod of_factors;
 pub(crate) mod qr;
 pub(crate) mod solve;
