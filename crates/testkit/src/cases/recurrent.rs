@@ -54,6 +54,8 @@ fn states(cell: Cell) -> usize {
 #[derive(Clone, Copy)]
 struct Shape {
     cell: Cell,
+    batch: usize,
+    hidden: usize,
     layers: usize,
     directions: usize,
     biased: bool,
@@ -63,12 +65,12 @@ struct Shape {
 
 impl Shape {
     fn params(self) -> Vec<Input> {
-        let rows = gates(self.cell) * HIDDEN;
+        let (hidden, rows) = (self.hidden, gates(self.cell) * self.hidden);
         let mut all = Vec::new();
         for layer in 0..self.layers {
             for _ in 0..self.directions {
-                let width = if layer == 0 { INPUTS } else { HIDDEN * self.directions };
-                all.extend([any(&[rows, width]), any(&[rows, HIDDEN])]);
+                let width = if layer == 0 { INPUTS } else { hidden * self.directions };
+                all.extend([any(&[rows, width]), any(&[rows, hidden])]);
                 if self.biased {
                     all.extend([any(&[rows]), any(&[rows])]);
                 }
@@ -121,7 +123,7 @@ impl Shape {
             network(self.cell, &sequences, initial, params, self.each(), self.directions);
         let mut shape = input.shape().to_vec();
         if let Some(width) = shape.last_mut() {
-            *width = HIDDEN * self.directions;
+            *width = self.hidden * self.directions;
         }
         let mut all = Array::zeros(input.dtype(), &shape);
         for (sequence, steps) in results.iter().enumerate() {
@@ -154,7 +156,7 @@ impl Shape {
     }
 
     fn case(self, name: &'static str) -> Case {
-        let batch = 3;
+        let (batch, hidden) = (self.batch, self.hidden);
         let x = match (self.packed, self.batch_first) {
             (true, _) => any(&[6, INPUTS]),
             (false, true) => any(&[batch, 4, INPUTS]),
@@ -163,7 +165,7 @@ impl Shape {
         let count = states(self.cell);
         let places = self.layers * self.directions;
         let mut inputs = vec![x];
-        inputs.extend((0..count).map(|_| any(&[places, batch, HIDDEN])));
+        inputs.extend((0..count).map(|_| any(&[places, batch, hidden])));
         inputs.extend(self.params());
         let letters: Vec<String> =
             (0..inputs.len()).map(|i| char::from(b'a' + i as u8).to_string()).collect();
@@ -206,6 +208,8 @@ pub(super) fn cases() -> Vec<Case> {
     for (name, cell) in NETWORKS {
         let plain = Shape {
             cell,
+            batch: 3,
+            hidden: HIDDEN,
             layers: 1,
             directions: 1,
             biased: true,
@@ -216,6 +220,8 @@ pub(super) fn cases() -> Vec<Case> {
         rows.push(Shape { layers: 2, directions: 2, biased: false, ..plain }.case(name).brief());
         rows.push(Shape { directions: 2, packed: true, ..plain }.case(name).brief());
         rows.push(Shape { batch_first: true, ..plain }.case(name).brief());
+        // Sequences enough that each thread has its own, and states longer than a vector.
+        rows.push(Shape { batch: 9, hidden: 18, ..plain }.case(name).brief());
     }
     rows.extend(cells());
     rows

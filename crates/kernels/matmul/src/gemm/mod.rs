@@ -5,7 +5,7 @@
 //! and says how many workspace bytes the product needs, so a dry run knows them without running;
 //! the caller brings them. In the order to read: [`GemmShape`] (geometry), [`Plan`] (which method),
 //! `blocked` (the general one), `micro` (its inner loop), `pack`; `gemv` for a single row; `amx`
-//! for `bf16` on the matrix unit.
+//! for `bf16` on the matrix unit. [`PackedRight`] is for products that share a factor.
 
 mod amx;
 mod amx_tile;
@@ -14,6 +14,7 @@ mod blocking;
 mod gemv;
 mod geometry;
 mod micro;
+mod packed;
 mod plan;
 mod product;
 mod vector;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use geometry::{BatchDim, GemmShape, Strides};
 pub use micro::{Kernels, Micro, Tile, TileFn};
+pub use packed::{PackedRight, Rows};
 pub use plan::{Gemm, Plan};
 
 /// The workspace that [`gemm`] needs for `shape`: a function of the shape, the thread count and the

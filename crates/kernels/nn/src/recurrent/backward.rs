@@ -6,9 +6,9 @@ use plimsoll_core::{DType, Result};
 use plimsoll_engine::real::Real;
 use plimsoll_engine::shared::Shared;
 use plimsoll_engine::{CpuLaunch, Element, input_dtype, parallel, wrong_dtype};
-use plimsoll_kernels_matmul::gemm::{GemmShape, Strides};
+use plimsoll_kernels_matmul::gemm::{GemmShape, PackedRight, Rows, Strides};
 
-use super::{Cell, RecurrentArgs, Span, Step, cells};
+use super::{Cell, Number, RecurrentArgs, Span, Step, apart, cells, packed_bytes};
 use crate::products::{check_workspace, product, product_bytes, shape};
 use crate::rows::{operand, row_major};
 
@@ -58,6 +58,7 @@ fn slopes_bytes(dtype: DType, args: RecurrentArgs<'_>) -> usize {
 /// Scratch of [`recurrent_backward`].
 pub fn recurrent_backward_workspace_bytes(dtype: DType, args: RecurrentArgs<'_>) -> usize {
     let steps = args.counts().map(|count| step_shape(dtype, args, count));
+    let steps = steps.filter(|_| apart(args).is_none());
     let blocks = args.cell.blocks().iter().flat_map(|&[_, _, rows]| {
         let sizes = [rows * args.hidden, args.inputs, args.rows];
         [weight_shape(dtype, args, sizes), input_shape(dtype, args, rows)]
@@ -67,7 +68,9 @@ pub fn recurrent_backward_workspace_bytes(dtype: DType, args: RecurrentArgs<'_>)
         .iter()
         .map(|span| weight_shape(dtype, args, [args.weights(), args.hidden, span.count]));
     let shapes = steps.chain(blocks).chain(spans);
-    slopes_bytes(dtype, args) + shapes.map(|shape| product_bytes(&shape)).max().unwrap_or(0)
+    let products = shapes.map(|shape| product_bytes(&shape)).max().unwrap_or(0);
+    let packed = packed_bytes(dtype, args, [args.weights(), args.hidden]);
+    slopes_bytes(dtype, args) + products.max(packed)
 }
 
 /// The tensors of a launch.
@@ -166,23 +169,21 @@ impl<R: Real> Job<R> {
         })
     }
 
+    /// What comes before a step's product.
+    ///
     /// # Safety
     /// The operands are as `args` says.
-    unsafe fn step(&self, args: RecurrentArgs<'_>, step: Step) {
+    unsafe fn cells(&self, args: RecurrentArgs<'_>, step: Step) -> cells::Backward<R> {
         let (hidden, width) = (args.hidden, args.width());
-        let Step { start, count, before, kept } = step;
-        // SAFETY: the step's rows, and the first rows of the states.
+        let Step { start, before, kept, .. } = step;
+        let [first, earlier] = self.memories.unwrap_or([self.initial, self.result]);
+        // SAFETY: the step's rows.
         unsafe {
-            let slopes = self.slopes.add(start * width);
-            let [first, earlier] = match self.memories {
-                Some([first, after]) => [first, after],
-                None => [self.initial, self.result],
-            };
-            let rows = cells::Backward {
+            cells::Backward {
                 cell: args.cell,
                 hidden,
                 gates: Shared(self.gates.add(start * width)),
-                slopes: Shared(slopes),
+                slopes: Shared(self.slopes.add(start * width)),
                 grad: self.grad.map(|grad| Shared(grad.add(start * hidden))),
                 state: self.state,
                 memory: self.memory,
@@ -190,20 +191,42 @@ impl<R: Real> Job<R> {
                 before: Shared(earlier.add(before * hidden)),
                 kept,
                 initial: first,
-            };
-            rows.run(count);
-            // What goes past a GRU's products is in the state already.
-            let beta = if args.cell == Cell::Gru { 1.0 } else { 0.0 };
-            let from = slopes.add(args.cell.hidden_column() * hidden);
-            let shape = step_shape(R::DTYPE, args, count);
-            product(shape, from, self.weights[1].0, self.state.0, beta, self.workspace.0);
+            }
+        }
+    }
+
+    /// The slopes of a step's first row that its product reads.
+    ///
+    /// # Safety
+    /// As [`Job::cells`].
+    unsafe fn read_by_product(&self, args: RecurrentArgs<'_>, step: Step) -> *mut R {
+        // SAFETY: a column of the step's first row.
+        unsafe {
+            self.slopes.add(step.start * args.width() + args.cell.hidden_column() * args.hidden)
+        }
+    }
+
+    /// All threads at each step.
+    ///
+    /// # Safety
+    /// As [`Job::cells`].
+    unsafe fn together(&self, args: RecurrentArgs<'_>) {
+        for &step in args.steps.iter().rev() {
+            // SAFETY: the step's rows, and the first rows of the states.
+            unsafe {
+                self.cells(args, step).run(step.count);
+                let from = self.read_by_product(args, step);
+                let shape = step_shape(R::DTYPE, args, step.count);
+                let (weights, beta) = (self.weights[1].0, past_products(args.cell));
+                product(shape, from, weights, self.state.0, beta, self.workspace.0);
+            }
         }
     }
 
     /// The gradients of both weights.
     ///
     /// # Safety
-    /// As [`Job::step`], after all steps.
+    /// As [`Job::cells`], after all steps.
     unsafe fn weights(&self, args: RecurrentArgs<'_>) {
         let (hidden, width) = (args.hidden, args.width());
         for &[column, row, rows] in args.cell.blocks() {
@@ -284,6 +307,44 @@ impl<R: Real> Job<R> {
     }
 }
 
+impl<R: Number> Job<R> {
+    /// Each thread all steps of its own sequences.
+    ///
+    /// # Safety
+    /// As [`Job::cells`]; all steps have all sequences.
+    unsafe fn apart(&self, args: RecurrentArgs<'_>, threads: usize) {
+        let hidden = args.hidden;
+        let right = PackedRight::new::<R>(args.weights(), hidden);
+        let packed = Shared(self.workspace.0.cast::<R>());
+        // SAFETY: the workspace is large enough, and nobody uses it yet.
+        unsafe { right.pack(self.weights[1].0, Strides::row_major(hidden), packed.0) };
+        let beta = R::of(past_products(args.cell));
+        parallel::fork(threads, |thread| {
+            let own = parallel::part_range(args.batch, threads, thread);
+            for &step in args.steps.iter().rev() {
+                // SAFETY: rows of this thread alone.
+                unsafe {
+                    self.cells(args, step).run_rows(own.clone());
+                    let from = self.read_by_product(args, step).add(own.start * args.width());
+                    let rows = Rows {
+                        count: own.len(),
+                        a: from.cast_const(),
+                        a_row: args.width(),
+                        c: self.state.add(own.start * hidden),
+                        c_row: hidden,
+                    };
+                    right.multiply(rows, packed.add(0).cast_const(), beta);
+                }
+            }
+        });
+    }
+}
+
+/// The factor of what the cells left in the state: what goes past a GRU's products is there.
+fn past_products(cell: Cell) -> f64 {
+    if cell == Cell::Gru { 1.0 } else { 0.0 }
+}
+
 /// Where a column of the slopes belongs in the bias of the input and of the hidden state.
 fn bias_places(cell: Cell, column: usize, hidden: usize) -> [Option<usize>; 2] {
     if cell != Cell::Gru {
@@ -296,7 +357,7 @@ fn bias_places(cell: Cell, column: usize, hidden: usize) -> [Option<usize>; 2] {
     }
 }
 
-fn backward<R: Real>(
+fn backward<R: Number>(
     launch: &CpuLaunch<'_>,
     args: RecurrentArgs<'_>,
     given: [bool; 3],
@@ -304,8 +365,9 @@ fn backward<R: Real>(
     let job = Job::<R>::new(launch, args, given)?;
     // SAFETY: the shape rule made the outputs as `args` says; the inputs are the forward pass's.
     unsafe {
-        for &step in args.steps.iter().rev() {
-            job.step(args, step);
+        match apart(args) {
+            Some(threads) => job.apart(args, threads),
+            None => job.together(args),
         }
         job.weights(args);
         job.inputs(args);

@@ -25,6 +25,62 @@ unsafe fn row<'a, T>(first: Shared<T>, row: usize, width: usize) -> &'a mut [T] 
     unsafe { std::slice::from_raw_parts_mut(first.add(row * width), width) }
 }
 
+/// # Safety
+/// The elements exist, and nobody writes them meanwhile.
+#[inline(always)]
+unsafe fn read<'a, T>(first: Shared<T>, row: usize, width: usize) -> &'a [T] {
+    // SAFETY: the caller vouches for them.
+    unsafe { std::slice::from_raw_parts(first.add(row * width), width) }
+}
+
+/// Elements that are computed together, a vector of any machine.
+const LANES: usize = 16;
+
+/// `to[..][at] = body(from[..][at])` for `count` elements. They pass through arrays: of so many
+/// pointers the compiler does not find out that they are apart, and would compute one by one.
+///
+/// # Safety
+/// The pointers are to `count` elements each; those of `to` are apart from each other, and each of
+/// `from` is apart from them or one of them.
+#[inline(always)]
+unsafe fn each<R: Real, const FROM: usize, const TO: usize>(
+    count: usize,
+    from: [*const R; FROM],
+    to: [*mut R; TO],
+    body: impl Fn([R; FROM]) -> [R; TO],
+) {
+    let whole = count / LANES * LANES;
+    for start in (0..whole).step_by(LANES) {
+        let mut results = [[R::ZERO; LANES]; TO];
+        // SAFETY: a whole vector below `count`.
+        let values = from.map(|from| unsafe { *from.add(start).cast::<[R; LANES]>() });
+        for lane in 0..LANES {
+            let result = body(std::array::from_fn(|index| values[index][lane]));
+            for (results, result) in results.iter_mut().zip(result) {
+                results[lane] = result;
+            }
+        }
+        for (to, results) in to.into_iter().zip(results) {
+            // SAFETY: as above.
+            unsafe { *to.add(start).cast::<[R; LANES]>() = results };
+        }
+    }
+    for at in whole..count {
+        // SAFETY: below `count`.
+        let result = body(from.map(|from| unsafe { *from.add(at) }));
+        for (to, result) in to.into_iter().zip(result) {
+            // SAFETY: as above.
+            unsafe { *to.add(at) = result };
+        }
+    }
+}
+
+/// Where the `N` blocks of a row of gates start.
+#[inline(always)]
+fn blocks<R, const N: usize>(row: *mut R, hidden: usize) -> [*mut R; N] {
+    std::array::from_fn(|block| row.wrapping_add(block * hidden))
+}
+
 /// The rows of one step, forward. Pointers are to the step's first row.
 #[derive(Clone, Copy)]
 pub(super) struct Forward<R> {
@@ -48,9 +104,16 @@ impl<R: Real> Forward<R> {
     /// # Safety
     /// The pointers are to `count` rows and nobody else uses them meanwhile.
     pub(super) unsafe fn run(self, count: usize) {
-        over_rows(count, self.hidden, |rows| {
-            simd::dispatch_level(ForwardRows { step: self, rows });
-        });
+        // SAFETY: the caller vouches for the rows.
+        over_rows(count, self.hidden, |rows| unsafe { self.run_rows(rows) });
+    }
+
+    /// Some rows, on this thread.
+    ///
+    /// # Safety
+    /// As [`Forward::run`], of these rows.
+    pub(super) unsafe fn run_rows(self, rows: Range<usize>) {
+        simd::dispatch_level(ForwardRows { step: self, rows });
     }
 }
 
@@ -75,7 +138,7 @@ impl<R: Real> LevelKernel for ForwardRows<R> {
                 let line = row(gates, index, cell.width() * hidden);
                 if let Some([input, own]) = biases {
                     let width = cell.gates() * hidden;
-                    add_biases(cell, hidden, line, row(input, 0, width), row(own, 0, width));
+                    add_biases(cell, hidden, line, read(input, 0, width), read(own, 0, width));
                 }
                 let state = row(state, index, hidden);
                 match cell {
@@ -83,7 +146,7 @@ impl<R: Real> LevelKernel for ForwardRows<R> {
                         let Some(memory) = memory else { return };
                         lstm::<L, R>(line, row(memory, index, hidden), state);
                         if let Some(kept) = kept {
-                            row(kept, index, hidden).copy_from_slice(row(memory, index, hidden));
+                            row(kept, index, hidden).copy_from_slice(read(memory, index, hidden));
                         }
                     }
                     Cell::Gru => gru::<L, R>(line, state),
@@ -128,33 +191,30 @@ fn add_biases<R: Real>(cell: Cell, hidden: usize, line: &mut [R], input: &[R], o
 #[inline(always)]
 fn lstm<L: Level, R: Real>(gates: &mut [R], memory: &mut [R], state: &mut [R]) {
     let hidden = state.len();
-    let (i, rest) = gates.split_at_mut(hidden);
-    let (f, rest) = rest.split_at_mut(hidden);
-    let (g, o) = rest.split_at_mut(hidden);
-    let (o, memory) = (&mut o[..hidden], &mut memory[..hidden]);
-    for at in 0..hidden {
-        i[at] = sigmoid::<L, R>(i[at]);
-        f[at] = sigmoid::<L, R>(f[at]);
-        g[at] = g[at].tanh::<L>();
-        o[at] = sigmoid::<L, R>(o[at]);
-        memory[at] = f[at] * memory[at] + i[at] * g[at];
-        state[at] = o[at] * memory[at].tanh::<L>();
-    }
+    let [i, f, g, o] = blocks(gates.as_mut_ptr(), hidden);
+    let (c, h) = (memory.as_mut_ptr(), state.as_mut_ptr());
+    let body = |[i, f, g, o, c]: [R; 5]| {
+        let (i, f) = (sigmoid::<L, R>(i), sigmoid::<L, R>(f));
+        let (g, o) = (g.tanh::<L>(), sigmoid::<L, R>(o));
+        let c = f * c + i * g;
+        [i, f, g, o, c, o * c.tanh::<L>()]
+    };
+    // SAFETY: four blocks of a row of gates and two more rows, all apart.
+    unsafe { each(hidden, [i, f, g, o, c].map(<*mut R>::cast_const), [i, f, g, o, c, h], body) }
 }
 
 #[inline(always)]
 fn gru<L: Level, R: Real>(gates: &mut [R], state: &mut [R]) {
     let hidden = state.len();
-    let (n, rest) = gates.split_at_mut(hidden);
-    let (r, rest) = rest.split_at_mut(hidden);
-    let (z, own) = rest.split_at_mut(hidden);
-    let own = &own[..hidden];
-    for at in 0..hidden {
-        r[at] = sigmoid::<L, R>(r[at]);
-        z[at] = sigmoid::<L, R>(z[at]);
-        n[at] = (n[at] + r[at] * own[at]).tanh::<L>();
-        state[at] = (state[at] - n[at]) * z[at] + n[at];
-    }
+    let [n, r, z, own] = blocks(gates.as_mut_ptr(), hidden);
+    let h = state.as_mut_ptr();
+    let body = |[n, r, z, own, h]: [R; 5]| {
+        let (r, z) = (sigmoid::<L, R>(r), sigmoid::<L, R>(z));
+        let n = (n + r * own).tanh::<L>();
+        [n, r, z, (h - n) * z + n]
+    };
+    // SAFETY: four blocks of a row of gates and one more row, all apart.
+    unsafe { each(hidden, [n, r, z, own, h].map(<*mut R>::cast_const), [n, r, z, h], body) }
 }
 
 /// The rows of one step, backward. Pointers are to the step's first row, unless they say otherwise.
@@ -187,9 +247,16 @@ impl<R: Real> Backward<R> {
     /// # Safety
     /// As [`Forward::run`].
     pub(super) unsafe fn run(self, count: usize) {
-        over_rows(count, self.hidden, |rows| {
-            simd::dispatch_level(BackwardRows { step: self, rows });
-        });
+        // SAFETY: the caller vouches for the rows.
+        over_rows(count, self.hidden, |rows| unsafe { self.run_rows(rows) });
+    }
+
+    /// Some rows, on this thread.
+    ///
+    /// # Safety
+    /// As [`Backward::run`], of these rows.
+    pub(super) unsafe fn run_rows(self, rows: Range<usize>) {
+        simd::dispatch_level(BackwardRows { step: self, rows });
     }
 }
 
@@ -207,11 +274,11 @@ impl<R: Real> LevelKernel for BackwardRows<R> {
         for index in self.rows {
             // SAFETY: the step's own rows, each of one thread; what was before is only read.
             unsafe {
-                let gates = row(step.gates, index, cell.width() * hidden);
+                let gates = read(step.gates, index, cell.width() * hidden);
                 let slopes = row(step.slopes, index, cell.width() * hidden);
                 let state = row(step.state, index, hidden);
                 if let Some(grad) = step.grad {
-                    for (sum, &grad) in state.iter_mut().zip(row(grad, index, hidden).iter()) {
+                    for (sum, &grad) in state.iter_mut().zip(read(grad, index, hidden)) {
                         *sum = *sum + grad;
                     }
                 }
@@ -219,11 +286,12 @@ impl<R: Real> LevelKernel for BackwardRows<R> {
                 match cell {
                     Cell::Lstm => {
                         let (Some(memory), Some(after)) = (step.memory, step.after) else { return };
-                        let (before, after) = (row(from, index, hidden), row(after, index, hidden));
+                        let (before, after) =
+                            (read(from, index, hidden), read(after, index, hidden));
                         let memory = row(memory, index, hidden);
                         lstm_backward::<L, R>(gates, slopes, state, memory, before, after);
                     }
-                    Cell::Gru => gru_backward(gates, slopes, state, row(from, index, hidden)),
+                    Cell::Gru => gru_backward(gates, slopes, state, read(from, index, hidden)),
                     Cell::Tanh => {
                         for at in 0..hidden {
                             slopes[at] = state[at] * (R::ONE - gates[at] * gates[at]);
@@ -250,41 +318,42 @@ fn lstm_backward<L: Level, R: Real>(
     after: &[R],
 ) {
     let hidden = state.len();
-    let (i, rest) = gates.split_at(hidden);
-    let (f, rest) = rest.split_at(hidden);
-    let (g, o) = rest.split_at(hidden);
-    let (to_i, rest) = slopes.split_at_mut(hidden);
-    let (to_f, rest) = rest.split_at_mut(hidden);
-    let (to_g, to_o) = rest.split_at_mut(hidden);
-    let (o, to_o, memory) = (&o[..hidden], &mut to_o[..hidden], &mut memory[..hidden]);
-    let (before, after) = (&before[..hidden], &after[..hidden]);
-    for at in 0..hidden {
-        let shown = after[at].tanh::<L>();
-        to_o[at] = state[at] * shown * o[at] * (R::ONE - o[at]);
-        let along = memory[at] + state[at] * o[at] * (R::ONE - shown * shown);
-        to_i[at] = along * g[at] * i[at] * (R::ONE - i[at]);
-        to_g[at] = along * i[at] * (R::ONE - g[at] * g[at]);
-        to_f[at] = along * before[at] * f[at] * (R::ONE - f[at]);
-        memory[at] = along * f[at];
-    }
+    let [i, f, g, o] = blocks(gates.as_ptr().cast_mut(), hidden).map(<*mut R>::cast_const);
+    let [to_i, to_f, to_g, to_o] = blocks(slopes.as_mut_ptr(), hidden);
+    let to_c = memory.as_mut_ptr();
+    let from = [i, f, g, o, state.as_ptr(), to_c.cast_const(), before.as_ptr(), after.as_ptr()];
+    let body = |[i, f, g, o, state, memory, before, after]: [R; 8]| {
+        let shown = after.tanh::<L>();
+        let along = memory + state * o * (R::ONE - shown * shown);
+        [
+            along * g * i * (R::ONE - i),
+            along * before * f * (R::ONE - f),
+            along * i * (R::ONE - g * g),
+            state * shown * o * (R::ONE - o),
+            along * f,
+        ]
+    };
+    // SAFETY: four blocks of a row of gates, four of slopes, and rows of states, all apart.
+    unsafe { each(hidden, from, [to_i, to_f, to_g, to_o, to_c], body) }
 }
 
 #[inline(always)]
 fn gru_backward<R: Real>(gates: &[R], slopes: &mut [R], state: &mut [R], before: &[R]) {
     let hidden = state.len();
-    let (n, rest) = gates.split_at(hidden);
-    let (r, rest) = rest.split_at(hidden);
-    let (z, own) = rest.split_at(hidden);
-    let (to_n, rest) = slopes.split_at_mut(hidden);
-    let (to_r, rest) = rest.split_at_mut(hidden);
-    let (to_z, to_own) = rest.split_at_mut(hidden);
-    let (own, to_own, before) = (&own[..hidden], &mut to_own[..hidden], &before[..hidden]);
-    for at in 0..hidden {
-        let new = state[at] * (R::ONE - z[at]) * (R::ONE - n[at] * n[at]);
-        to_n[at] = new;
-        to_own[at] = new * r[at];
-        to_r[at] = new * own[at] * r[at] * (R::ONE - r[at]);
-        to_z[at] = state[at] * (before[at] - n[at]) * z[at] * (R::ONE - z[at]);
-        state[at] = state[at] * z[at];
-    }
+    let [n, r, z, own] = blocks(gates.as_ptr().cast_mut(), hidden).map(<*mut R>::cast_const);
+    let [to_n, to_r, to_z, to_own] = blocks(slopes.as_mut_ptr(), hidden);
+    let to_h = state.as_mut_ptr();
+    let from = [n, r, z, own, to_h.cast_const(), before.as_ptr()];
+    let body = |[n, r, z, own, state, before]: [R; 6]| {
+        let new = state * (R::ONE - z) * (R::ONE - n * n);
+        [
+            new,
+            new * own * r * (R::ONE - r),
+            state * (before - n) * z * (R::ONE - z),
+            new * r,
+            state * z,
+        ]
+    };
+    // SAFETY: four blocks of a row of gates, four of slopes, and rows of states, all apart.
+    unsafe { each(hidden, from, [to_n, to_r, to_z, to_own, to_h], body) }
 }

@@ -4,10 +4,10 @@ use plimsoll_core::{DType, Result};
 
 use plimsoll_engine::real::Real;
 use plimsoll_engine::shared::Shared;
-use plimsoll_engine::{CpuLaunch, Operand, input_dtype, wrong_dtype};
-use plimsoll_kernels_matmul::gemm::{GemmShape, Strides};
+use plimsoll_engine::{CpuLaunch, Operand, input_dtype, parallel, wrong_dtype};
+use plimsoll_kernels_matmul::gemm::{GemmShape, PackedRight, Rows, Strides};
 
-use super::{Cell, RecurrentArgs, Step, cells};
+use super::{Cell, Number, RecurrentArgs, Step, apart, cells, packed_bytes};
 use crate::products::{check_workspace, product, product_bytes, shape};
 use crate::rows::{operand, row_major};
 
@@ -52,8 +52,10 @@ fn gates_bytes(dtype: DType, args: RecurrentArgs<'_>, saving: bool) -> usize {
 pub fn recurrent_workspace_bytes(dtype: DType, args: RecurrentArgs<'_>, saving: bool) -> usize {
     let inputs = args.cell.blocks().iter().map(|&[_, _, rows]| input_shape(dtype, args, rows));
     let steps = args.counts().map(|count| hidden_shape(dtype, args, count));
+    let steps = steps.filter(|_| apart(args).is_none());
     let products = inputs.chain(steps).map(|shape| product_bytes(&shape)).max().unwrap_or(0);
-    gates_bytes(dtype, args, saving) + products
+    let packed = packed_bytes(dtype, args, [args.hidden, args.weights()]);
+    gates_bytes(dtype, args, saving) + products.max(packed)
 }
 
 /// The tensors of a launch.
@@ -135,39 +137,94 @@ impl<R: Real> Job<R> {
         }
     }
 
+    /// What comes after a step's product.
+    ///
     /// # Safety
     /// As [`Job::inputs`].
-    unsafe fn step(&self, args: RecurrentArgs<'_>, step: Step) {
-        let (hidden, width) = (args.hidden, args.width());
-        let Step { start, count, .. } = step;
-        // SAFETY: the step's rows of the gates, and the first rows of the states.
+    unsafe fn cells(&self, args: RecurrentArgs<'_>, step: Step) -> cells::Forward<R> {
+        let (hidden, start) = (args.hidden, step.start);
+        // SAFETY: the step's rows.
         unsafe {
-            let gates = self.gates.add(start * width);
-            let to = gates.add(args.cell.hidden_column() * hidden);
-            let shape = hidden_shape(R::DTYPE, args, count);
-            product(shape, self.state.0, self.weights[1].0, to, 1.0, self.workspace.0);
-            let rows = cells::Forward {
+            cells::Forward {
                 cell: args.cell,
                 hidden,
-                gates: Shared(gates),
+                gates: Shared(self.gates.add(start * args.width())),
                 biases: self.biases,
                 memory: self.memory,
                 state: self.state,
                 out: Shared(self.out.add(start * hidden)),
                 kept: self.kept.map(|kept| Shared(kept.add(start * hidden))),
-            };
-            rows.run(count);
+            }
+        }
+    }
+
+    /// Where the product of a step's first row goes.
+    ///
+    /// # Safety
+    /// As [`Job::inputs`].
+    unsafe fn sums(&self, args: RecurrentArgs<'_>, step: Step) -> *mut R {
+        // SAFETY: a column of the step's first row.
+        unsafe {
+            self.gates.add(step.start * args.width() + args.cell.hidden_column() * args.hidden)
+        }
+    }
+
+    /// All threads at each step.
+    ///
+    /// # Safety
+    /// As [`Job::inputs`].
+    unsafe fn together(&self, args: RecurrentArgs<'_>) {
+        for &step in args.steps {
+            // SAFETY: the step's rows of the gates, and the first rows of the states.
+            unsafe {
+                let shape = hidden_shape(R::DTYPE, args, step.count);
+                let (to, weights) = (self.sums(args, step), self.weights[1].0);
+                product(shape, self.state.0, weights, to, 1.0, self.workspace.0);
+                self.cells(args, step).run(step.count);
+            }
         }
     }
 }
 
-fn forward<R: Real>(launch: &CpuLaunch<'_>, args: RecurrentArgs<'_>) -> Result<()> {
+impl<R: Number> Job<R> {
+    /// Each thread all steps of its own sequences.
+    ///
+    /// # Safety
+    /// As [`Job::inputs`]; all steps have all sequences.
+    unsafe fn apart(&self, args: RecurrentArgs<'_>, threads: usize) {
+        let hidden = args.hidden;
+        let right = PackedRight::new::<R>(hidden, args.weights());
+        let packed = Shared(self.workspace.0.cast::<R>());
+        // SAFETY: the workspace is large enough, and free after the inputs' products.
+        unsafe { right.pack(self.weights[1].0, Strides::column_major(hidden), packed.0) };
+        parallel::fork(threads, |thread| {
+            let own = parallel::part_range(args.batch, threads, thread);
+            for &step in args.steps {
+                // SAFETY: rows of this thread alone.
+                unsafe {
+                    let rows = Rows {
+                        count: own.len(),
+                        a: self.state.add(own.start * hidden).cast_const(),
+                        a_row: hidden,
+                        c: self.sums(args, step).add(own.start * args.width()),
+                        c_row: args.width(),
+                    };
+                    right.multiply(rows, packed.add(0).cast_const(), R::of(1.0));
+                    self.cells(args, step).run_rows(own.clone());
+                }
+            }
+        });
+    }
+}
+
+fn forward<R: Number>(launch: &CpuLaunch<'_>, args: RecurrentArgs<'_>) -> Result<()> {
     let job = Job::<R>::new(launch, args)?;
     // SAFETY: the shape rule made the outputs as `args` says, and checked the inputs.
     unsafe {
         job.inputs(args);
-        for &step in args.steps {
-            job.step(args, step);
+        match apart(args) {
+            Some(threads) => job.apart(args, threads),
+            None => job.together(args),
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Recurrent layers over whole sequences: LSTM, GRU, and plain cells of tanh or relu. The input's
 //! side of all steps is one product; each step is one product of the hidden state and one fused
-//! loop over the cell (`cells.rs`).
+//! loop over the cell (`cells.rs`). Where there are sequences enough, each thread goes through all
+//! steps of its own; otherwise the threads share each step.
 //!
 //! Sequences lie packed: the rows of a step one after another, longer sequences first, so that a
 //! step's sequences are the first rows of the state. Sequences of one length are the case where all
@@ -9,6 +10,12 @@
 mod backward;
 mod cells;
 mod forward;
+
+use plimsoll_core::DType;
+use plimsoll_engine::pack::Factor;
+use plimsoll_engine::parallel;
+use plimsoll_engine::real::Real;
+use plimsoll_kernels_matmul::gemm::{Kernels, PackedRight};
 
 pub use backward::{recurrent_backward, recurrent_backward_workspace_bytes};
 pub use forward::{recurrent, recurrent_workspace_bytes};
@@ -96,6 +103,37 @@ pub fn steps(batch_sizes: &[usize], reverse: bool) -> Vec<Step> {
         (step.before, step.kept) = (start, step.count.min(count));
     }
     steps
+}
+
+/// What a layer computes in.
+trait Number: Real + Factor<Sum = Self> + Kernels {}
+
+impl<T: Real + Factor<Sum = T> + Kernels> Number for T {}
+
+/// Sequences that make a thread's products worth it: fewer use little of each weight that they
+/// read.
+const SEQUENCES_OF_A_THREAD: usize = 4;
+/// Steps that pay for packing the weights.
+const STEPS_OF_PACKED: usize = 4;
+
+/// How many threads go through all steps, each of its own sequences; `None` where the threads share
+/// each step instead, because there are few sequences or not all of one length.
+fn apart(args: RecurrentArgs<'_>) -> Option<usize> {
+    let threads = parallel::threads();
+    let whole = args.steps.iter().all(|step| step.count == args.batch);
+    let enough = args.batch >= SEQUENCES_OF_A_THREAD * threads
+        && args.steps.len() >= STEPS_OF_PACKED
+        && args.hidden > 0;
+    (whole && enough).then_some(threads)
+}
+
+/// Bytes of hidden weights of `[k, n]`, packed for [`apart`].
+fn packed_bytes(dtype: DType, args: RecurrentArgs<'_>, [k, n]: [usize; 2]) -> usize {
+    match apart(args) {
+        None => 0,
+        Some(_) if dtype == DType::F64 => PackedRight::new::<f64>(k, n).len() * size_of::<f64>(),
+        Some(_) => PackedRight::new::<f32>(k, n).len() * size_of::<f32>(),
+    }
 }
 
 /// What the kernels go by.
