@@ -59,24 +59,107 @@ impl Along {
     }
 }
 
-/// The sources of a dimension that the output runs along: neighbours of the output that read
-/// neighbours of the input, or nothing.
+/// Neighbours of the output that read the input in steps, or nothing of it.
 struct Run {
     at: usize,
     len: usize,
     source: Option<usize>,
+    /// From one source to the next: 1, 0 or -1.
+    step: isize,
 }
 
-fn runs(along: Along, size: usize, output: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for i in 0..output {
-        let source = along.source(i, size);
-        match runs.last_mut() {
-            Some(last) if source == last.source.map(|first| first + last.len) => last.len += 1,
-            _ => runs.push(Run { at: i, len: 1, source }),
-        }
+/// Places of the output, `step` apart, where one index of the input stands.
+struct Places {
+    first: usize,
+    step: usize,
+    count: usize,
+}
+
+impl Along {
+    /// The run that starts at `at`.
+    fn run(self, at: usize, size: usize, output: usize) -> Run {
+        let source = self.source(at, size);
+        let (i, n) = (at as i64, size as i64);
+        // Where it ends, if not before with the output.
+        let (step, end) = match (self, source) {
+            (_, None) if size == 0 => (0, output as i64),
+            (Along::Pad(before), None) => (0, if i < before { before } else { output as i64 }),
+            (_, None) => (0, i + 1),
+            (Along::Pad(before), _) => (1, before + n),
+            (Along::Flip, _) => (-1, n),
+            (Along::Wrap(_), Some(source)) => (1, i + n - source as i64),
+            (Along::Each(times), _) => (0, (i / times.max(1) as i64 + 1) * times.max(1) as i64),
+            (Along::Reflect(before) | Along::Clamp(before), _) => {
+                let outside = if matches!(self, Along::Clamp(_)) { 0 } else { -1 };
+                match i - before {
+                    // Mirrored at the last element instead, which has no neighbour of its run.
+                    place if place <= -n && outside == -1 => (0, i + 1),
+                    place if place < 0 => (outside, before),
+                    place if place < n => (1, before + n),
+                    _ => (outside, output as i64),
+                }
+            }
+        };
+        let len = (end.min(output as i64) - i).max(1) as usize;
+        // Backwards it ends with the first element at the latest.
+        let len = source.map_or(len, |source| if step < 0 { len.min(source + 1) } else { len });
+        Run { at, len, source, step }
     }
-    runs
+
+    /// The runs that the output is made of.
+    fn runs(self, size: usize, output: usize) -> impl Iterator<Item = Run> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let run = (at < output).then(|| self.run(at, size, output))?;
+            at += run.len;
+            Some(run)
+        })
+    }
+
+    /// Where in the output index `j` of the input stands, in order.
+    fn places(self, j: usize, size: usize, output: usize) -> SmallVec<[Places; 3]> {
+        let (index, n, end) = (j as i64, size as i64, output as i64);
+        let mut found: SmallVec<[Places; 3]> = SmallVec::new();
+        let mut add = |first: i64, step: i64, count: i64| {
+            if (0..end).contains(&first) && count > 0 {
+                let [first, step, count] = [first, step, count].map(|number| number as usize);
+                found.push(Places { first, step, count });
+            }
+        };
+        match self {
+            Along::Pad(before) => add(index + before, 1, 1),
+            Along::Flip => add(n - 1 - index, 1, 1),
+            Along::Wrap(before) => {
+                let first = (index + before).rem_euclid(n);
+                add(first, n, (end - first + n - 1) / n);
+            }
+            Along::Each(times) => {
+                let times = times.max(1) as i64;
+                add(index * times, 1, times.min(end - index * times));
+            }
+            Along::Reflect(before) => {
+                let mut all = [before - index, before + index, 2 * (n - 1) - index + before];
+                all.sort_unstable();
+                for (at, &place) in all.iter().enumerate() {
+                    let again = at > 0 && all[at - 1] == place;
+                    if !again && place >= 0 && self.source(place as usize, size) == Some(j) {
+                        add(place, 1, 1);
+                    }
+                }
+            }
+            Along::Clamp(before) => {
+                if j == 0 {
+                    add(0, 1, before.min(end));
+                }
+                add(index + before, 1, 1);
+                if index == n - 1 {
+                    let after = (before + n).max(0);
+                    add(after, 1, end - after);
+                }
+            }
+        }
+        found
+    }
 }
 
 /// `[x]` -> x with every dimension read as `along` says, `value` where there is nothing to read.
@@ -110,13 +193,10 @@ pub fn rearrange(launch: &CpuLaunch<'_>, along: &[Along], value: Scalar) -> Resu
 fn rearrange_as<T: Element>(out: &Operand<'_>, input: &Operand<'_>, along: &[Along], value: T) {
     let rank = out.shape().len();
     let (outer, inner) = (rank.saturating_sub(1), *out.shape().last().unwrap_or(&1));
-    let tables: Vec<Vec<Option<usize>>> = (0..outer)
-        .map(|d| (0..out.shape()[d]).map(|i| along[d].source(i, input.shape()[d])).collect())
-        .collect();
-    let whole = Run { at: 0, len: 1, source: Some(0) };
-    let last = match rank {
-        0 => vec![whole],
-        _ => runs(along[outer], input.shape()[outer], inner),
+    // A tensor without dimensions is a line of one element.
+    let (ways, size) = match rank {
+        0 => (Along::Pad(0), 1),
+        _ => (along[outer], input.shape()[outer]),
     };
     let step = |operand: &Operand<'_>| operand.layout().strides().last().copied().unwrap_or(1);
     let (to_step, from_step) = (step(out), step(input));
@@ -129,23 +209,26 @@ fn rearrange_as<T: Element>(out: &Operand<'_>, input: &Operand<'_>, along: &[Alo
                 let at = rest % out.shape()[d];
                 rest /= out.shape()[d];
                 target += at * out.layout().strides()[d];
-                let moved = tables[d][at].map(|from| from * input.layout().strides()[d]);
+                let moved = along[d].source(at, input.shape()[d]);
+                let moved = moved.map(|from| from * input.layout().strides()[d]);
                 source = source.zip(moved).map(|(a, b)| a + b);
             }
-            for run in &last {
+            for run in ways.runs(size, inner) {
                 let first = source.zip(run.source).map(|(row, at)| row + at * from_step);
                 // SAFETY: `target` and the run's places are indices of the output's shape; `first`
-                // and those after it are indices of the input's, which `Along::source` keeps to.
+                // and those of the run after it are indices of the input's, which `Along::run`
+                // keeps to.
                 unsafe {
                     let to = to.add(target + run.at * to_step);
                     match first {
                         None => (0..run.len).for_each(|i| *to.add(i * to_step) = value),
-                        Some(first) if to_step == 1 && from_step == 1 => {
+                        Some(first) if to_step == 1 && from_step == 1 && run.step == 1 => {
                             to.copy_from_nonoverlapping(from.add(first), run.len);
                         }
                         Some(first) => {
+                            let (from, step) = (from.add(first), run.step * from_step as isize);
                             for i in 0..run.len {
-                                *to.add(i * to_step) = *from.add(first + i * from_step);
+                                *to.add(i * to_step) = *from.offset(i as isize * step);
                             }
                         }
                     }
@@ -154,8 +237,6 @@ fn rearrange_as<T: Element>(out: &Operand<'_>, input: &Operand<'_>, along: &[Alo
         }
     });
 }
-
-type Places = SmallVec<[usize; 4]>;
 
 /// The derivative of [`rearrange`]: `[grad]` -> for each element of the input, the sum over the
 /// places where it stood. Each output element is added up by one thread in one order.
@@ -168,38 +249,42 @@ pub fn unrearrange(launch: &CpuLaunch<'_>, along: &[Along]) -> Result<()> {
             format!("{along:?} does not lead from {:?} to {:?}", out.shape(), grad.shape()),
         ));
     }
-    // For each dimension and index of the input, where in the gradient it stood.
-    let places: Vec<Vec<Places>> = (0..rank)
-        .map(|d| {
-            let mut found = vec![Places::new(); out.shape()[d]];
-            for i in 0..grad.shape()[d] {
-                if let Some(source) = along[d].source(i, out.shape()[d]) {
-                    found[source].push(i * grad.layout().strides()[d]);
-                }
-            }
-            found
-        })
-        .collect();
-    match_dtype!(out.dtype(), T => unrearrange_as::<T>(&out, &grad, &places));
+    if out.layout().numel() > 0 {
+        match_dtype!(out.dtype(), T => unrearrange_as::<T>(&out, &grad, along));
+    }
     Ok(())
 }
 
-fn unrearrange_as<T: Element>(out: &Operand<'_>, grad: &Operand<'_>, places: &[Vec<Places>]) {
-    parallel::split(out.layout().numel(), GRAIN / 4, |elements| {
+/// The places of one index of each dimension, and what they are multiplied by.
+type Stood = SmallVec<[(SmallVec<[Places; 3]>, usize); 6]>;
+
+fn unrearrange_as<T: Element>(out: &Operand<'_>, grad: &Operand<'_>, along: &[Along]) {
+    let (shape, rank) = (out.shape(), along.len());
+    let (outer, inner) = (rank.saturating_sub(1), *shape.last().unwrap_or(&1));
+    let places = |d: usize, at: usize| {
+        (along[d].places(at, shape[d], grad.shape()[d]), grad.layout().strides()[d])
+    };
+    parallel::split(out.layout().numel() / inner, (GRAIN / 4 / inner).max(1), |rows| {
         let (to, from) = (out.first::<T>(), grad.first::<T>());
-        let mut stood: SmallVec<[&Places; 6]> = SmallVec::new();
-        for element in elements {
-            let (mut rest, mut target) = (element, 0);
-            stood.clear();
-            for d in (0..places.len()).rev() {
-                let at = rest % out.shape()[d];
-                rest /= out.shape()[d];
+        for row in rows {
+            let (mut rest, mut target, mut stood) = (row, 0, Stood::new());
+            for d in (0..outer).rev() {
+                let at = rest % shape[d];
+                rest /= shape[d];
                 target += at * out.layout().strides()[d];
-                stood.push(&places[d][at]);
+                stood.insert(0, places(d, at));
             }
-            // SAFETY: the places are indices of the gradient's shape in each dimension, and
-            // `target` is one of the output's, which only this thread writes.
-            unsafe { *to.add(target) = T::from_f64(sum_at(from, &stood, 0)) };
+            for at in 0..inner {
+                let mut target = target;
+                stood.truncate(outer);
+                if rank > 0 {
+                    target += at * out.layout().strides()[outer];
+                    stood.push(places(outer, at));
+                }
+                // SAFETY: the places are indices of the gradient's shape in each dimension, and
+                // `target` is one of the output's, which only this thread writes.
+                unsafe { *to.add(target) = T::from_f64(sum_at(from, &stood, 0)) };
+            }
         }
     });
 }
@@ -208,13 +293,22 @@ fn unrearrange_as<T: Element>(out: &Operand<'_>, grad: &Operand<'_>, places: &[V
 ///
 /// # Safety
 /// Every combination must be an element from `from` on.
-unsafe fn sum_at<T: Element>(from: *const T, stood: &[&Places], offset: usize) -> f64 {
+unsafe fn sum_at<T: Element>(
+    from: *const T,
+    stood: &[(SmallVec<[Places; 3]>, usize)],
+    offset: usize,
+) -> f64 {
     // SAFETY: as the caller promises.
     unsafe {
-        match stood.split_last() {
+        match stood.split_first() {
             None => (*from.add(offset)).to_f64(),
-            Some((last, rest)) => {
-                last.iter().map(|place| sum_at(from, rest, offset + place)).sum::<f64>()
+            Some(((places, stride), rest)) => {
+                let each = |p: &Places| {
+                    let (first, step) = (p.first, p.step);
+                    (0..p.count).map(move |k| (first + k * step) * stride)
+                };
+                let all = places.iter().flat_map(each);
+                all.map(|place| sum_at(from, rest, offset + place)).sum::<f64>()
             }
         }
     }
@@ -250,6 +344,36 @@ mod tests {
         assert_eq!(read(Along::Clamp(1), 5), all(&[0, 0, 1, 2, 2]));
         assert_eq!(read(Along::Pad(1), 5), [None, Some(0), Some(1), Some(2), None]);
         assert_eq!(Along::Flip.source(0, 0), None);
+    }
+
+    #[test]
+    fn runs_and_places_agree_with_the_sources() {
+        for along in WAYS {
+            for size in 1..7 {
+                for output in 0..15 {
+                    if matches!(along, Along::Reflect(2)) && (size < 3 || output > 2 * size + 1) {
+                        continue; // Mirrored more than once, which nobody asks for.
+                    }
+                    let sources: Vec<_> = (0..output).map(|i| along.source(i, size)).collect();
+                    let mut from_runs = Vec::new();
+                    for run in along.runs(size, output) {
+                        let at = |i: usize| run.source.map(|s| s as isize + i as isize * run.step);
+                        from_runs.extend((0..run.len).map(at));
+                    }
+                    let wanted = sources.iter().map(|s| s.map(|s| s as isize));
+                    assert!(from_runs.iter().copied().eq(wanted), "{along:?} {size} {output}");
+                    for j in 0..size {
+                        let places = along.places(j, size, output);
+                        let each = |p: &Places| {
+                            (0..p.count).map(|k| p.first + k * p.step).collect::<Vec<_>>()
+                        };
+                        let have: Vec<usize> = places.iter().flat_map(each).collect();
+                        let want = (0..output).filter(|&i| sources[i] == Some(j));
+                        assert!(have.iter().copied().eq(want), "{along:?} {j} {size} {output}");
+                    }
+                }
+            }
+        }
     }
 
     fn output(along: Along, size: usize) -> usize {
