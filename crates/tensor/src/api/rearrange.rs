@@ -4,6 +4,7 @@ use plimsoll_core::{DType, Dims, Error, Result, Scalar, normalize_dim, normalize
 use plimsoll_memory::{Site, enter_operation};
 use smallvec::SmallVec;
 
+use super::search::SearchsortedOptions;
 use crate::Tensor;
 use crate::operation::OpInfo;
 use crate::ops::rearrange::{Along, FLIP, REPEAT, REPEAT_INTERLEAVE, ROLL, Rearrange, Ways};
@@ -261,16 +262,24 @@ impl Tensor {
                 ),
             ));
         }
-        // The size of the result is in the data, so the numbers are looked at on the host.
-        let counts = repeats.detach().to(DType::I64)?.to_vec::<i64>()?;
-        let mut list: Vec<i64> = Vec::new();
-        for (index, &count) in counts.iter().enumerate() {
-            let count = usize::try_from(count)
-                .map_err(|_| Error::shape(OP, format!("nothing repeats {count} times")))?;
-            list.extend(std::iter::repeat_n(index as i64, count));
+        let counts = repeats.detach().to(DType::I64)?;
+        if counts.numel() == 0 {
+            return repeats.zeros_like();
         }
-        let index = Tensor::from_slice(&list, &[list.len() as i64], repeats.device())?;
-        index.to(repeats.dtype())
+        let least = counts.amin()?.item::<i64>()?;
+        if least < 0 {
+            return Err(Error::shape(OP, format!("nothing repeats {least} times")));
+        }
+        let total = counts.double()?.sum()?.item::<f64>()?;
+        if total > i64::MAX as f64 / 64.0 {
+            return Err(Error::shape(OP, format!("{total:e} elements are too many")));
+        }
+        // The size of the result is in the data, so one number of it comes to the host.
+        let ends = counts.cumsum(0)?;
+        let total = ends.select(0, -1)?.item::<i64>()?;
+        let places = Tensor::arange(0, total, 1, (DType::I64, repeats.device()))?;
+        let options = SearchsortedOptions::new().right(true);
+        ends.searchsorted_with(&places, options)?.to(repeats.dtype())
     }
 }
 

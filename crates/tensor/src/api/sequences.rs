@@ -1,7 +1,7 @@
 //! Tensors that count: evenly spaced numbers, powers, indices of triangles; and memory in a given
 //! order.
 
-use plimsoll_core::{DType, Error, Layout, Result, Scalar, normalize_dims, sizes_from_i64};
+use plimsoll_core::{DType, Device, Error, Layout, Result, Scalar, normalize_dims, sizes_from_i64};
 use plimsoll_memory::enter_operation;
 
 use super::options::TensorOptions;
@@ -58,7 +58,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let _named = enter_operation("linspace");
-        spaced("linspace", start.into(), end.into(), steps, options.into(), |x| x)
+        spaced("linspace", start.into(), end.into(), steps, options.into(), None)
     }
 
     /// `steps` powers of `base`, their exponents evenly spaced from `start` to `end`.
@@ -79,14 +79,16 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("logspace");
         let (start, options) = (start.into(), options.into());
-        let power = |x: f64| base.powf(x);
         if steps == 1 && options.dtype_or(DType::F32).is_float() {
             // A single power is that of the number itself, not of the number in the dtype.
-            let made =
-                Tensor::full(&[1], power(start.to_f64()), (DType::F64, options.device_or_cpu()))?;
+            let made = Tensor::full(
+                &[1],
+                base.powf(start.to_f64()),
+                (DType::F64, options.device_or_cpu()),
+            )?;
             return made.to(options.dtype_or(DType::F32))?.finished(options);
         }
-        spaced("logspace", start, end.into(), steps, options, power)
+        spaced("logspace", start, end.into(), steps, options, Some(base))
     }
 
     /// Rows and columns of the elements of a matrix on and below a diagonal.
@@ -105,7 +107,9 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let _named = enter_operation("tril_indices");
-        triangle("tril_indices", [rows, columns], options.into(), |row| {
+        let count = below(rows, columns, offset);
+        let within = offset.saturating_neg().clamp(0, rows.max(0))..rows;
+        triangle("tril_indices", [rows, columns], options.into(), count, within, |row| {
             0..row.saturating_add(offset).saturating_add(1).clamp(0, columns)
         })
     }
@@ -126,13 +130,16 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let _named = enter_operation("triu_indices");
-        triangle("triu_indices", [rows, columns], options.into(), |row| {
+        let all = i128::from(rows) * i128::from(columns);
+        let count = all - below(rows, columns, offset.saturating_sub(1));
+        let within = 0..columns.saturating_sub(offset).clamp(0, rows.max(0));
+        triangle("triu_indices", [rows, columns], options.into(), count, within, |row| {
             row.saturating_add(offset).clamp(0, columns)..columns
         })
     }
 }
 
-/// Evenly spaced numbers, counted from both ends so that both are exact, as `each` makes them.
+/// Evenly spaced numbers, or powers of `base`, counted from both ends so that both are exact.
 #[track_caller]
 fn spaced(
     op: &'static str,
@@ -140,7 +147,7 @@ fn spaced(
     end: Scalar,
     steps: i64,
     options: TensorOptions,
-    each: impl Fn(f64) -> f64,
+    base: Option<f64>,
 ) -> Result<Tensor> {
     let count = usize::try_from(steps)
         .map_err(|_| Error::shape(op, format!("there are no {steps} numbers")))?;
@@ -160,30 +167,59 @@ fn spaced(
     };
     let (start, end) = (bound(start)?, bound(end)?);
     let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
-    let value = |i: usize| match i < count / 2 || count == 1 {
-        true => start + step * i as f64,
-        false => end - step * (count - 1 - i) as f64,
-    };
-    let values: Vec<f64> = (0..count).map(|i| each(value(i))).collect();
-    let made = Tensor::from_slice(&values, &[steps], options.device_or_cpu())?;
+    let options64 = (DType::F64, options.device_or_cpu());
+    let half = if steps == 1 { 1 } else { steps / 2 };
+    let up = Tensor::arange(0, half, 1, options64)?;
+    up.mul_(step)?.add_(start)?;
+    let down = Tensor::arange(steps - 1 - half, -1, -1, options64)?;
+    down.mul_(-step)?.add_(end)?;
+    let made = Tensor::cat(&[&up, &down], 0)?;
+    let made = if let Some(base) = base { made.rpow(base)? } else { made };
     made.to(dtype)?.finished(options)
 }
 
-/// The indices of a triangle, whose columns of each row `of_row` says.
+/// Elements that are listed on the host at a time.
+const PIECE: usize = 1 << 16;
+
+/// The indices of a triangle: of which rows, and of which columns of each row.
 #[track_caller]
 fn triangle(
     op: &'static str,
-    size: [i64; 2],
+    [rows, columns]: [i64; 2],
     options: TensorOptions,
+    count: i128,
+    within: std::ops::Range<i64>,
     of_row: impl Fn(i64) -> std::ops::Range<i64>,
 ) -> Result<Tensor> {
-    if size.iter().any(|&size| size < 0) {
-        return Err(Error::shape(op, format!("no matrix has sizes {size:?}")));
+    if rows < 0 || columns < 0 {
+        return Err(Error::shape(op, format!("no matrix has sizes {:?}", [rows, columns])));
     }
-    let pairs: Vec<(i64, i64)> =
-        (0..size[0]).flat_map(|row| of_row(row).map(move |column| (row, column))).collect();
-    let rows = pairs.iter().map(|pair| pair.0);
-    let list: Vec<i64> = rows.chain(pairs.iter().map(|pair| pair.1)).collect();
-    let made = Tensor::from_slice(&list, &[2, pairs.len() as i64], options.device_or_cpu())?;
+    let too_many = |_| Error::shape(op, format!("{count} indices are too many"));
+    let count = i64::try_from(count).map_err(too_many)?;
+    let made = Tensor::empty(&[2, count], (DType::I64, options.device_or_cpu()))?;
+    let mut pairs = within.flat_map(|row| of_row(row).map(move |column| [row, column]));
+    let mut start = 0;
+    while start < count {
+        let piece: Vec<[i64; 2]> = pairs.by_ref().take(PIECE).collect();
+        let length = piece.len() as i64;
+        for side in 0..2 {
+            let list: Vec<i64> = piece.iter().map(|pair| pair[side]).collect();
+            let part = Tensor::from_slice(&list, &[length], Device::cpu())?;
+            made.select(0, side as i64)?.narrow(0, start, length)?.copy_(&part)?;
+        }
+        start += length;
+    }
     made.to(options.dtype_or(DType::I64))?.finished(options)
+}
+
+/// How many elements of a matrix are on and below a diagonal.
+fn below(rows: i64, columns: i64, offset: i64) -> i128 {
+    let [rows, columns, offset] =
+        [rows, columns, offset].map(|size| i128::from(size.max(-i64::MAX)));
+    // Of row r there are r + offset + 1, from none to all.
+    let first = (-offset).clamp(0, rows.max(0));
+    let full = (columns - offset - 1).clamp(first, rows.max(first));
+    let growing = full - first;
+    let (least, rest) = (first + offset + 1, rows.max(full) - full);
+    growing * least + growing * (growing - 1) / 2 + rest * columns
 }
