@@ -16,7 +16,7 @@ use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::device::Entry;
-use crate::launch::{self, LaunchRequest, PinnedOperands};
+use crate::launch::{self, LaunchRequest, Need, PinnedOperands};
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::storage::Storage;
 use crate::storage::{dependents, provenance};
@@ -154,7 +154,7 @@ impl Call<'_> {
 
         let mut held = PinnedOperands::inputs(self.inputs)?;
         let fresh = matches!(dest, Dest::New);
-        let fresh_workspace = fresh.then(|| self.workspace_bytes(metas, inferred));
+        let fresh_workspace = fresh.then(|| self.workspace(metas, inferred));
         let made = self.fill(outputs, inferred, dest, origin)?;
         let outputs = &outputs[..];
         // New tensors are nobody else's yet.
@@ -166,11 +166,11 @@ impl Call<'_> {
         let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
-        let workspace_bytes = fresh_workspace.unwrap_or_else(|| {
+        let workspace = fresh_workspace.unwrap_or_else(|| {
             let targets: Metas = outputs.iter().map(|output| output.meta().clone()).collect();
-            self.workspace_bytes(metas, &targets)
+            self.workspace(metas, &targets)
         });
-        let request = LaunchRequest { entry: self.entry, op: self.op, origin, workspace_bytes };
+        let request = LaunchRequest { entry: self.entry, op: self.op, origin, workspace };
         held.launch(&request, outputs, given, || {
             for output in given {
                 output.storage().written_by(origin);
@@ -203,8 +203,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        launch::workspace_bytes(self.entry, self.op, inputs, outputs)
+    fn workspace(&self, inputs: &[&Meta], outputs: &[Meta]) -> Need {
+        launch::workspace(self.entry, self.op, inputs, outputs)
     }
 
     /// Fills in the tensors to write: new ones, input 0, or the caller's. Gives back how many are
@@ -233,7 +233,7 @@ impl Call<'_> {
                 smallvec::smallvec![self.inputs[0]]
             }
             Dest::Out(outs) => {
-                rules::check_out(self.name(), outs, self.inputs)?;
+                rules::check_out(self.op.info(), outs, self.inputs)?;
                 outs.iter().copied().collect()
             }
         };
@@ -286,7 +286,7 @@ impl Call<'_> {
         }
         for (position, input) in self.inputs.iter().enumerate() {
             if input.shares_storage_with(target)
-                && input.meta() != target.meta()
+                && !input.meta().is_same_view(target.meta())
                 && input.meta().overlaps(target.meta())
             {
                 return Err(Error::shape(
@@ -333,8 +333,8 @@ impl Call<'_> {
         }
         let held = PinnedOperands::inputs(self.inputs)?;
         let origin = OriginId::intern(self.name(), self.site);
-        let workspace_bytes = self.workspace_bytes(metas, &[]);
-        held.measure(&LaunchRequest { entry: self.entry, op: self.op, origin, workspace_bytes })
+        let workspace = self.workspace(metas, &[]);
+        held.measure(&LaunchRequest { entry: self.entry, op: self.op, origin, workspace })
     }
 }
 

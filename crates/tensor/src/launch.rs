@@ -68,8 +68,8 @@ impl<'a> PinnedOperands<'a> {
         written: &[Tensor],
         after: impl FnOnce(),
     ) -> Result<()> {
-        let LaunchRequest { entry, op, origin, workspace_bytes } = *request;
-        let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
+        let LaunchRequest { entry, op, origin, workspace } = *request;
+        let scratch = Scratch::allocate(entry, workspace, origin)?;
         let observed = observe::begin(entry, op.info().name, origin, self.inputs, outputs);
         let done = self.claimed(written, || {
             launch(entry, op, self.inputs, outputs, &scratch, origin)?;
@@ -82,8 +82,8 @@ impl<'a> PinnedOperands<'a> {
 
     /// Asks the data how large the result of `op` is, under the same claim.
     pub(crate) fn measure(&self, request: &LaunchRequest<'_>) -> Result<Metas> {
-        let LaunchRequest { entry, op, origin, workspace_bytes } = *request;
-        let scratch = Scratch::allocate(entry, workspace_bytes, origin)?;
+        let LaunchRequest { entry, op, origin, workspace } = *request;
+        let scratch = Scratch::allocate(entry, workspace, origin)?;
         self.claimed(&[], || measure(entry, op, self.inputs, &scratch, origin))
     }
 }
@@ -93,49 +93,63 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) entry: &'static Entry,
     pub(crate) op: &'a dyn Operation,
     pub(crate) origin: OriginId,
-    pub(crate) workspace_bytes: usize,
+    pub(crate) workspace: Need,
+}
+
+/// How much workspace a launch needs, and with how many threads: kernels cut their work, and their
+/// workspace, by that number, which somebody may change meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    bytes: usize,
+    threads: usize,
 }
 
 /// The workspace of one launch; given back when it drops.
 struct Scratch {
     block: Option<Block>,
-    bytes: usize,
+    need: Need,
 }
 
 impl Scratch {
     #[inline]
-    fn allocate(entry: &'static Entry, bytes: usize, origin: OriginId) -> Result<Scratch> {
-        if bytes == 0 {
-            return Ok(Scratch { block: None, bytes });
+    fn allocate(entry: &'static Entry, need: Need, origin: OriginId) -> Result<Scratch> {
+        if need.bytes == 0 {
+            return Ok(Scratch { block: None, need });
         }
-        Scratch::allocate_some(entry, bytes, origin)
+        Scratch::allocate_some(entry, need, origin)
     }
 
-    fn allocate_some(entry: &'static Entry, bytes: usize, origin: OriginId) -> Result<Scratch> {
+    fn allocate_some(entry: &'static Entry, need: Need, origin: OriginId) -> Result<Scratch> {
+        let bytes = need.bytes;
         let stream = entry.current_stream();
         let pool = device::current_pool(entry);
         let request = Request { bytes, origin, kind: Kind::Workspace, stream, pool };
-        Ok(Scratch { block: Some(entry.arena().allocate(&request)?), bytes })
+        Ok(Scratch { block: Some(entry.arena().allocate(&request)?), need })
     }
 
     fn workspace(&self) -> Workspace {
         let Some(block) = &self.block else { return Workspace::NONE };
         // SAFETY: the block is aligned, as large, and this launch's alone as long as it lives.
-        unsafe { Workspace::new(block.address() as *mut u8, self.bytes) }
+        unsafe { Workspace::new(block.address() as *mut u8, self.need.bytes) }
     }
 }
 
-/// Scratch bytes that `op` needs on the kind of device that `entry` is, dry run or not.
-pub(crate) fn workspace_bytes(
+/// What `op` needs on the kind of device that `entry` is, dry run or not.
+#[inline]
+pub(crate) fn workspace(
     entry: &'static Entry,
     op: &dyn Operation,
     inputs: &[&Meta],
     outputs: &[Meta],
-) -> usize {
-    match entry.backend() {
-        Backend::Cpu | Backend::StandIn(_) => op.workspace_bytes(inputs, outputs),
+) -> Need {
+    let threads = parallel::threads();
+    let bytes = match entry.backend() {
+        Backend::Cpu | Backend::StandIn(_) => {
+            parallel::with_threads(threads, || op.workspace_bytes(inputs, outputs))
+        }
         Backend::Cuda(gpu) => op.cuda_workspace_bytes(gpu.properties(), inputs, outputs),
-    }
+    };
+    Need { bytes, threads }
 }
 
 /// Runs or enqueues the kernel of `op`.
@@ -153,7 +167,11 @@ fn launch(
     let workspace = scratch.workspace();
     match entry.backend() {
         Backend::Cpu => with_operands(inputs, outputs, |inputs, outputs| {
-            op.cpu(&CpuLaunch { operation: op.info().name, inputs, outputs, workspace })
+            let launch = CpuLaunch { operation: op.info().name, inputs, outputs, workspace };
+            match scratch.need {
+                Need { bytes: 0, .. } => op.cpu(&launch),
+                Need { threads, .. } => parallel::with_threads(threads, || op.cpu(&launch)),
+            }
         }),
         Backend::StandIn(engine) => {
             let stream = entry.current_stream();
@@ -164,7 +182,7 @@ fn launch(
                 inputs: inputs.iter().map(|&input| place(input)).collect(),
                 outputs: outputs.iter().map(place).collect(),
                 workspace,
-                threads: parallel::threads(),
+                threads: scratch.need.threads,
                 origin,
             };
             engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
@@ -235,7 +253,8 @@ fn measure(
     // The stand-in's memory is the host's, so once its stream has come this far the caller may look
     // by itself.
     with_operands(inputs, &[], |inputs, outputs| {
-        op.measure(&CpuLaunch { operation, inputs, outputs, workspace })
+        let launch = CpuLaunch { operation, inputs, outputs, workspace };
+        parallel::with_threads(scratch.need.threads, || op.measure(&launch))
     })
 }
 

@@ -55,7 +55,13 @@ fn is_ready(info: &OpInfo, inputs: &[&Tensor], dest: Dest<'_>) -> Option<&'stati
         && dtype.is_float()
         && info.dtypes.contains(dtype)
         && rest.iter().all(|other| std::ptr::eq(other.entry(), entry) && other.dtype() == dtype);
-    (alike && matches!(dest, Dest::New | Dest::InPlace) && !autocast::is_on()).then_some(entry)
+    let ready = match dest {
+        Dest::New => true,
+        // Other operations must not read what they write: see `in_place`.
+        Dest::InPlace => info.elementwise,
+        Dest::Mutating(_) | Dest::Out(_) => false,
+    };
+    (alike && ready && !autocast::is_on()).then_some(entry)
 }
 
 /// Runs `op` on `inputs` after bringing them together.
@@ -251,10 +257,10 @@ fn into(
         && info.in_place
         && !info.elementwise
         && out.shares_storage_with(first)
-        && out.meta() == first.meta()
+        && out.meta().is_same_view(first.meta())
     {
         // Into its own first operand: the form in place.
-        rules::check_out(info.name, outs, operands)?;
+        rules::check_out(info, outs, operands)?;
         return in_place(entry, op, out, operands, site);
     }
     for (index, out) in outs.iter().enumerate() {
@@ -273,7 +279,7 @@ fn into(
     if outs.iter().zip(&results).all(|(out, result)| out.dtype() == result.dtype) {
         return apply_on(entry, op, operands, Dest::Out(outs), site);
     }
-    rules::check_out(info.name, outs, operands)?;
+    rules::check_out(info, outs, operands)?;
     for (out, result) in outs.iter().zip(&results) {
         check_cast(info, result.dtype, out)?;
         if out.shape() != result.shape() {

@@ -28,6 +28,26 @@ impl Meta {
         self.layout.shape()
     }
 
+    /// Whether the two are the same elements in the same order, both over the same storage: strides
+    /// of dimensions of one element say nothing.
+    ///
+    /// ```
+    /// # use plimsoll_core::{DType, Layout};
+    /// use plimsoll_engine::Meta;
+    /// let of = |stride| Layout::strided(&[1, 3], &[stride, 1], 0);
+    /// let meta = |stride| of(stride).map(|layout| Meta { layout, dtype: DType::F32 });
+    /// assert!(meta(3)?.is_same_view(&meta(9)?));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn is_same_view(&self, other: &Meta) -> bool {
+        let (a, b) = (&self.layout, &other.layout);
+        self.dtype == other.dtype
+            && a.offset() == b.offset()
+            && a.shape() == b.shape()
+            && (a.shape().iter().zip(a.strides()).zip(b.strides()))
+                .all(|((&size, own), others)| size == 1 || own == others)
+    }
+
     /// Whether the two have a byte in common, both over the same storage.
     pub fn overlaps(&self, other: &Meta) -> bool {
         let (own, others) = (self.dtype.size_bytes(), other.dtype.size_bytes());

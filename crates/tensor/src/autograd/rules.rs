@@ -85,9 +85,11 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
 }
 
 /// Whether `out` may receive a result: never as part of a recorded operation.
-pub(crate) fn check_out(op: &'static str, outs: &[&Tensor], inputs: &[&Tensor]) -> Result<()> {
+pub(crate) fn check_out(info: &OpInfo, outs: &[&Tensor], inputs: &[&Tensor]) -> Result<()> {
+    let op = info.name;
     outs.iter().try_for_each(|out| check_inference(op, out))?;
-    if !is_grad_enabled() {
+    // What has no derivative is not recorded anyway.
+    if !is_grad_enabled() || !info.differentiable {
         return Ok(());
     }
     if inputs.iter().chain(outs).any(|tensor| tensor.requires_grad()) {

@@ -271,7 +271,7 @@ fn only_input(launch: &CudaLaunch<'_>, scale: Scale<'_>) -> Result<()> {
 }
 
 fn is_same(input: &Operand<'_>, out: &Operand<'_>) -> bool {
-    input.first_byte() == out.first_byte() && input.meta() == out.meta()
+    input.first_byte() == out.first_byte() && input.meta().is_same_view(out.meta())
 }
 
 /// A scaled product, added to the scaled input.

@@ -211,8 +211,8 @@ impl Step {
         let held = PinnedOperands::inputs(&inputs)?;
         let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
         let (op, origin) = (record.op.as_ref(), record.origin);
-        let workspace_bytes = launch::workspace_bytes(entry, op, &metas, &record.outputs);
-        held.launch(&LaunchRequest { entry, op, origin, workspace_bytes }, &outputs, &[], || ())?;
+        let workspace = launch::workspace(entry, op, &metas, &record.outputs);
+        held.launch(&LaunchRequest { entry, op, origin, workspace }, &outputs, &[], || ())?;
         Ok(outputs)
     }
 }

@@ -108,7 +108,8 @@ impl Operation for AddProduct {
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
         let (input, out) = (launch.inputs[0], launch.outputs[0]);
-        let in_place = input.first_byte() == out.first_byte() && input.meta() == out.meta();
+        let in_place =
+            input.first_byte() == out.first_byte() && input.meta().is_same_view(out.meta());
         let [alpha, beta] = self.factors(out.dtype());
         if beta != 0.0 && !in_place {
             copy_between(launch.operation, out, input)?;
