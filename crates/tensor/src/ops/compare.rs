@@ -21,6 +21,13 @@ pub(crate) struct Compare {
     pub(crate) number: Option<Scalar>,
 }
 
+impl Compare {
+    /// The number beside inputs of `dtype`.
+    fn number_of(&self, dtype: DType) -> Option<Scalar> {
+        self.number.map(|number| elementwise::rounded(number, dtype))
+    }
+}
+
 impl Operation for Compare {
     fn info(&self) -> &'static OpInfo {
         match self.comparison {
@@ -42,7 +49,7 @@ impl Operation for Compare {
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        match self.number {
+        match self.number_of(launch.inputs[0].dtype()) {
             Some(value) => cpu::compare_scalar(launch, self.comparison, value),
             None => cpu::compare(launch, self.comparison),
         }
@@ -50,7 +57,8 @@ impl Operation for Compare {
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         // In the order of the kernels.
-        cuda::compare(launch, self.comparison as i32, self.number)
+        let number = self.number_of(launch.inputs[0].dtype());
+        cuda::compare(launch, self.comparison as i32, number)
     }
 
     fn share(&self) -> Arc<dyn Operation> {

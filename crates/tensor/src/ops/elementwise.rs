@@ -1,7 +1,8 @@
 //! The shape rule that all elementwise operations share: broadcast the operands, and lay the result
-//! out like them.
+//! out like them. And what a host number is beside halves.
 
-use plimsoll_core::{DType, Dims, Layout, Result, broadcast_shapes};
+use half::{bf16, f16};
+use plimsoll_core::{DType, Dims, Layout, Result, Scalar, broadcast_shapes};
 use smallvec::SmallVec;
 
 use crate::operation::Inferred;
@@ -11,6 +12,17 @@ use plimsoll_kernels::Meta;
 #[inline]
 pub(crate) fn infer(op: &'static str, inputs: &[&Meta], dtype: DType) -> Result<Inferred> {
     Ok(Inferred::one(Meta { layout: output_layout(op, inputs)?, dtype }))
+}
+
+/// A host number beside halves, rounded to them first, as PyTorch does: 0.1 equals what it was
+/// stored as.
+#[inline]
+pub(crate) fn rounded(number: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F16 => Scalar::Float(f16::from_f64(number.to_f64()).to_f64()),
+        DType::BF16 => Scalar::Float(bf16::from_f64(number.to_f64()).to_f64()),
+        _ => number,
+    }
 }
 
 /// The layout of an elementwise result: dense, with its dimensions in the order in which they lie

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use plimsoll_core::{DType, Error, Result, Scalar};
 
-use super::elementwise;
+use super::elementwise::{self, rounded};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
@@ -32,6 +32,8 @@ pub(crate) struct BinaryRow {
     pub(crate) info: OpInfo,
     /// The result's dtype, if that is not the operands'.
     result: Option<DType>,
+    /// Whether a host number beside halves is used as it is, and not rounded to them first.
+    wide_number: bool,
     /// What the derivative by the first operand reads, and what that by the second does.
     reads: [Reads; 2],
     cpu: fn(&CpuLaunch<'_>, Second, alpha: Scalar) -> Result<()>,
@@ -44,6 +46,7 @@ impl BinaryRow {
     const STEP: BinaryRow = BinaryRow {
         info: OpInfo::BARE,
         result: None,
+        wide_number: false,
         reads: [NOTHING; 2],
         cpu: |launch, _, _| Err(Error::unsupported(launch.operation, "its row names no kernel")),
         derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -76,6 +79,19 @@ impl Binary {
     /// The row without a scale.
     pub(crate) const fn of(row: &'static BinaryRow, second: Second) -> Binary {
         Binary { row, second, alpha: Scalar::Int(1) }
+    }
+
+    /// The second operand beside inputs of `dtype`.
+    fn second_of(&self, dtype: DType) -> Second {
+        let element = |number: Scalar| match self.row.wide_number {
+            true => wrapped(number, dtype),
+            false => rounded(wrapped(number, dtype), dtype),
+        };
+        match self.second {
+            Second::Tensor => Second::Tensor,
+            Second::Right(number) => Second::Right(element(number)),
+            Second::Left(number) => Second::Left(element(number)),
+        }
     }
 
     /// Which operand of the row input `index` is: 1 for the only input beside a number on the left.
@@ -125,14 +141,16 @@ impl Operation for Binary {
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        (self.row.cpu)(launch, wrapped(self.second, launch.inputs[0].dtype()), self.alpha)
+        let dtype = launch.inputs[0].dtype();
+        (self.row.cpu)(launch, self.second_of(dtype), rounded(self.alpha, dtype))
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let second = wrapped(self.second, launch.inputs[0].dtype());
+        let dtype = launch.inputs[0].dtype();
+        let (second, alpha) = (self.second_of(dtype), rounded(self.alpha, dtype));
         match self.row.info.cuda {
             OnCuda::Kernels(source) if std::ptr::eq(source, &source_files::BINARY) => {
-                cuda::binary(launch, self.row.info.name, second, self.alpha)
+                cuda::binary(launch, self.row.info.name, second, alpha)
             }
             _ => {
                 // Shifts must know how many bits there are.
@@ -168,18 +186,13 @@ impl Operation for Binary {
 
 /// A whole number as an element of `dtype`, cut to its bits as PyTorch does: -1 is 255 beside
 /// uint8.
-fn wrapped(second: Second, dtype: DType) -> Second {
-    let wrap = |number: Scalar| match (number, dtype) {
+fn wrapped(number: Scalar, dtype: DType) -> Scalar {
+    match (number, dtype) {
         (Scalar::Int(n), DType::U8) => Scalar::Int(i64::from(n as u8)),
         (Scalar::Int(n), DType::I8) => Scalar::Int(i64::from(n as i8)),
         (Scalar::Int(n), DType::I16) => Scalar::Int(i64::from(n as i16)),
         (Scalar::Int(n), DType::I32) => Scalar::Int(i64::from(n as i32)),
         _ => number,
-    };
-    match second {
-        Second::Tensor => Second::Tensor,
-        Second::Right(number) => Second::Right(wrap(number)),
-        Second::Left(number) => Second::Left(wrap(number)),
     }
 }
 
@@ -301,6 +314,7 @@ pub(crate) static SUB: BinaryRow = BinaryRow {
 
 pub(crate) static MUL: BinaryRow = BinaryRow {
     info: info("mul", &["mul(Tensor self, Tensor|Scalar other) -> Tensor"]),
+    wide_number: true,
     reads: [B, A],
     cpu: |launch, second, _| match second {
         Second::Tensor => cpu::mul(launch),
@@ -319,6 +333,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
             &["div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor"],
         )
     },
+    wide_number: true,
     reads: [B, BOTH],
     cpu: |launch, second, _| match second {
         Second::Tensor => cpu::div(launch),
@@ -342,6 +357,7 @@ pub(crate) static DIV: BinaryRow = BinaryRow {
 /// [`DIV`] rounded toward zero. Whole numbers do not move with their operands.
 pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
     info: OpInfo { cuda: ARITHMETIC, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
+    wide_number: true,
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Trunc),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
@@ -351,6 +367,7 @@ pub(crate) static DIV_TRUNC: BinaryRow = BinaryRow {
 /// [`DIV`] rounded down.
 pub(crate) static DIV_FLOOR: BinaryRow = BinaryRow {
     info: OpInfo { cuda: ARITHMETIC, dtypes: DTypes::NUMBERS, ..info("div", &[]) },
+    wide_number: true,
     reads: [NOTHING, NOTHING],
     cpu: |launch, second, _| divide(launch, second, Rounding::Floor),
     derivatives: [|s| s.grad.zeros_like(), |s| s.grad.zeros_like()],
