@@ -47,6 +47,8 @@ class Invariants:
 
     of: Callable[[list[torch.Tensor]], list[torch.Tensor]]
     apart: float
+    # In float64.
+    apart_double: float = 1e-9
 
 
 @dataclass
@@ -100,8 +102,11 @@ def same_results(theirs: Any, ours: Any, arguments: Arguments | None, rules: Rul
 def same_invariants(theirs: Any, ours: Any, invariants: Invariants) -> None:
     there = invariants.of([result.detach().double() for result in theirs])
     here = invariants.of([to_torch(result).double() for result in ours])
+    apart = invariants.apart if theirs[0].dtype != torch.float64 else invariants.apart_double
     for their, our in zip(there, here, strict=True):
-        far = (their - our).abs() > invariants.apart * (1.0 + their.abs().amax() if their.numel() else 1.0)
+        bound = apart * (1.0 + their.abs().nan_to_num().amax() if their.numel() else 1.0)
+        # What is not near is far: a NaN beside a number too.
+        far = ~((their - our).abs() <= bound) & ~(their.isnan() & our.isnan())
         if bool(far.any()):
             raise Difference("value", f"what the results determine: {first_difference(their, our, far)}")
 

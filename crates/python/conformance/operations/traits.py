@@ -94,10 +94,13 @@ DRAWN_TOGETHER = {
 
 
 def of_svd(results: list[torch.Tensor]) -> list[torch.Tensor]:
-    """U, S, V: the values, and the product, which the signs of the vectors do not change."""
+    """U, S, V: the values, the product, which the signs of the vectors do not change, and that the vectors are
+    orthonormal, those beyond the values too."""
     u, s, v = results
     few = s.shape[-1]
-    return [s, (u[..., :few] * s.unsqueeze(-2)) @ v[..., :few].mT] if u.numel() and v.numel() else [s]
+    if not (u.numel() and v.numel()):
+        return [s]
+    return [s, (u[..., :few] * s.unsqueeze(-2)) @ v[..., :few].mT, u.mT @ u, v.mT @ v]
 
 
 def of_linalg_svd(results: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -107,7 +110,7 @@ def of_linalg_svd(results: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def of_eigh(results: list[torch.Tensor]) -> list[torch.Tensor]:
     values, vectors = results
-    return [values, (vectors * values.unsqueeze(-2)) @ vectors.mT]
+    return [values, (vectors * values.unsqueeze(-2)) @ vectors.mT, vectors.mT @ vectors]
 
 
 # Entries with several right answers, by what all of them have in common.
