@@ -362,7 +362,7 @@ impl Layout {
 
     fn existing_dim(&self, op: &str, dim: i64) -> Result<usize> {
         if self.rank() == 0 {
-            return Err(Error::shape(op, "a zero-dimensional tensor has no dimension to cut"));
+            return Err(Error::index(op, "a zero-dimensional tensor has no dimension to cut"));
         }
         normalize_dim(op, dim, self.rank())
     }

@@ -88,6 +88,10 @@ pub(crate) fn bind<'py>(
             (None, None) => None,
         };
         values.push(match (object, &parameter.default) {
+            // An empty list as default stands for PyTorch's None.
+            (Some(object), Some(default)) if object.is_none() && default == "[]" => {
+                default_value(parameter.kind, default)
+            }
             (Some(object), _) => convert(parameter, &object)?,
             (None, Some(default)) => default_value(parameter.kind, default),
             (None, None) => return Err(format!("argument '{}' is missing", parameter.name)),

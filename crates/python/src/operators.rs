@@ -74,7 +74,7 @@ impl PyTensor {
     fn __rfloordiv__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
         binary(slf, &other, "__rfloordiv__", |this, other| match other {
             Other::Tensor(other) => other.floor_divide(this),
-            Other::Scalar(number) => Tensor::full(&[], number, this.device())?.floor_divide(this),
+            number => left_number(this, number)?.floor_divide(this),
         })
     }
 
@@ -119,6 +119,18 @@ impl PyTensor {
 
     fn __rshift__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
         binary(slf, &other, "__rshift__", |this, other| this.bitwise_right_shift(other))
+    }
+
+    fn __rlshift__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
+        binary(slf, &other, "__rlshift__", |this, other| {
+            left_number(this, other)?.bitwise_left_shift(this)
+        })
+    }
+
+    fn __rrshift__<'py>(slf: &Bound<'py, PyTensor>, other: Given<'py>) -> Made<'py> {
+        binary(slf, &other, "__rrshift__", |this, other| {
+            left_number(this, other)?.bitwise_right_shift(this)
+        })
     }
 
     fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> Made<'py> {
@@ -254,6 +266,14 @@ fn not_implemented(py: Python<'_>) -> Made<'_> {
 }
 
 /// An operator of two operands, which a class knows by the name of a method if it takes it over.
+/// What stands on the left of an operator, as a tensor beside `this`.
+fn left_number(this: &Tensor, left: Other<'_>) -> Result<Tensor> {
+    match left {
+        Other::Tensor(left) => Ok(left.clone()),
+        Other::Scalar(number) => Tensor::full(&[], number, this.device()),
+    }
+}
+
 fn binary<'py>(
     slf: &Bound<'py, PyTensor>,
     other: &Given<'py>,

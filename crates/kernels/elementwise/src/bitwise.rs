@@ -37,7 +37,7 @@ whole_pair!(
     /// The smallest number that both divide; 0 if one of them is 0.
     lcm, |a, b| match greatest_divisor(a, b) {
         0 => 0,
-        divisor => (a / divisor).wrapping_mul(b).wrapping_abs(),
+        divisor => a.wrapping_div(divisor).wrapping_mul(b).wrapping_abs(),
     }
 );
 

@@ -288,6 +288,9 @@ fn weights_backward<T: Float + Number>(launch: &CpuLaunch<'_>, args: BagArgs) ->
     let grad = Table::<T>::new(launch, &operand(launch, launch.inputs, 0)?)?;
     let job = Job::<T>::new(launch, BagArgs { weighted: false, ..args }, 1, table.rows)?;
     let out = row_major::<T>(launch, &operand(launch, launch.outputs, 0)?)?;
+    // Samples outside every bag take no part in the result.
+    // SAFETY: the gradient has a place for each sample.
+    unsafe { std::slice::from_raw_parts_mut(out.0, job.bags.samples) }.fill(T::from_f64(0.0));
     parallel::split(job.bags.count, (GRAIN / table.width.max(1)).max(1), |bags| {
         for bag in bags {
             for sample in job.bags.samples(bag) {

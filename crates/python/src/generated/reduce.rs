@@ -163,12 +163,12 @@ static SUM_TO_SIZE: Function = Function::new(
 static AMAX: Function = Function::new(
     "amax",
     &[Overload {
-        signature: "amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+        signature: "amax(Tensor self, int[]? dim=[], bool keepdim=False) -> Tensor",
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.amax_with(
                     plimsoll_tensor::ReduceOptions::new()
-                        .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -177,7 +177,7 @@ static AMAX: Function = Function::new(
         out: Out::Written(|a, out| {
             a.tensor(0)?.amax_with_out(
                 plimsoll_tensor::ReduceOptions::new()
-                    .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )
@@ -188,12 +188,12 @@ static AMAX: Function = Function::new(
 static AMIN: Function = Function::new(
     "amin",
     &[Overload {
-        signature: "amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor",
+        signature: "amin(Tensor self, int[]? dim=[], bool keepdim=False) -> Tensor",
         new: New::Tensors(|a| {
             Ok(smallvec::smallvec![
                 a.tensor(0)?.amin_with(
                     plimsoll_tensor::ReduceOptions::new()
-                        .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
+                        .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                         .keepdim(a.bool(2)?)
                 )?
             ])
@@ -202,7 +202,7 @@ static AMIN: Function = Function::new(
         out: Out::Written(|a, out| {
             a.tensor(0)?.amin_with_out(
                 plimsoll_tensor::ReduceOptions::new()
-                    .dim(plimsoll_tensor::DimList::from(a.ints(1)?))
+                    .dim(plimsoll_tensor::DimList::from(a.optional_ints(1).unwrap_or_default()))
                     .keepdim(a.bool(2)?),
                 &out[0],
             )

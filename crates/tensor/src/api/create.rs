@@ -427,6 +427,7 @@ impl Tensor {
 
     fn filled_like(&self, value: Scalar, options: TensorOptions, site: Site) -> Result<Tensor> {
         let (entry, meta) = self.like(options)?;
+        check_fits("full_like", value, meta.dtype)?;
         let op = Create { meta, content: Content::Full(value) };
         first(apply_on(entry, &op, &[], Dest::New, site)?).finished(options)
     }

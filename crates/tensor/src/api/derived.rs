@@ -122,16 +122,17 @@ impl Tensor {
             if !self.dtype().is_float() || other.dtype().is_float() {
                 return self.mul(&other.rpow(2.0)?);
             }
-            let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-            let scale = other.to_dtype(wide, Site::caller())?.rpow(2.0)?;
-            self.mul(&scale)?.to_dtype(self.dtype(), Site::caller())
+            let (site, wide) = (Site::caller(), self.dtype() == DType::F64);
+            let wide = if wide { DType::F64 } else { DType::F32 };
+            let [half, rest] = halves(other, wide, site)?;
+            self.mul(&half)?.mul(&rest)?.to_dtype(self.dtype(), site)
         })
     }
 
     /// [`Tensor::ldexp`] in place.
     #[track_caller]
     pub fn ldexp_(&self, other: &Tensor) -> Result<&Tensor> {
-        composed("ldexp", Site::caller(), || self.mul_(&other.rpow(2.0)?).map(drop))?;
+        composed("ldexp", Site::caller(), || self.copy_(&self.ldexp(other)?).map(drop))?;
         Ok(self)
     }
 
@@ -226,10 +227,10 @@ impl Tensor {
             if rtol == 0.0 && atol == 0.0 {
                 return Ok(close);
             }
-            let (a, b) = match (is_float, self.dtype()) {
-                (true, _) => (self.clone(), other.clone()),
-                (false, DType::Bool) => (self.float()?, other.float()?),
-                (false, _) => (self.clone(), other.clone()),
+            // Differences of integers would wrap around.
+            let (a, b) = match is_float {
+                true => (self.clone(), other.clone()),
+                false => (self.float()?, other.float()?),
             };
             let allowed = b.mul(rtol)?.abs()?.add(atol)?;
             let apart = a.sub(&b)?.abs()?;
@@ -286,6 +287,17 @@ fn all_of(truths: &Tensor) -> Result<bool> {
 }
 
 /// The dtype of a number beside a tensor, so that it promotes no further than by its class.
+/// Two powers of 2 whose product is that of a whole `exponent`: one alone is beyond the floats where
+/// its product with a tiny or a large number is not.
+fn halves(exponent: &Tensor, wide: DType, site: Site) -> Result<[Tensor; 2]> {
+    // Beyond these every product is 0 or infinite.
+    let most = if wide == DType::F64 { 2200 } else { 300 };
+    let exponent = exponent.to_dtype(DType::I64, site)?.clamp(-most, most)?;
+    let half = exponent.bitwise_right_shift(1)?;
+    let rest = exponent.sub(&half)?;
+    Ok([half.to_dtype(wide, site)?.rpow(2.0)?, rest.to_dtype(wide, site)?.rpow(2.0)?])
+}
+
 fn number_dtype(number: Scalar, beside: &Tensor) -> DType {
     crate::promotion::result_type(&[Other::Tensor(beside), Other::Scalar(number)])
 }

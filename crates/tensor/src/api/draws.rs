@@ -320,9 +320,11 @@ impl Tensor {
         let _named = enter_operation("randperm");
         check("randperm", n >= 0, || format!("there are no {n} numbers"))?;
         let options = options.into();
+        let dtype = options.dtype_or(DType::I64);
+        check("randperm", n <= past_all(dtype), || format!("{dtype} does not hold {n} numbers"))?;
         let keys = Tensor::randint(0, i64::MAX, &[n], (DType::I64, options.device_or_cpu()))?;
         let (_, order) = keys.sort()?;
-        order.to(options.dtype_or(DType::I64))?.finished(options)
+        order.to(dtype)?.finished(options)
     }
 }
 

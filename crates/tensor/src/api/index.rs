@@ -169,7 +169,7 @@ fn resolve(
                 dim += index.rank();
             }
             other => {
-                return Err(Error::dtype(
+                return Err(Error::index(
                     op,
                     format!(
                         "an index tensor must be int64, int32, bool or uint8, not {other}; convert it with `long` or `bool`"

@@ -65,6 +65,13 @@ impl Tensor {
             scales[..given.len()].copy_from_slice(given);
         }
         let sizes = sizes_from_i64("interpolate", size)?;
+        if matches!(interpolate_mode, InterpolateMode::Nearest | InterpolateMode::Linear) {
+            // A dimension that keeps its size is copied, whatever the factor was.
+            let own = self.shape().iter().skip(self.rank().saturating_sub(sizes.len()));
+            for ((scale, size), own) in scales.iter_mut().zip(&sizes).zip(own) {
+                *scale = if size == own { 0.0 } else { *scale };
+            }
+        }
         let weighs = matches!(interpolate_mode, InterpolateMode::Linear | InterpolateMode::Cubic);
         if self.dtype() == DType::U8 && weighs && sizes.len() == 2 {
             let axis = |scale: f64| Axis::new(interpolate_mode, align_corners, antialias, scale);

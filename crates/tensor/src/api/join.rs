@@ -114,7 +114,9 @@ fn operation(tensors: &[&Tensor], dim: i64) -> Result<Cat> {
             ),
         ));
     }
-    let rank = tensors.iter().find(|t| !is_skipped(t.shape())).map_or(1, |t| t.rank());
+    let full = tensors.iter().find(|t| !is_skipped(t.shape()));
+    // Nothing but empty lists: PyTorch does not look at the dimension.
+    let (rank, dim) = full.map_or((1, 0), |tensor| (tensor.rank(), dim));
     let dtype = match tensors.iter().find(|t| t.dtype() != tensors[0].dtype()) {
         None => tensors[0].dtype(),
         Some(_) => common_dtype(tensors),

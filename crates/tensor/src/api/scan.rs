@@ -280,8 +280,11 @@ fn diff(x: &Tensor, options: DiffOptions<'_>) -> Result<Tensor> {
     let mut x = if parts.len() == 1 { x.clone() } else { Tensor::cat(&parts, dim)? };
     for _ in 0..n {
         let len = x.shape()[along] as i64;
-        let left = (len - 1).max(0);
-        let (early, late) = (x.narrow(dim, 0, left)?, x.narrow(dim, i64::from(len > 0), left)?);
+        if len == 0 {
+            break;
+        }
+        let left = len - 1;
+        let (early, late) = (x.narrow(dim, 0, left)?, x.narrow(dim, 1, left)?);
         x = if x.dtype() == DType::Bool { late.ne(&early)? } else { late.sub(&early)? };
     }
     Ok(x)

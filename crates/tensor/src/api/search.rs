@@ -335,7 +335,11 @@ fn bincount(x: &Tensor, options: BincountOptions<'_>, site: Site) -> Result<Tens
         if least.to_scalar()?.to_i64() < 0 {
             return wrong("numbers of bins must not be negative".to_string());
         }
-        count = count.max(most.to_scalar()?.to_i64() + 1);
+        let most = most.to_scalar()?.to_i64();
+        let Some(bins) = most.checked_add(1) else {
+            return wrong(format!("there are no bins up to {most}"));
+        };
+        count = count.max(bins);
     }
     let weights = match weights {
         None => None,

@@ -150,7 +150,9 @@ impl Tensor {
                 format!("{k} elements cannot be taken of {len} along dimension {dim}"),
             ));
         }
-        let op = TopK { k: k as usize, dim, largest: options.largest };
+        // Of a tensor without dimensions there is its number, even if none is asked for.
+        let k = if self.rank() == 0 { 1 } else { k as usize };
+        let op = TopK { k, dim, largest: options.largest };
         two(apply(&op, &[self], Dest::New, Site::caller())?)
     }
 

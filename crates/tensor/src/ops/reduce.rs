@@ -288,11 +288,11 @@ static SUM_TO_SIZE: OpInfo = OpInfo {
 };
 static AMAX: OpInfo = OpInfo {
     out: Out::Exact,
-    ..info("amax", &["amax(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
+    ..info("amax", &["amax(Tensor self, int[]? dim=[], bool keepdim=False) -> Tensor"])
 };
 static AMIN: OpInfo = OpInfo {
     out: Out::Exact,
-    ..info("amin", &["amin(Tensor self, int[] dim=[], bool keepdim=False) -> Tensor"])
+    ..info("amin", &["amin(Tensor self, int[]? dim=[], bool keepdim=False) -> Tensor"])
 };
 static ARGMAX: OpInfo = OpInfo {
     dtypes: DTypes::NUMBERS,

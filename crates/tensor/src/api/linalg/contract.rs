@@ -132,7 +132,11 @@ impl Tensor {
             };
             let left = self.reshape(&spread(&own, true))?;
             let right = other.reshape(&spread(&others, false))?;
-            let result: Vec<i64> = own.iter().zip(&others).map(|(a, b)| a * b).collect();
+            let sizes = own.iter().zip(&others).map(|(a, b)| a.checked_mul(*b));
+            let Some(result) = sizes.collect::<Option<Vec<i64>>>() else {
+                let why = format!("sizes {own:?} times {others:?} are too many elements");
+                return Err(Error::shape("kron", why));
+            };
             left.mul(&right)?.reshape(&result)
         })
     }
