@@ -101,6 +101,22 @@ def test_float32_copies_keep_what_halves_lose(name):
     assert {value.dtype for value in kept.values()} == {plimsoll.float32}
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_state_without_copies_gets_them(name):
+    options = dict(lr=0.125, momentum=0.5) if name == "SGD" else dict(lr=0.125)
+    param = parameter(plimsoll.bfloat16)
+    plain = getattr(optim, name)([param], **options)
+    go(plain, param, GRADS[:2])
+    state = plain.state_dict()
+    state["param_groups"][0]["master_weights"] = True
+    copied = getattr(optim, name)([param], **options, master_weights=True)
+    copied.load_state_dict(state)
+    go(copied, param, GRADS[2:], 2)
+    master = copied.state[param]["master_param"]
+    assert master.dtype == plimsoll.float32
+    assert param.tolist() == master.bfloat16().tolist()
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_kept_is_booked_as_the_optimizers(name):
     device = plimsoll.private_cpu()
@@ -115,6 +131,8 @@ def test_what_is_kept_is_booked_as_the_optimizers(name):
     booked = plimsoll.memory_by_kind(device)["optimizer state"]
     assert booked == plimsoll.memory_allocated(device) - before
     assert booked >= 4096 * sum(value.numel() == 1024 for value in kept)
+    rows = [row for row in plimsoll.memory_by_line(device) if row["kind"] == "optimizer state"]
+    assert {(row["phase"], row["file"]) for row in rows} == {("optimizer", __file__)}
     # A second step takes no memory, not even for a moment.
     plimsoll.reset_peak_memory_stats(device)
     held = plimsoll.memory_allocated(device)

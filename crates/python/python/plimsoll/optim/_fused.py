@@ -36,6 +36,11 @@ def check_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
+def wants_copy(group: dict[str, Any], param: Tensor) -> bool:
+    """Whether a parameter is to have a float32 copy."""
+    return bool(group.get("master_weights")) and param.dtype in (_plimsoll.float16, _plimsoll.bfloat16)
+
+
 def kept_number(param: Tensor, value: float = 0.0) -> Tensor:
     """One float32 beside a parameter."""
     return _plimsoll.full((), value, dtype=_plimsoll.float32, device=param.device)
@@ -86,7 +91,7 @@ class FusedOptimizer(Optimizer):
         if key in ("step", "mu_product"):
             # Beside its parameter, for the operation counts there.
             return value.to(dtype=_plimsoll.float32, device=param.device).mark_optimizer_state()
-        if group.get("master_weights") and param.dtype in (_plimsoll.float16, _plimsoll.bfloat16):
+        if wants_copy(group, param):
             return value.to(dtype=_plimsoll.float32, device=param.device).mark_optimizer_state()
         return super()._placed(param, group, key, value)
 
@@ -110,14 +115,21 @@ class FusedOptimizer(Optimizer):
         kept = self.state[param]
         with _plimsoll._Phase("optimizer"):
             like = param.detach()
-            halves = param.dtype in (_plimsoll.float16, _plimsoll.bfloat16)
-            if group.get("master_weights") and halves:
-                like = like.to(_plimsoll.float32)
-                kept[_MASTER] = like
+            if wants_copy(group, param):
+                like = kept[_MASTER] = like.to(_plimsoll.float32)
             self._begin(group, param, kept, like)
             for value in kept.values():
                 if isinstance(value, Tensor):
                     value.mark_optimizer_state()
+
+    def _copied(self, group: dict[str, Any], param: Tensor) -> bool:
+        """Whether a parameter has a float32 copy; makes one if its state comes from an optimizer without."""
+        if not wants_copy(group, param):
+            return False
+        if _MASTER not in self.state[param]:
+            with _plimsoll._Phase("optimizer"):
+                self.state[param][_MASTER] = param.detach().to(_plimsoll.float32).mark_optimizer_state()
+        return True
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step of all parameters that have gradients. `closure` computes the loss anew; what it returns is returned."""
@@ -144,8 +156,9 @@ class FusedOptimizer(Optimizer):
             self._run(group, params, grads, self._numbers(group))
             return
         # Parameters with copies and those without are two operations.
+        has_copy = [self._copied(group, param) for param in params]
         for copied in (True, False):
-            chosen = [at for at, param in enumerate(params) if (_MASTER in self.state[param]) is copied]
+            chosen = [at for at, own in enumerate(has_copy) if own is copied]
             if chosen:
                 some = ([params[at] for at in chosen], [grads[at] for at in chosen])
                 self._run(group, *some, self._numbers(group), copied)

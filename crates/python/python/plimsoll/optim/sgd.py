@@ -65,9 +65,9 @@ class SGD(FusedOptimizer):
         kinds = []
         for param in params:
             is_fresh = has_momentum and self.state[param].get("momentum_buffer") is None
-            if is_fresh or (copies and not self.state[param]):
+            if is_fresh:
                 self._begun(group, param)
-            kinds.append((is_fresh, copies and "master_param" in self.state[param]))
+            kinds.append((is_fresh, self._copied(group, param)))
         for kind in dict.fromkeys(kinds):
             chosen = [at for at, own in enumerate(kinds) if own == kind]
             some = ([params[at] for at in chosen], [grads[at] for at in chosen])
