@@ -2,8 +2,9 @@
 //! compares gradients on random programs; `cargo xtask conformance operations` runs every sample of
 //! PyTorch's own operator database through the Python module and writes the table to
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
-//! samples of its module database. Programs and comparisons are Python, in
-//! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
+//! samples of its databases of modules and optimizers, and with schedulers. Programs and
+//! comparisons are Python, in `crates/python/conformance`; this builds the module, finds PyTorch
+//! and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
@@ -87,6 +88,7 @@ fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
      [--verbose] [--write-docs] [--record] [--self-check]\n\
-     cargo xtask conformance training [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]"
+     cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
+     [--verbose]"
         .to_string()
 }

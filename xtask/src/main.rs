@@ -48,8 +48,9 @@ cargo xtask COMMAND
                      [--write-docs] [--record] [--self-check]
                      every sample of PyTorch's operator database, through the Python module;
                      --self-check breaks operations on purpose and looks whether that is seen
-  conformance training [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]
-                     every sample of PyTorch's module database, through `plimsoll.nn`
+  conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]
+                     PyTorch's databases of modules and optimizers, and every scheduler, through
+                     `plimsoll.nn` and `plimsoll.optim`
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   gpu-bundle [dev]   a folder that tests and measures CUDA on a machine without Rust; `dev` builds

@@ -110,6 +110,7 @@ pub use plimsoll_tensor::{
 
 pub use plimsoll_tensor::backends;
 pub use plimsoll_tensor::device;
+pub use plimsoll_tensor::optimizers;
 
 /// What is recorded and how gradients are computed.
 ///

@@ -42,6 +42,7 @@ mod numpy;
 mod object;
 mod operators;
 mod optim;
+mod optimizer;
 mod overrides;
 mod pool;
 mod random;
@@ -75,6 +76,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::register(module)?;
     backends::register(module)?;
     optim::register(module)?;
+    optimizer::register(module)?;
     overrides::register(module)?;
     custom::register(module)?;
     hooks::register(module)?;

@@ -86,6 +86,29 @@ def _fused_adamw_(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> None: ...
+def _optimizer_step(
+    name: str,
+    numbers: Sequence[float],
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    states: Sequence[Sequence[Tensor]],
+    steps: Sequence[Tensor],
+    lr: float | Tensor,
+    *,
+    weight_decay: float = 0.0,
+    decoupled_weight_decay: bool = False,
+    maximize: bool = False,
+    masters: Sequence[Tensor] = [],
+    products: Sequence[Tensor] = [],
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> None: ...
+
+@final
+class _Phase:
+    def __new__(cls, name: str) -> _Phase: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *failure: object) -> None: ...
 
 @final
 class RemovableHandle:

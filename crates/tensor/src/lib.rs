@@ -35,6 +35,7 @@ pub use api::activation::{
     CeluOptions, EluOptions, GluOptions, HardshrinkOptions, HardtanhOptions, InplaceOptions,
     LeakyReluOptions, RreluOptions, SoftminOptions, SoftplusOptions, ThresholdOptions,
 };
+pub use api::adamw::AdamWOptions;
 pub use api::aten::SafeSoftmaxOptions;
 pub use api::attention::ScaledDotProductAttentionOptions;
 pub use api::batch_norm::BatchNormOptions;
@@ -75,7 +76,6 @@ pub use api::norm::{
     LogsumexpOptions, NormOptions, NormOrder,
 };
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
-pub use api::optim::AdamWOptions;
 pub use api::options::{DimList, TensorOptions};
 pub use api::pad::Mode;
 pub use api::parameter::Parameter;
@@ -128,3 +128,13 @@ pub use random::{
 };
 pub use storage::Storage;
 pub use tensor::{Tensor, WeakTensor};
+
+/// What a fused step of an optimizer takes: rules, tensors and numbers; see
+/// [`Tensor::optimizer_step_`].
+pub mod optimizers {
+    pub use crate::api::optim::{StepCounts, StepOptions, StepTensors};
+    pub use plimsoll_kernels::cpu::optim::{
+        Adadelta, Adagrad, Adam, Adamax, Lion, NAdam, RAdam, RmsProp, Rprop, Rule as OptimizerRule,
+        Sgd,
+    };
+}

@@ -67,7 +67,7 @@ impl<const N: usize> Tile<N> {
 }
 
 /// Pointers that threads of one launch share.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Starts<const N: usize>([*mut u8; N]);
 
 // SAFETY: addresses only; the launch's claim lets any thread of the pool read its inputs, and the
@@ -141,6 +141,34 @@ fn run_flat<const N: usize>(
 pub fn run_addresses<const N: usize>(operands: [Operand<'_>; N], body: impl Fn(&Tile<N>) + Sync) {
     let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
     Plan::new(&operands).run(starts, Ways { transpose: false, streamed: false }, &body);
+}
+
+/// Operands of which any part can be gone through: for kernels that divide the work of several
+/// tensors among threads by themselves.
+#[derive(Debug)]
+pub struct Ranges<const N: usize> {
+    plan: Plan<N>,
+    starts: Starts<N>,
+}
+
+impl<const N: usize> Ranges<N> {
+    /// The first operand's shape governs; the others broadcast to it.
+    pub fn new(operands: [Operand<'_>; N]) -> Ranges<N> {
+        let starts = Starts(std::array::from_fn(|i| operands[i].first_byte()));
+        Ranges { plan: Plan::new(&operands), starts }
+    }
+
+    /// How many elements there are.
+    pub fn numel(&self) -> usize {
+        self.plan.numel
+    }
+
+    /// Calls `body` on tiles that together cover the elements of `range` once, counted in an order
+    /// that is the same for all calls. Tiles point into the operands themselves.
+    pub fn run(&self, range: Range<usize>, mut body: impl FnMut(&Tile<N>)) {
+        debug_assert!(range.end <= self.plan.numel, "a range of elements that are there");
+        self.plan.range(self.starts, range.start, range.end, usize::MAX, &mut |tile| body(tile));
+    }
 }
 
 /// What may come between a kernel and its operands' memory.
@@ -227,6 +255,7 @@ fn fetch(from: *const u8, bytes: usize) {
 
 /// The merged dimensions, outermost first. Never without a dimension, never empty of elements
 /// unless `numel` is 0.
+#[derive(Debug)]
 pub(crate) struct Plan<const N: usize> {
     pub(crate) sizes: SmallVec<[usize; 6]>,
     pub(crate) strides: SmallVec<[[usize; N]; 6]>,

@@ -23,6 +23,7 @@ from . import backends as backends
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
+from . import optim as optim
 from . import random as random
 from . import signal as signal
 from . import special as special

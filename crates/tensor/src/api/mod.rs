@@ -3,6 +3,7 @@
 //! and hands both to `dispatch`.
 
 pub(crate) mod activation;
+pub(crate) mod adamw;
 mod antialias;
 pub(crate) mod aten;
 pub(crate) mod attention;

@@ -1,4 +1,5 @@
-//! Steps of optimizers over many parameters at once.
+//! Steps of optimizers over many parameters at once: one operation a step, in place. `adamw.rs` has
+//! the forms that PyTorch's own fused AdamW takes.
 
 use plimsoll_core::{DType, Device, DeviceKind, Error, Result};
 use plimsoll_memory::Site;
@@ -7,27 +8,21 @@ use smallvec::SmallVec;
 use super::options::options;
 use crate::Tensor;
 use crate::dispatch::Dest;
-use crate::ops::optim::AdamW;
+use crate::ops::optim::Step;
 use crate::prepare::apply;
-use plimsoll_kernels::cpu::optim::AdamW as Numbers;
-
-const OP: &str = "fused_adamw_";
+use plimsoll_kernels::cpu::optim::{MOST_STATES, Rule, Step as Numbers, Steps};
 
 options! {
-    /// The numbers of [`Tensor::fused_adamw_`], with PyTorch's defaults.
-    AdamWOptions<'a> {
+    /// The numbers of an optimizer's step that are the same for every rule.
+    StepOptions<'a> {
         /// How far a step goes.
         lr: f64 = 1e-3,
         /// How far a step goes, if that is in a tensor of one number.
         tensor_lr: Option<&'a Tensor> = None,
-        /// How much of the running mean of gradients stays.
-        beta1: f64 = 0.9,
-        /// How much of the running mean of their squares stays.
-        beta2: f64 = 0.999,
-        /// Keeps the divisor away from 0.
-        eps: f64 = 1e-8,
         /// How much of a parameter goes with each step.
-        weight_decay: f64 = 1e-2,
+        weight_decay: f64 = 0.0,
+        /// Whether that is taken from the parameter itself, and not added to its gradient.
+        decoupled_weight_decay: bool = false,
         /// Up instead of down.
         maximize: bool = false,
         /// What the gradients were multiplied by, one float32; they are divided by it, in place.
@@ -37,97 +32,102 @@ options! {
     }
 }
 
-impl Tensor {
-    /// One step of AdamW over all `params` at once: one operation, in place, without temporaries.
-    /// `step` counts from 1.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let param = Tensor::ones(&[2], DType::F64)?;
-    /// let (mean, square) = (param.zeros_like()?, param.zeros_like()?);
-    /// let grad = Tensor::ones(&[2], DType::F64)?;
-    /// let options = AdamWOptions::new().weight_decay(0.0);
-    /// Tensor::fused_adamw_(&[&param], &[&grad], &[&mean], &[&square], 1.0, options)?;
-    /// assert!((param.to_vec::<f64>()?[0] - 0.999).abs() < 1e-9);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn fused_adamw_(
-        params: &[&Tensor],
-        grads: &[&Tensor],
-        exp_avgs: &[&Tensor],
-        exp_avg_sqs: &[&Tensor],
-        step: f64,
-        options: AdamWOptions<'_>,
-    ) -> Result<()> {
-        let lists = Lists { params, grads, exp_avgs, exp_avg_sqs, largest: &[], steps: &[] };
-        lists.step(&options, Some(step), Site::caller())
-    }
+/// Which step each parameter is at, counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub enum StepCounts<'a> {
+    /// All at this one; of no consequence to rules that do not depend on it.
+    At(f64),
+    /// Each has a tensor of one number that says it.
+    Given(&'a [&'a Tensor]),
+    /// Each has a tensor of one float32 that counts them: the step adds 1 to it, unless it does
+    /// nothing because of `found_inf`.
+    Counted(&'a [&'a Tensor]),
+}
 
-    /// [`Tensor::fused_adamw_`] with each parameter's own step in a tensor of one number, as
-    /// PyTorch's optimizers keep them, and with AMSGrad if `max_exp_avg_sqs` are given.
+/// The tensors of an optimizer's step: lists with one for each parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct StepTensors<'a> {
+    /// The parameters. All lists are written but the gradients, unless those are scaled.
+    pub params: &'a [&'a Tensor],
+    /// Their gradients.
+    pub grads: &'a [&'a Tensor],
+    /// What the rule keeps beside them, in the order of `OptimizerRule::states`; lists that it does
+    /// not keep are left out.
+    pub states: &'a [&'a [&'a Tensor]],
+    /// Float32 copies of float16 or bfloat16 parameters, or nothing. The step changes the copies,
+    /// and a parameter becomes its copy's rounding; states are float32 then.
+    pub masters: &'a [&'a Tensor],
+    /// The products of all momenta, for the rule that keeps them: one float32 each, 1 at first.
+    pub products: &'a [&'a Tensor],
+    /// Which step it is.
+    pub steps: StepCounts<'a>,
+}
+
+impl Tensor {
+    /// One step of an optimizer over all its parameters: one operation, in place, without
+    /// temporaries.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
+    /// # use plimsoll_tensor::optimizers::*;
     /// let param = Tensor::ones(&[2], DType::F64)?;
-    /// let (mean, square) = (param.zeros_like()?, param.zeros_like()?);
-    /// let largest = param.zeros_like()?;
-    /// let (grad, step) = (Tensor::ones(&[2], DType::F64)?, Tensor::ones(&[], DType::F32)?);
-    /// let options = AdamWOptions::new().weight_decay(0.0);
-    /// Tensor::fused_adamw_from_(
-    ///     &[&param], &[&grad], &[&mean], &[&square], &[&largest], &[&step], options.clone(),
-    /// )?;
-    /// assert!((param.to_vec::<f64>()?[0] - 0.999).abs() < 1e-9);
-    /// assert_eq!(largest.to_vec::<f64>()?, square.to_vec::<f64>()?);
-    /// // A scaler saw an infinite gradient: nothing happens.
-    /// let found = Tensor::ones(&[], DType::F32)?;
-    /// let options = options.found_inf(&found);
-    /// let (p, g, m, v) = ([&param], [&grad], [&mean], [&square]);
-    /// Tensor::fused_adamw_from_(&p, &g, &m, &v, &[], &[&step], options)?;
-    /// assert!((param.to_vec::<f64>()?[0] - 0.999).abs() < 1e-9);
+    /// let (grad, buffer) = (param.ones_like()?, param.zeros_like()?);
+    /// let rule = Sgd { momentum: 0.9, dampening: 0.0, nesterov: false, first: false };
+    /// let tensors = StepTensors {
+    ///     params: &[&param],
+    ///     grads: &[&grad],
+    ///     states: &[&[&buffer]],
+    ///     masters: &[],
+    ///     products: &[],
+    ///     steps: StepCounts::At(1.0),
+    /// };
+    /// let options = StepOptions::new().lr(0.5);
+    /// Tensor::optimizer_step_(&OptimizerRule::Sgd(rule), &tensors, options)?;
+    /// assert_eq!(param.to_vec::<f64>()?, [0.5, 0.5]);
+    /// assert_eq!(buffer.to_vec::<f64>()?, [1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn fused_adamw_from_(
-        params: &[&Tensor],
-        grads: &[&Tensor],
-        exp_avgs: &[&Tensor],
-        exp_avg_sqs: &[&Tensor],
-        max_exp_avg_sqs: &[&Tensor],
-        state_steps: &[&Tensor],
-        options: AdamWOptions<'_>,
+    pub fn optimizer_step_(
+        rule: &Rule,
+        tensors: &StepTensors<'_>,
+        options: StepOptions<'_>,
     ) -> Result<()> {
         let site = Site::caller();
-        state_steps.iter().try_for_each(|step| check_number("a step", step))?;
-        let steps = state_steps.iter().map(|step| step.to_dtype(DType::F32, site));
-        let steps = steps.collect::<Result<Vec<_>>>()?;
-        let (largest, steps) = (max_exp_avg_sqs, steps.iter().collect::<Vec<_>>());
-        let lists = Lists { params, grads, exp_avgs, exp_avg_sqs, largest, steps: &steps };
-        lists.step(&options, None, site)
+        let StepTensors { params, grads, masters, products, .. } = *tensors;
+        let mut step = Step(options.numbers(*rule, tensors));
+        tensors.check(&step)?;
+        let Some(first) = params.first() else { return Ok(()) };
+        let rate = options.learning_rate(first.device(), &mut step, site)?;
+        let given = tensors.given_steps(step.name(), site)?;
+        let none: &[&Tensor] = &[];
+        let (read, scaled) = if step.0.scaled { (none, grads) } else { (grads, none) };
+        let counted = if let StepCounts::Counted(steps) = tensors.steps { steps } else { none };
+        let read = read.iter().copied().chain(&given).chain(&rate);
+        let read = read.chain(options.others(step.name())?);
+        let read: SmallVec<[&Tensor; 8]> = read.collect();
+        let written = params.iter().chain(masters).chain(tensors.states.iter().copied().flatten());
+        let written = written.chain(products).chain(counted).chain(scaled);
+        let written: SmallVec<[&Tensor; 16]> = written.copied().collect();
+        apply(&step, &read, Dest::Mutating(&written), site).map(drop)
     }
 }
 
-/// Refuses what is not one number.
-fn check_number(what: &str, number: &Tensor) -> Result<()> {
-    if number.numel() == 1 {
-        return Ok(());
-    }
-    let why = format!("{what} is one number, not a tensor of shape {:?}", number.shape());
-    Err(Error::shape(OP, why))
-}
-
-impl AdamWOptions<'_> {
-    fn numbers(&self, step: Option<f64>, amsgrad: bool) -> Numbers {
-        let &AdamWOptions { lr, beta1, beta2, eps, weight_decay, maximize, .. } = self;
+impl StepOptions<'_> {
+    fn numbers(&self, rule: Rule, tensors: &StepTensors<'_>) -> Numbers {
+        let &StepOptions { lr, weight_decay, decoupled_weight_decay, maximize, .. } = self;
         Numbers {
+            rule,
             learning_rate: Some(lr),
-            beta1,
-            beta2,
-            eps,
             weight_decay,
-            step,
+            decoupled: decoupled_weight_decay,
             maximize,
-            amsgrad,
+            steps: match tensors.steps {
+                StepCounts::At(step) => Steps::At(step),
+                StepCounts::Given(_) => Steps::Given,
+                StepCounts::Counted(_) => Steps::Counted,
+            },
+            masters: !tensors.masters.is_empty(),
             scaled: self.grad_scale.is_some(),
             skips: self.found_inf.is_some(),
         }
@@ -135,20 +135,15 @@ impl AdamWOptions<'_> {
 
     /// The learning rate as an operand, if it is in a tensor; one that is elsewhere than the
     /// parameters is read now.
-    fn learning_rate(
-        &self,
-        device: Device,
-        numbers: &mut Numbers,
-        site: Site,
-    ) -> Result<Option<Tensor>> {
+    fn learning_rate(&self, device: Device, step: &mut Step, site: Site) -> Result<Option<Tensor>> {
         let Some(lr) = self.tensor_lr else { return Ok(None) };
-        check_number("lr", lr)?;
+        check_number(step.name(), "lr", lr)?;
         let lr = lr.detach();
         if lr.device() != device {
-            numbers.learning_rate = Some(lr.to_scalar()?.to_f64());
+            step.0.learning_rate = Some(lr.to_scalar()?.to_f64());
             return Ok(None);
         }
-        numbers.learning_rate = None;
+        step.0.learning_rate = None;
         // The CPU's kernel reads any dtype; CUDA's float32, as PyTorch's.
         match device.kind() {
             DeviceKind::Cpu => Ok(Some(lr)),
@@ -157,78 +152,117 @@ impl AdamWOptions<'_> {
     }
 
     /// The other numbers that are in tensors, in the kernel's order.
-    fn others(&self) -> Result<impl Iterator<Item = &Tensor>> {
+    fn others(&self, name: &'static str) -> Result<impl Iterator<Item = &Tensor>> {
         for (what, number) in [("grad_scale", self.grad_scale), ("found_inf", self.found_inf)] {
             let Some(number) = number else { continue };
-            check_number(what, number)?;
-            if number.dtype() != DType::F32 {
-                let why = format!("{what} must be float32, not {}", number.dtype());
-                return Err(Error::dtype(OP, why));
-            }
+            check_number(name, what, number)?;
+            check_float32(name, what, number)?;
         }
         Ok(self.grad_scale.into_iter().chain(self.found_inf))
     }
 }
 
-/// The tensors of a step.
-struct Lists<'a> {
-    params: &'a [&'a Tensor],
-    grads: &'a [&'a Tensor],
-    exp_avgs: &'a [&'a Tensor],
-    exp_avg_sqs: &'a [&'a Tensor],
-    largest: &'a [&'a Tensor],
-    steps: &'a [&'a Tensor],
-}
-
-impl Lists<'_> {
-    fn step(&self, options: &AdamWOptions<'_>, step: Option<f64>, site: Site) -> Result<()> {
-        let mut numbers = options.numbers(step, !self.largest.is_empty());
-        self.check_alike("gradients", self.grads)?;
-        self.check_alike("exp_avgs", self.exp_avgs)?;
-        self.check_alike("exp_avg_sqs", self.exp_avg_sqs)?;
-        if numbers.amsgrad {
-            self.check_alike("max_exp_avg_sqs", self.largest)?;
-        }
-        if numbers.step.is_none() {
-            self.check_count("state_steps", self.steps)?;
-        }
-        let Some(first) = self.params.first() else { return Ok(()) };
-        let rate = options.learning_rate(first.device(), &mut numbers, site)?;
-        let (read, scaled): (&[&Tensor], &[&Tensor]) =
-            if numbers.scaled { (&[], self.grads) } else { (self.grads, &[]) };
-        let read = read.iter().chain(self.steps).copied().chain(&rate).chain(options.others()?);
-        let read: SmallVec<[&Tensor; 8]> = read.collect();
-        let written = self.params.iter().chain(self.exp_avgs).chain(self.exp_avg_sqs);
-        let written = written.chain(self.largest).chain(scaled);
-        let written: SmallVec<[&Tensor; 8]> = written.copied().collect();
-        apply(&AdamW(numbers), &read, Dest::Mutating(&written), site).map(drop)
+impl StepTensors<'_> {
+    /// Steps that are given, in the dtype that kernels read.
+    fn given_steps(&self, name: &'static str, site: Site) -> Result<Vec<Tensor>> {
+        let StepCounts::Given(steps) = self.steps else { return Ok(Vec::new()) };
+        steps.iter().try_for_each(|step| check_number(name, "a step", step))?;
+        steps.iter().map(|step| step.to_dtype(DType::F32, site)).collect()
     }
 
-    fn check_count(&self, what: &str, list: &[&Tensor]) -> Result<()> {
+    /// Refuses lists that do not go with the rule and with the parameters one by one.
+    fn check(&self, step: &Step) -> Result<()> {
+        let name = step.name();
+        let states: SmallVec<[&str; MOST_STATES]> =
+            step.0.rule.states().into_iter().flatten().collect();
+        if states.len() != self.states.len() {
+            let (has, keeps) = (self.states.len(), states.join(", "));
+            let why = format!("{has} lists of states for a rule that keeps [{keeps}]");
+            return Err(Error::invalid_argument(why).in_operation(name));
+        }
+        self.check_alike(name, "gradients", self.grads, None)?;
+        let kept = step.0.masters.then_some(DType::F32);
+        for (what, list) in states.iter().zip(self.states) {
+            self.check_alike(name, what, list, kept)?;
+        }
+        if step.0.masters {
+            self.check_alike(name, "masters", self.masters, kept)?;
+            let halves = |param: &&&Tensor| !matches!(param.dtype(), DType::F16 | DType::BF16);
+            if let Some(wide) = self.params.iter().find(halves) {
+                let why = "float32 copies are for float16 and bfloat16 parameters, not for";
+                return Err(Error::dtype(name, format!("{why} {}", wide.dtype())));
+            }
+        }
+        if step.0.rule.keeps_product() || !self.products.is_empty() {
+            self.check_numbers(name, "products", self.products)?;
+        }
+        match self.steps {
+            StepCounts::At(_) => Ok(()),
+            StepCounts::Given(steps) => self.check_count(name, "state_steps", steps),
+            StepCounts::Counted(steps) => self.check_numbers(name, "state_steps", steps),
+        }
+    }
+
+    fn check_count(&self, name: &'static str, what: &str, list: &[&Tensor]) -> Result<()> {
         if list.len() == self.params.len() {
             return Ok(());
         }
         let why = format!("{} parameters and {} {what}", self.params.len(), list.len());
-        Err(Error::invalid_argument(why).in_operation(OP))
+        Err(Error::invalid_argument(why).in_operation(name))
     }
 
-    /// Refuses a list that does not go with the parameters one by one.
-    fn check_alike(&self, what: &str, list: &[&Tensor]) -> Result<()> {
-        self.check_count(what, list)?;
-        let alike =
-            |(a, b): &(&&Tensor, &&Tensor)| a.shape() == b.shape() && a.dtype() == b.dtype();
-        match self.params.iter().zip(list).find(|pair| !alike(pair)) {
+    /// Refuses a list that has not one float32 for each parameter.
+    fn check_numbers(&self, name: &'static str, what: &str, list: &[&Tensor]) -> Result<()> {
+        self.check_count(name, what, list)?;
+        list.iter().try_for_each(|number| {
+            check_number(name, what, number)?;
+            check_float32(name, what, number)
+        })
+    }
+
+    /// Refuses a list that has not a tensor of each parameter's shape and dtype, or of `dtype`.
+    fn check_alike(
+        &self,
+        name: &'static str,
+        what: &str,
+        list: &[&Tensor],
+        dtype: Option<DType>,
+    ) -> Result<()> {
+        self.check_count(name, what, list)?;
+        let wanted = |param: &Tensor| dtype.unwrap_or(param.dtype());
+        let differ = |(param, other): &(&&Tensor, &&Tensor)| {
+            param.shape() != other.shape() || wanted(param) != other.dtype()
+        };
+        match self.params.iter().zip(list).find(differ) {
             None => Ok(()),
             Some((param, other)) => Err(Error::shape(
-                OP,
+                name,
                 format!(
-                    "a parameter of shape {:?} and {} goes with {what} of shape {:?} and {}",
+                    "a parameter of shape {:?} and {} goes with {what} of shape {:?} and {}, not of shape {:?} and {}",
                     param.shape(),
                     param.dtype(),
+                    param.shape(),
+                    wanted(param),
                     other.shape(),
                     other.dtype()
                 ),
             )),
         }
     }
+}
+
+/// Refuses what is not one number.
+fn check_number(name: &'static str, what: &str, number: &Tensor) -> Result<()> {
+    if number.numel() == 1 {
+        return Ok(());
+    }
+    let why = format!("{what} is one number, not a tensor of shape {:?}", number.shape());
+    Err(Error::shape(name, why))
+}
+
+fn check_float32(name: &'static str, what: &str, number: &Tensor) -> Result<()> {
+    if number.dtype() == DType::F32 {
+        return Ok(());
+    }
+    Err(Error::dtype(name, format!("{what} must be float32, not {}", number.dtype())))
 }

@@ -86,7 +86,7 @@ pub(crate) use matmul::{
     workspace_bytes as matmul_workspace_bytes,
 };
 pub(crate) use nonzero::{nonzero, nonzero_count, nonzero_workspace_bytes};
-pub(crate) use optim::adamw;
+pub(crate) use optim::optimizer_step;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,
 };

@@ -1,22 +1,22 @@
-//! A step of AdamW over all parameters: one launch for those whose operands lie alike and densely,
-//! which is nearly always all of them, by a table among the kernel's arguments; one launch for each
-//! of the others.
+//! A step of an optimizer over all parameters: one launch for those whose operands lie alike and
+//! densely, which is nearly always all of them, by a table among the kernel's arguments; one launch
+//! for each of the others. Where steps are counted, a launch before counts them.
 
 use plimsoll_core::{DType, Layout, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
-use plimsoll_kernels::cpu::optim::{AdamW, Operands};
+use plimsoll_kernels::cpu::optim::{MOST_STATES, Operands, Rule, Step, Steps};
 use smallvec::SmallVec;
 
 use super::strided::Strided;
-use super::{CudaLaunch, NOTHING, address, type_name, whole};
+use super::{CudaLaunch, type_name, whole};
 
 /// Tensors of a launch: mirrors `ENTRIES` in the kernels. Together below the 32,764 bytes that a
 /// kernel's arguments may have.
 const ENTRIES: usize = 400;
 
 /// Words of an entry.
-const ENTRY_WORDS: usize = 8;
+const ENTRY_WORDS: usize = 10;
 
 /// Elements of a block.
 const CHUNK: usize = 1 << 14;
@@ -27,15 +27,28 @@ const THREADS: u32 = 512;
 struct Group<'a> {
     parameter: &'a Operand<'a>,
     grad: &'a Operand<'a>,
-    mean: &'a Operand<'a>,
-    square: &'a Operand<'a>,
-    largest: Option<&'a Operand<'a>>,
+    master: Option<&'a Operand<'a>>,
+    states: [Option<&'a Operand<'a>>; MOST_STATES],
     step: Option<&'a Operand<'a>>,
+    product: Option<&'a Operand<'a>>,
 }
 
 impl<'a> Group<'a> {
+    fn of(all: &Operands<'a>, index: usize) -> Group<'a> {
+        let at = |list: Option<&'a [Operand<'a>]>| list.map(|list| &list[index]);
+        Group {
+            parameter: &all.parameters[index],
+            grad: &all.grads[index],
+            master: at(all.masters),
+            states: all.states.map(at),
+            step: at(all.steps),
+            product: at(all.products),
+        }
+    }
+
     fn operands(&self) -> impl Iterator<Item = &'a Operand<'a>> {
-        [self.parameter, self.grad, self.mean, self.square].into_iter().chain(self.largest)
+        let states = self.states.into_iter().flatten();
+        [self.parameter, self.grad].into_iter().chain(self.master).chain(states)
     }
 
     /// Whether all lie alike and without gaps, so that the order of elements does not matter.
@@ -51,6 +64,20 @@ impl<'a> Group<'a> {
     fn count(&self) -> usize {
         self.parameter.layout().numel()
     }
+
+    /// Mirrors `Entry` in the kernels.
+    fn entry(&self, chunks: usize) -> [u64; ENTRY_WORDS] {
+        let [first, second, third] = self.states.map(word);
+        let [parameter, grad] = [self.parameter, self.grad].map(|operand| word(Some(operand)));
+        let [master, step, product] = [self.master, self.step, self.product].map(word);
+        let count = self.count() as u64;
+        [parameter, grad, master, first, second, third, step, product, count, chunks as u64]
+    }
+}
+
+/// Where an operand's elements begin; 0 if it is not there.
+fn word(operand: Option<&Operand<'_>>) -> u64 {
+    operand.map_or(0, |operand| operand.first_byte().addr() as u64)
 }
 
 /// Whether the elements fill their memory, in whatever order of dimensions.
@@ -68,97 +95,124 @@ fn is_gapless(layout: &Layout) -> bool {
 }
 
 /// Mirrors `Numbers` in the kernels.
-fn numbers(step: &AdamW, of: &Operands<'_>) -> Vec<u64> {
+fn numbers(step: &Step, of: &Operands<'_>) -> Vec<u64> {
     let sign = if step.maximize { -1.0 } else { 1.0 };
-    let AdamW { beta1, beta2, eps, weight_decay, .. } = *step;
-    let [rate, at] = [step.learning_rate, step.step].map(|number| number.unwrap_or(0.0));
-    let host = [rate, beta1, beta2, eps, weight_decay, at, sign].map(f64::to_bits);
-    let word = |operand: Option<&Operand<'_>>| operand.map_or(0, |o| o.first_byte().addr() as u64);
-    let device = [of.learning_rate, of.scale, of.skip].map(word);
-    host.into_iter().chain(device).collect()
+    let at = if let Steps::At(step) = step.steps { step } else { 0.0 };
+    let rate = step.learning_rate.unwrap_or(0.0);
+    let shared = [rate, step.weight_decay, f64::from(step.decoupled), sign, at];
+    let host = shared.into_iter().chain(step.rule.numbers()).map(f64::to_bits);
+    host.chain([of.learning_rate, of.scale, of.skip].map(word)).collect()
+}
+
+/// What the kernels of a rule begin with.
+fn rule_name(rule: &Rule) -> &'static str {
+    match rule {
+        Rule::Sgd(_) => "sgd",
+        Rule::Adam(_) => "adam",
+        Rule::NAdam(_) => "nadam",
+        Rule::RAdam(_) => "radam",
+        Rule::Adagrad(_) => "adagrad",
+        Rule::Adadelta(_) => "adadelta",
+        Rule::RmsProp(_) => "rmsprop",
+        Rule::Rprop(_) => "rprop",
+        Rule::Adamax(_) => "adamax",
+        Rule::Lion(_) => "lion",
+    }
 }
 
 /// Inputs and outputs as the CPU kernel of the same name takes them.
-pub(crate) fn adamw(launch: &CudaLaunch<'_>, step: &AdamW) -> Result<()> {
+pub(crate) fn optimizer_step(launch: &CudaLaunch<'_>, step: &Step) -> Result<()> {
     let of = step.operands(launch.operation, launch.inputs, launch.outputs)?;
-    let numbers = numbers(step, &of);
-    let mut dense: Vec<Group<'_>> = Vec::new();
-    for index in 0..of.parameters.len() {
-        let [parameter, grad, mean, square] =
-            [of.parameters, of.grads, of.means, of.squares].map(|list| &list[index]);
-        let group = Group {
-            parameter,
-            grad,
-            mean,
-            square,
-            largest: of.largest.map(|list| &list[index]),
-            step: of.steps.map(|list| &list[index]),
-        };
-        let all: SmallVec<[&Operand<'_>; 5]> = group.operands().collect();
-        launch.check_dtypes(parameter.dtype(), &all)?;
-        if group.count() == 0 {
-            continue;
-        }
-        if group.is_dense() {
-            dense.push(group);
-        } else {
-            over_layout(launch, &numbers, &group)?;
+    of.check(launch.operation)?;
+    let call = Call { launch, step, numbers: numbers(step, &of) };
+    let groups: Vec<Group<'_>> =
+        (0..of.parameters.len()).map(|index| Group::of(&of, index)).collect();
+    if step.steps == Steps::Counted || step.rule.keeps_product() {
+        for groups in groups.chunks(ENTRIES) {
+            call.advance(groups)?;
         }
     }
+    let groups = groups.into_iter().filter(|group| group.count() > 0);
+    let (dense, others): (Vec<Group<'_>>, Vec<Group<'_>>) = groups.partition(Group::is_dense);
+    others.iter().try_for_each(|group| call.over_layout(group))?;
     for dtype in [DType::F32, DType::BF16, DType::F16, DType::F64] {
         let of: Vec<&Group<'_>> =
             dense.iter().filter(|group| group.parameter.dtype() == dtype).collect();
-        for groups in of.chunks(ENTRIES) {
-            over_table(launch, &numbers, dtype, groups)?;
-        }
+        of.chunks(ENTRIES).try_for_each(|groups| call.over_table(dtype, groups))?;
     }
     Ok(())
 }
 
-fn over_table(
-    launch: &CudaLaunch<'_>,
-    numbers: &[u64],
-    dtype: DType,
-    groups: &[&Group<'_>],
-) -> Result<()> {
-    let mut words: Vec<u64> = numbers.to_vec();
-    words.extend([groups.len() as u64, CHUNK as u64]);
-    let mut chunks = 0;
-    for group in groups {
-        let word = |operand: &Operand<'_>| operand.first_byte().addr() as u64;
-        chunks += group.count().div_ceil(CHUNK);
-        words.extend([group.parameter, group.grad, group.mean, group.square].map(word));
-        words.extend([group.largest.map_or(0, word), group.step.map_or(0, word)]);
-        words.extend([group.count() as u64, chunks as u64]);
-    }
-    words.resize(numbers.len() + 2 + ENTRIES * ENTRY_WORDS, 0);
-    let blocks = u32::try_from(chunks).map_err(|_| launch.unsupported("so many elements"))?;
-    let grid = Grid { blocks: (blocks, 1, 1), threads: THREADS, shared_bytes: 0 };
-    let kernel = format!("adamw_table_{}", type_name(dtype));
-    launch.run(&source_files::OPTIM, &kernel, grid, &[Argument::Words(words)])
+/// A step that is being launched.
+struct Call<'a> {
+    launch: &'a CudaLaunch<'a>,
+    step: &'a Step,
+    numbers: Vec<u64>,
 }
 
-fn over_layout(launch: &CudaLaunch<'_>, numbers: &[u64], group: &Group<'_>) -> Result<()> {
-    let Group { parameter, grad, mean, square, .. } = group;
-    let shape = parameter.shape();
-    let strides = |operand: &Operand<'_>, dim: usize| operand.layout().strides()[dim];
-    let all = Strided::in_order((0..shape.len()).map(|dim| {
-        (shape[dim], [parameter, grad, mean, square].map(|operand| strides(operand, dim)))
-    }));
-    let largest = group.largest.unwrap_or(parameter);
-    let last = Strided::in_order((0..shape.len()).map(|dim| (shape[dim], [strides(largest, dim)])));
-    let arguments = [
-        whole(group.count()),
-        Argument::Words(numbers.to_vec()),
-        all.argument(launch.operation)?,
-        last.argument(launch.operation)?,
-        address(parameter),
-        address(grad),
-        address(mean),
-        address(square),
-        group.largest.map_or(NOTHING, address),
-        group.step.map_or(NOTHING, address),
-    ];
-    let kernel = format!("adamw_layout_{}", type_name(parameter.dtype()));
-    launch.run(&source_files::OPTIM, &kernel, launch.grid(group.count(), 1), &arguments)
+impl Call<'_> {
+    /// Mirrors `Table` in the kernels.
+    fn table(&self, entries: &[[u64; ENTRY_WORDS]]) -> Argument {
+        let mut words = self.numbers.clone();
+        let counted = u64::from(self.step.steps == Steps::Counted);
+        words.extend([entries.len() as u64, CHUNK as u64, counted]);
+        words.extend(entries.iter().flatten());
+        words.resize(self.numbers.len() + 3 + ENTRIES * ENTRY_WORDS, 0);
+        Argument::Words(words)
+    }
+
+    fn run(&self, kernel: &str, blocks: u32, arguments: &[Argument]) -> Result<()> {
+        let grid = Grid { blocks: (blocks, 1, 1), threads: THREADS, shared_bytes: 0 };
+        self.launch.run(&source_files::OPTIM, kernel, grid, arguments)
+    }
+
+    fn advance(&self, groups: &[Group<'_>]) -> Result<()> {
+        let entries: Vec<_> = groups.iter().map(|group| group.entry(0)).collect();
+        self.run("advance", 1, &[self.table(&entries)])
+    }
+
+    fn over_table(&self, dtype: DType, groups: &[&Group<'_>]) -> Result<()> {
+        let mut chunks = 0;
+        let entries: Vec<_> = groups
+            .iter()
+            .map(|group| {
+                chunks += group.count().div_ceil(CHUNK);
+                group.entry(chunks)
+            })
+            .collect();
+        let blocks =
+            u32::try_from(chunks).map_err(|_| self.launch.unsupported("so many elements"))?;
+        let form = if self.step.masters { "_master" } else { "" };
+        let kernel = format!("{}_table_{}{form}", rule_name(&self.step.rule), type_name(dtype));
+        self.run(&kernel, blocks, &[self.table(&entries)])
+    }
+
+    fn over_layout(&self, group: &Group<'_>) -> Result<()> {
+        let (parameter, shape) = (group.parameter, group.parameter.shape());
+        let located = |operands: [&Operand<'_>; 3]| {
+            let strides = |dim: usize| operands.map(|operand| operand.layout().strides()[dim]);
+            let dims = (0..shape.len()).map(|dim| (shape[dim], strides(dim)));
+            Strided::in_order(dims).argument(self.launch.operation)
+        };
+        let states = group.states.map(|state| state.unwrap_or(parameter));
+        let first = [parameter, group.grad, group.master.unwrap_or(parameter)];
+        let kind = match parameter.dtype() {
+            DType::F16 => 2,
+            DType::BF16 => 3,
+            _ => 1,
+        };
+        let kept = if self.step.masters { 1 } else { kind };
+        let computed = if parameter.dtype() == DType::F64 { "f64" } else { "f32" };
+        let arguments = [
+            Argument::Words(self.numbers.clone()),
+            Argument::Words(group.entry(0).to_vec()),
+            located(first)?,
+            located(states)?,
+            whole(kind),
+            whole(kept),
+        ];
+        let kernel = format!("{}_layout_{computed}", rule_name(&self.step.rule));
+        let grid = self.launch.grid(group.count(), 1);
+        self.launch.run(&source_files::OPTIM, &kernel, grid, &arguments)
+    }
 }

@@ -22,6 +22,7 @@ pub mod join;
 pub mod linalg;
 pub mod loss;
 pub mod nn;
+pub mod optim;
 pub mod pool;
 pub mod random;
 pub mod recurrent;

@@ -8,6 +8,7 @@ pub mod faults;
 pub mod gpu;
 pub mod indexing;
 pub mod memory;
+pub mod optimizers;
 pub mod sorting;
 pub mod taking_back;
 pub mod targets;
@@ -30,7 +31,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 24] = [
+pub static EVERYWHERE: [Program; 25] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -45,6 +46,10 @@ pub static EVERYWHERE: [Program; 24] = [
     program("gradients_agree_with_the_cpu", agreement::gradients_agree_with_the_cpu),
     program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
     program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),
+    program(
+        "steps_of_every_optimizer_agree_with_the_oracle",
+        optimizers::steps_of_every_optimizer_agree_with_the_oracle,
+    ),
     program("counters_say_what_is_held", memory::counters_say_what_is_held),
     program("running_out_of_memory_is_survived", memory::running_out_of_memory_is_survived),
     program("streams_order_themselves", memory::streams_order_themselves),

@@ -1,0 +1,198 @@
+"""Optimizers whose step is one fused operation over all parameters of a group.
+
+A class says its rule's name and numbers, and which tensors it keeps; this file gathers the lists, makes what is kept at
+a parameter's first step, and calls the operation. Steps of parameters on several devices are one operation a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _plimsoll
+from .._modes import enable_grad
+from .._plimsoll import Tensor
+from .optimizer import Optimizer
+
+_MASTER = "master_param"
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> None:
+    """Refuses what is below the least, in PyTorch's words; a NaN too."""
+    if not least <= value:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_lr(lr: Any) -> None:
+    """Refuses learning rates that are negative or not one number."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_number("learning rate", lr)
+
+
+def check_betas(betas: Any) -> None:
+    """Refuses shares outside of 0 to 1."""
+    for index in range(2):
+        if not 0.0 <= betas[index] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
+
+
+def wants_copy(group: dict[str, Any], param: Tensor) -> bool:
+    """Whether a parameter is to have a float32 copy."""
+    return bool(group.get("master_weights")) and param.dtype in (_plimsoll.float16, _plimsoll.bfloat16)
+
+
+def kept_number(param: Tensor, value: float = 0.0) -> Tensor:
+    """One float32 beside a parameter."""
+    return _plimsoll.full((), value, dtype=_plimsoll.float32, device=param.device)
+
+
+class FusedOptimizer(Optimizer):
+    """An optimizer whose step is one operation."""
+
+    # The rule, as the operation knows it.
+    _rule: str
+    # Whether steps are counted, each parameter's in a tensor of its own.
+    _counts_steps = True
+    # Whether weight decay goes by the parameter itself; `None` if the group says it.
+    _decoupled: bool | None = False
+    # What groups of older versions lack.
+    _absent: dict[str, Any] = {"foreach": None, "maximize": False, "differentiable": False}
+
+    def __init__(self, params: Any, defaults: dict[str, Any], master_weights: bool = False) -> None:
+        if defaults.get("fused"):
+            if defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        if defaults.get("differentiable"):
+            raise NotImplementedError(
+                f"{type(self).__name__}: differentiable=True is not there, since a step is one operation that is not "
+                "recorded; write the step with tensor operations to differentiate through it"
+            )
+        if master_weights:
+            defaults["master_weights"] = True
+        self._step_supports_amp_scaling = True
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._step_supports_amp_scaling = True
+        for group in self.param_groups:
+            for name, value in self._absent.items():
+                group.setdefault(name, value)
+            if not self._counts_steps:
+                continue
+            for param in group["params"]:
+                kept = self.state.get(param)
+                if kept and not isinstance(kept.get("step", 0.0), Tensor):
+                    kept["step"] = kept_number(param, float(kept.get("step", 0.0)))
+
+    def _placed(self, param: Tensor, group: dict[str, Any], key: Any, value: Tensor) -> Tensor:
+        if key in ("step", "mu_product"):
+            # Beside its parameter, for the operation counts there.
+            return value.to(dtype=_plimsoll.float32, device=param.device).mark_optimizer_state()
+        if wants_copy(group, param):
+            return value.to(dtype=_plimsoll.float32, device=param.device).mark_optimizer_state()
+        return super()._placed(param, group, key, value)
+
+    def _numbers(self, group: dict[str, Any]) -> list[float]:
+        """The rule's numbers in its order."""
+        raise NotImplementedError
+
+    def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The names of the tensors that the rule keeps, in its order."""
+        raise NotImplementedError
+
+    def _begin(self, group: dict[str, Any], param: Tensor, kept: dict[str, Any], like: Tensor) -> None:
+        """Makes what is kept beside a parameter; `like` is what it is shaped like."""
+        if self._counts_steps:
+            kept["step"] = kept_number(param)
+        for name in self._states(group):
+            kept[name] = _plimsoll.zeros_like(like)
+
+    def _begun(self, group: dict[str, Any], param: Tensor) -> None:
+        """Makes what is kept beside a parameter, booked as an optimizer's."""
+        kept = self.state[param]
+        with _plimsoll._Phase("optimizer"):
+            like = param.detach()
+            if wants_copy(group, param):
+                like = kept[_MASTER] = like.to(_plimsoll.float32)
+            self._begin(group, param, kept, like)
+            for value in kept.values():
+                if isinstance(value, Tensor):
+                    value.mark_optimizer_state()
+
+    def _copied(self, group: dict[str, Any], param: Tensor) -> bool:
+        """Whether a parameter has a float32 copy; makes one if its state comes from an optimizer without."""
+        if not wants_copy(group, param):
+            return False
+        if _MASTER not in self.state[param]:
+            with _plimsoll._Phase("optimizer"):
+                self.state[param][_MASTER] = param.detach().to(_plimsoll.float32).mark_optimizer_state()
+        return True
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step of all parameters that have gradients. `closure` computes the loss anew; what it returns is returned."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params, grads = [], []
+            for param in group["params"]:
+                grad = param.grad
+                if grad is not None:
+                    params.append(param)
+                    grads.append(grad)
+            if params:
+                self._step_group(group, params, grads)
+        return loss
+
+    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        for param in params:
+            if not self.state[param]:
+                self._begun(group, param)
+        if not group.get("master_weights"):
+            self._run(group, params, grads, self._numbers(group))
+            return
+        # Parameters with copies and those without are two operations.
+        has_copy = [self._copied(group, param) for param in params]
+        for copied in (True, False):
+            chosen = [at for at, own in enumerate(has_copy) if own is copied]
+            if chosen:
+                some = ([params[at] for at in chosen], [grads[at] for at in chosen])
+                self._run(group, *some, self._numbers(group), copied)
+
+    def _run(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        numbers: list[float],
+        copied: bool = False,
+    ) -> None:
+        names = self._states(group)
+        # Asking makes an entry, and what keeps nothing has none.
+        kept = [self.state[param] for param in params] if names or self._counts_steps or copied else []
+        decoupled = group["decoupled_weight_decay"] if self._decoupled is None else self._decoupled
+        options: dict[str, Any] = {}
+        if copied:
+            options["masters"] = [one[_MASTER] for one in kept]
+        if self._rule == "nadam":
+            options["products"] = [one["mu_product"] for one in kept]
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if scale is not None or found is not None:
+            options.update(grad_scale=scale, found_inf=found)
+        _plimsoll._optimizer_step(
+            self._rule,
+            numbers,
+            params,
+            grads,
+            [[one[name] for one in kept] for name in names],
+            [one["step"] for one in kept] if self._counts_steps else [],
+            group["lr"],
+            weight_decay=float(group.get("weight_decay", 0.0)),
+            decoupled_weight_decay=decoupled,
+            maximize=group["maximize"],
+            **options,
+        )

@@ -1,0 +1,70 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._plimsoll import Tensor
+from ._fused import FusedOptimizer, check_betas, check_lr, check_number, kept_number
+
+
+class NAdam(FusedOptimizer):
+    """Adam with Nesterov's momentum, which grows to its full share over the first steps."""
+
+    _rule = "nadam"
+    _decoupled = None
+    _absent = {**FusedOptimizer._absent, "capturable": False, "decoupled_weight_decay": False}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        master_weights: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_number("epsilon value", eps)
+        check_betas(betas)
+        check_number("weight_decay value", weight_decay)
+        check_number("momentum_decay value", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults, master_weights)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for param in group["params"]:
+                kept = self.state.get(param)
+                if kept and not isinstance(kept.get("mu_product", 1.0), Tensor):
+                    kept["mu_product"] = kept_number(param, float(kept["mu_product"]))
+
+    def _numbers(self, group: dict[str, Any]) -> list[float]:
+        return [*map(float, group["betas"]), group["eps"], group["momentum_decay"]]
+
+    def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _begin(self, group: dict[str, Any], param: Tensor, kept: dict[str, Any], like: Tensor) -> None:
+        kept["step"] = kept_number(param)
+        kept["mu_product"] = kept_number(param, 1.0)
+        super()._begin(group, param, kept, like)

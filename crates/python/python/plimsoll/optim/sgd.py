@@ -1,0 +1,75 @@
+"""Stochastic gradient descent, with momentum or without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._plimsoll import Tensor
+from ._fused import FusedOptimizer, check_number
+
+
+class SGD(FusedOptimizer):
+    """Stochastic gradient descent, with momentum (also Nesterov's) or without."""
+
+    _rule = "sgd"
+    _counts_steps = False
+    _absent = {**FusedOptimizer._absent, "nesterov": False, "fused": False}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        master_weights: bool = False,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, value in (
+            ("learning rate", lr),
+            ("momentum value", momentum),
+            ("weight_decay value", weight_decay),
+        ):
+            check_number(name, value)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults, master_weights)
+
+    def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] != 0 else ()
+
+    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """Buffers that have no values yet become the gradient: an operation of their own at the first step."""
+        has_momentum, copies = group["momentum"] != 0, bool(group.get("master_weights"))
+        if not has_momentum and not copies:
+            self._run(group, params, grads, [0.0, 0.0, False, False])
+            return
+        kinds = []
+        for param in params:
+            is_fresh = has_momentum and self.state[param].get("momentum_buffer") is None
+            if is_fresh:
+                self._begun(group, param)
+            kinds.append((is_fresh, self._copied(group, param)))
+        for kind in dict.fromkeys(kinds):
+            chosen = [at for at, own in enumerate(kinds) if own == kind]
+            some = ([params[at] for at in chosen], [grads[at] for at in chosen])
+            numbers = [group["momentum"], group["dampening"], group["nesterov"], kind[0]]
+            self._run(group, *some, numbers, kind[1])

@@ -1,0 +1,203 @@
+"""Steps of every optimizer, what they keep, and where its bytes are booked. Expected values are PyTorch's (2.15, float64)."""
+
+import copy
+import pickle
+
+import plimsoll
+import pytest
+from plimsoll import nn, optim
+
+# Seven steps from [1, -2, 0.5] with the gradients below.
+SEVEN_STEPS = [
+    ("SGD", dict(lr=0.1), [0.6875, -1.84375, -0.20000000000000004]),
+    ("SGD", dict(lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2), [0.34097622375635395, -1.1744812287418214, -0.9188535113002232]),
+    ("SGD", dict(lr=0.1, momentum=0.9, nesterov=True, maximize=True), [1.6656796200000001, -2.3328398100000003, 2.8330389975]),
+    ("Adam", dict(lr=0.1), [0.7925961288046582, -1.7925961325303903, -0.18142771541392774]),
+    ("Adam", dict(lr=0.1, betas=(0.5, 0.6), eps=0.001, weight_decay=0.3, amsgrad=True), [0.6867230657080643, -1.4745228822513476, -0.20703078373806855]),
+    ("AdamW", dict(lr=0.1, weight_decay=0.3), [0.6264282188376923, -1.4344110668200107, -0.21907714934867367]),
+    ("NAdam", dict(lr=0.1, weight_decay=0.3, decoupled_weight_decay=True), [0.5953083215990723, -1.4032911690096241, -0.25071727166567576]),
+    ("NAdam", dict(lr=0.1, momentum_decay=0.1), [0.7726883628022808, -1.7726883657411474, -0.21077135136930614]),
+    ("RAdam", dict(lr=0.1, betas=(0.8, 0.9), weight_decay=0.1), [0.8699030804758824, -1.8401725764894714, 0.145801705239135]),
+    ("Adagrad", dict(lr=0.1, lr_decay=0.2, initial_accumulator_value=0.1), [0.8867314736787647, -1.9063822734504017, 0.17954389666080797]),
+    ("Adadelta", dict(lr=2.0, rho=0.8, weight_decay=0.1), [0.9849162571754686, -1.9791385468570846, 0.44522769621954583]),
+    ("RMSprop", dict(lr=0.1, momentum=0.5, centered=True), [-1.5915763729187946, 0.591576005596419, -9.041828166083137]),
+    ("RMSprop", dict(lr=0.1, alpha=0.7, weight_decay=0.1), [0.6042774736583383, -1.460382147976699, -0.5501286922536336]),
+    ("Rprop", dict(lr=0.1, etas=(0.4, 1.3), step_sizes=(0.05, 0.15)), [0.6504999999999999, -1.6504999999999999, -0.48]),
+    ("Adamax", dict(lr=0.1, weight_decay=0.2, maximize=True), [1.0771893872088896, -1.7036180254692195, 0.981132092883394]),
+]
+GRADS = [0.5, -0.25, 1.0, -2.0, 0.75, 0.125, 3.0]
+ALL = ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adamax", "Lion"]
+
+
+def parameter(dtype=plimsoll.float64, device="cpu"):
+    return nn.Parameter(plimsoll.tensor([1.0, -2.0, 0.5], dtype=dtype, device=device))
+
+
+def go(optimizer, param, grads=GRADS, first=0):
+    for at, g in enumerate(grads, first):
+        param.grad = plimsoll.tensor([g, -g * 0.5, 0.25 * (at + 1)], dtype=param.dtype, device=param.device)
+        optimizer.step()
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), SEVEN_STEPS)
+def test_seven_steps_are_pytorchs(name, options, expected):
+    param = parameter()
+    go(getattr(optim, name)([param], **options), param)
+    assert param.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), SEVEN_STEPS)
+def test_a_state_that_is_loaded_goes_on(name, options, expected):
+    param = parameter()
+    first = getattr(optim, name)([param], **options)
+    go(first, param, GRADS[:3])
+    other = nn.Parameter(param.detach().clone())
+    second = getattr(optim, name)([other], **options)
+    second.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
+    go(second, other, GRADS[3:], 3)
+    assert other.tolist() == pytest.approx(expected, rel=1e-12)
+    copied = copy.deepcopy(first)
+    assert repr(copied) == repr(first)
+    assert copied.param_groups[0]["params"][0] is not param
+
+
+def test_lion_goes_by_the_sign_of_its_mean():
+    # By hand: the direction is the sign of 0.9 m + 0.1 g, then m becomes 0.99 m + 0.01 g.
+    param = nn.Parameter(plimsoll.tensor([1.0, -1.0], dtype=plimsoll.float64))
+    lion = optim.Lion([param], lr=0.1, weight_decay=0.5)
+    param.grad = plimsoll.tensor([2.0, -4.0], dtype=plimsoll.float64)
+    lion.step()
+    assert param.tolist() == pytest.approx([0.95 - 0.1, -0.95 + 0.1])
+    assert lion.state[param]["exp_avg"].tolist() == pytest.approx([0.02, -0.04])
+    param.grad = plimsoll.tensor([-0.1, 8.0], dtype=plimsoll.float64)
+    lion.step()
+    assert param.tolist() == pytest.approx([0.85 * 0.95 - 0.1, -0.85 * 0.95 - 0.1])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_learning_rate_may_be_a_tensor(name):
+    params, rate = [parameter(), parameter()], plimsoll.tensor(0.125)
+    go(getattr(optim, name)([params[0]], lr=rate), params[0])
+    go(getattr(optim, name)([params[1]], lr=0.125), params[1])
+    assert params[0].tolist() == params[1].tolist()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_float32_copies_keep_what_halves_lose(name):
+    wide, half, plain = parameter(plimsoll.float32), parameter(plimsoll.bfloat16), parameter(plimsoll.bfloat16)
+    options = dict(lr=2.0**-12) if name != "Adadelta" else dict(lr=2.0**-6)
+    kinds = [getattr(optim, name)([one], **options) for one in (wide, plain)]
+    copied = getattr(optim, name)([half, nn.Parameter(plimsoll.ones(2))], **options, master_weights=True)
+    for optimizer, param in zip([kinds[0], copied, kinds[1]], (wide, half, plain), strict=True):
+        go(optimizer, param)
+    master = copied.state[half]["master_param"]
+    assert master.dtype == plimsoll.float32
+    # The copy is what training in float32 gives, and the parameter its rounding.
+    assert master.tolist() == pytest.approx(wide.tolist(), rel=2e-3)
+    assert half.tolist() == master.bfloat16().tolist()
+    again = getattr(optim, name)([nn.Parameter(half.detach().clone()), nn.Parameter(plimsoll.ones(2))], **options, master_weights=True)
+    again.load_state_dict(copied.state_dict())
+    kept = again.state[again.param_groups[0]["params"][0]]
+    assert {value.dtype for value in kept.values()} == {plimsoll.float32}
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_state_without_copies_gets_them(name):
+    options = dict(lr=0.125, momentum=0.5) if name == "SGD" else dict(lr=0.125)
+    param = parameter(plimsoll.bfloat16)
+    plain = getattr(optim, name)([param], **options)
+    go(plain, param, GRADS[:2])
+    state = plain.state_dict()
+    state["param_groups"][0]["master_weights"] = True
+    copied = getattr(optim, name)([param], **options, master_weights=True)
+    copied.load_state_dict(state)
+    go(copied, param, GRADS[2:], 2)
+    master = copied.state[param]["master_param"]
+    assert master.dtype == plimsoll.float32
+    assert param.tolist() == master.bfloat16().tolist()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_kept_is_booked_as_the_optimizers(name):
+    device = plimsoll.private_cpu()
+    param = nn.Parameter(plimsoll.ones(1024, device=device))
+    param.grad = plimsoll.ones(1024, device=device)
+    before = plimsoll.memory_allocated(device)
+    options = dict(momentum=0.9) if name == "SGD" else {}
+    optimizer = getattr(optim, name)([param], **options)
+    optimizer.step()
+    kept = [value for value in optimizer.state[param].values() if isinstance(value, plimsoll.Tensor)]
+    assert kept, "something is kept"
+    booked = plimsoll.memory_by_kind(device)["optimizer state"]
+    assert booked == plimsoll.memory_allocated(device) - before
+    assert booked >= 4096 * sum(value.numel() == 1024 for value in kept)
+    rows = [row for row in plimsoll.memory_by_line(device) if row["kind"] == "optimizer state"]
+    assert {(row["phase"], row["file"]) for row in rows} == {("optimizer", __file__)}
+    # A second step takes no memory, not even for a moment.
+    plimsoll.reset_peak_memory_stats(device)
+    held = plimsoll.memory_allocated(device)
+    optimizer.step()
+    assert plimsoll.max_memory_allocated(device) == held
+    del optimizer, kept
+    assert "optimizer state" not in {kind for kind, size in plimsoll.memory_by_kind(device).items() if size}
+
+
+def test_the_learning_rate_scale_and_skip_of_a_scaler():
+    param = parameter()
+    optimizer = optim.Adam([param], lr=0.1)
+    optimizer.grad_scale, optimizer.found_inf = plimsoll.tensor(4.0), plimsoll.tensor(1.0)
+    param.grad = plimsoll.full((3,), 8.0, dtype=plimsoll.float64)
+    optimizer.step()
+    assert param.tolist() == [1.0, -2.0, 0.5]
+    assert optimizer.state[param]["step"].item() == 0
+    optimizer.found_inf = plimsoll.tensor(0.0)
+    optimizer.step()
+    assert param.grad.tolist() == [2.0, 2.0, 2.0]
+    assert param.tolist() == pytest.approx([0.9, -2.1, 0.4])
+    assert optimizer.state[param]["step"].item() == 1
+
+
+def test_parameters_on_several_devices_take_one_step_together():
+    params = [parameter(), parameter(device=plimsoll.private_cpu()), parameter(plimsoll.float32)]
+    optimizer = optim.Adam(params, lr=0.1)
+    for param in params:
+        param.grad = plimsoll.ones(3, dtype=param.dtype, device=param.device)
+    optimizer.step()
+    for param in params:
+        assert param.tolist() == pytest.approx([0.9, -2.1, 0.4], rel=1e-6)
+
+
+def test_a_step_in_backward_leaves_no_gradient():
+    model = nn.Linear(3, 2)
+    optimizers = {param: optim.SGD([param], lr=0.5) for param in model.parameters()}
+
+    def step(param):
+        optimizers[param].step()
+        optimizers[param].zero_grad()
+
+    for param in model.parameters():
+        param.register_post_accumulate_grad_hook(step)
+    before = [param.detach().clone() for param in model.parameters()]
+    x = plimsoll.tensor([[1.0, 2.0, 3.0]])
+    model(x).sum().backward()
+    assert all(param.grad is None for param in model.parameters())
+    moved = [(old - param).tolist() for old, param in zip(before, model.parameters(), strict=True)]
+    assert moved[0] == [pytest.approx([0.5, 1.0, 1.5])] * 2
+    assert moved[1] == pytest.approx([0.5, 0.5])
+
+
+def test_lbfgs_goes_down_rosenbrocks_valley_as_pytorchs_does():
+    param = nn.Parameter(plimsoll.tensor([-1.2, 1.0], dtype=plimsoll.float64))
+    optimizer = optim.LBFGS([param], max_iter=60, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (1 - param[0]) ** 2 + 100 * (param[1] - param[0] ** 2) ** 2
+        loss.backward()
+        return loss
+
+    first = optimizer.step(closure)
+    assert first.item() == pytest.approx(24.2)
+    assert param.tolist() == pytest.approx([0.9999814210791366, 0.9999619651810989], rel=1e-12)
+    kept = optimizer.state[param]
+    assert (kept["func_evals"], kept["n_iter"]) == (43, 35)
