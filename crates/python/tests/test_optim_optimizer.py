@@ -1,6 +1,8 @@
 """Groups, states as dictionaries, hooks, closures and refusals of optimizers, as PyTorch's."""
 
 import pickle
+import subprocess
+import sys
 
 import plimsoll
 import pytest
@@ -16,6 +18,14 @@ def with_grads(params):
     for param in params:
         param.grad = plimsoll.ones_like(param.detach())
     return params
+
+
+def test_optimizers_are_loaded_when_they_are_named():
+    program = (
+        "import sys, plimsoll; assert 'plimsoll.optim' not in sys.modules; plimsoll.optim.SGD; "
+        "assert 'optim' in vars(plimsoll) and not hasattr(plimsoll, 'optimm')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_texts_are_pytorchs():

@@ -5,6 +5,9 @@ managers, the classes of custom functions and the command. Its own lines never s
 line below them.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
 from ._aliases import *  # noqa: F403
@@ -23,7 +26,6 @@ from . import backends as backends
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
-from . import optim as optim
 from . import random as random
 from . import signal as signal
 from . import special as special
@@ -51,3 +53,15 @@ from .functional import tensordot as tensordot
 from .functional import unravel_index as unravel_index
 from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
 from .nn.functional import rms_norm as rms_norm
+
+if _TYPE_CHECKING:
+    from . import optim as optim
+
+
+def __getattr__(name: str) -> _Any:
+    """Loads the optimizers when they are first named: a program without training does not wait for them."""
+    if name != "optim":
+        raise AttributeError(f"module 'plimsoll' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module(".optim", __name__)

@@ -4,6 +4,8 @@
 
 mod blocks;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use plimsoll_core::{DType, Error, Result};
 use plimsoll_engine::generate::load_real;
