@@ -13,6 +13,7 @@ mod backends;
 mod bind;
 mod bound_arguments;
 mod call;
+mod checkpoint;
 mod command;
 mod companion;
 mod construct;
@@ -74,6 +75,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     autocast::register(module)?;
     autograd::register(module)?;
     backends::register(module)?;
+    checkpoint::register(module)?;
     optim::register(module)?;
     overrides::register(module)?;
     custom::register(module)?;
