@@ -108,9 +108,9 @@ pub use autocast::{
 pub use autograd::{
     AllGrads, BackwardOptions, EnableGrad, FirstGrad, GradFn, GradOptions, GraphInput, GraphNode,
     Hook, HookHandle, InferenceMode, MultiGradHandle, MultiGradHook, NoGrad, WeakGradFn, backward,
-    enable_grad, grad, graph_dot, graph_text, inference_mode, is_anomaly_check_nan_enabled,
-    is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled, no_grad,
-    register_multi_grad_hook, set_detect_anomaly, set_grad_enabled, walk,
+    enable_grad, grad, graph_dot, graph_text, hessian, hvp, inference_mode,
+    is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
+    jacobian, no_grad, register_multi_grad_hook, set_detect_anomaly, set_grad_enabled, vjp, walk,
 };
 pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,

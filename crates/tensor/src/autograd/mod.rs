@@ -10,13 +10,14 @@
 //! this, `views` keeps views and their base consistent under in-place writes, `rules` refuses what
 //! would give wrong gradients, `release` drops graphs of any depth without recursion, `walk` lists
 //! what a live graph holds, `graph_text` writes that down, and `anomaly` finds where gradients stop
-//! being numbers.
+//! being numbers. `functional` has derivatives of functions.
 
 mod accumulate;
 mod anomaly;
 mod backward;
 mod custom;
 mod engine;
+mod functional;
 mod grad_fn;
 mod graph_text;
 pub(crate) mod hooks;
@@ -38,6 +39,7 @@ mod walk;
 pub use anomaly::{is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly};
 pub use backward::{BackwardOptions, GradOptions, backward, grad};
 pub use custom::{BackwardContext, Context, Function, apply_function};
+pub use functional::{hessian, hvp, jacobian, vjp};
 pub use grad_fn::{GradFn, WeakGradFn};
 pub use graph_text::{graph_dot, graph_text};
 pub use hooks::{Hook, HookHandle};
