@@ -22,5 +22,8 @@ pub mod share_memory {}
 #[doc = include_str!("../guide/write-your-own-gradients.md")]
 pub mod write_your_own_gradients {}
 
+#[doc = include_str!("../guide/checkpointing.md")]
+pub mod checkpointing {}
+
 #[doc = include_str!("../guide/what-pytorch-really-does.md")]
 pub mod what_pytorch_really_does {}

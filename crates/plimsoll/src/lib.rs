@@ -130,10 +130,19 @@ pub use plimsoll_tensor::optimizers;
 /// ```
 pub mod autograd {
     pub use plimsoll_tensor::{
-        BackwardContext, BackwardOptions, Context, EnableGrad, Function, GradFn, GradOptions,
-        GraphNode, HookHandle, InferenceMode, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope,
-        WeakGradFn, apply_function, backward, enable_grad, grad, inference_mode, is_grad_enabled,
-        is_inference_mode_enabled, no_grad, save_on_host, saved_tensors_hooks, walk,
+        AllGrads, BackwardContext, BackwardOptions, Context, EnableGrad, FirstGrad, Function,
+        GradFn, GradOptions, GraphInput, GraphNode, HookHandle, InferenceMode, MultiGradHandle,
+        MultiGradHook, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope, WeakGradFn,
+        apply_function, backward, enable_grad, grad, graph_dot, graph_text, hessian, hvp,
+        inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled,
+        is_inference_mode_enabled, jacobian, no_grad, register_multi_grad_hook, save_on_host,
+        saved_tensors_hooks, set_detect_anomaly, set_grad_enabled, vjp, walk,
+    };
+    pub use plimsoll_tensor::{
+        CheckpointFailure, CheckpointOptions, CheckpointPolicy, CheckpointedOperation,
+        GraphExecGroup, RecomputationStopped, SelectiveCheckpoint, SelectiveScope, Stage,
+        Surroundings, checkpoint, checkpoint_reentrant, checkpoint_region, checkpoint_sequential,
+        checkpoint_with,
     };
 }
 

@@ -69,6 +69,18 @@ impl PyTensor {
         call(py, || self.tensor().set_grad(grad))
     }
 
+    /// Whether backward keeps the gradient of this tensor, which is no leaf.
+    #[getter]
+    fn retains_grad(&self) -> bool {
+        self.tensor().retains_grad()
+    }
+
+    /// Which result of its `grad_fn` this tensor is; 0 for a leaf.
+    #[getter]
+    fn output_nr(&self) -> u32 {
+        self.tensor().gradient_edge().map_or(0, |(_, output)| output)
+    }
+
     /// Keeps the gradient of a tensor that is not a leaf.
     fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
         call(py, || self.tensor().retain_grad())
@@ -137,6 +149,7 @@ impl Mode {
             "no_grad" => Guard::NoGrad(rust::NoGrad::enter()),
             "enable_grad" => Guard::EnableGrad(rust::EnableGrad::enter()),
             "inference_mode" => Guard::Inference(rust::InferenceMode::enter()),
+            "no_inference_mode" => Guard::Inference(rust::InferenceMode::enter_with(false)),
             _ => return Err(PyValueError::new_err(format!("`{name}` is not a mode"))),
         };
         Ok(Mode { guard: Some(guard) })
@@ -152,6 +165,42 @@ impl Mode {
 #[pyfunction]
 fn is_grad_enabled() -> bool {
     rust::is_grad_enabled()
+}
+
+/// Has operations on this thread recorded, or not.
+#[pyfunction]
+fn _set_grad_enabled(mode: bool) -> bool {
+    rust::set_grad_enabled(mode)
+}
+
+/// Whether anomaly mode is on.
+#[pyfunction]
+fn is_anomaly_enabled() -> bool {
+    rust::is_anomaly_enabled()
+}
+
+/// Whether anomaly mode looks for gradients that are not numbers.
+#[pyfunction]
+fn is_anomaly_check_nan_enabled() -> bool {
+    rust::is_anomaly_check_nan_enabled()
+}
+
+/// Switches anomaly mode on or off.
+#[pyfunction]
+fn _set_detect_anomaly(mode: bool, check_nan: bool) {
+    rust::set_detect_anomaly(mode, check_nan);
+}
+
+/// The graph behind a tensor as text, with the bytes that each operation holds.
+#[pyfunction]
+fn _graph_text(tensor: &Bound<'_, PyTensor>) -> String {
+    rust::graph_text(&tensor.get().tensor())
+}
+
+/// The graph behind a tensor in Graphviz's language, with the bytes that each operation holds.
+#[pyfunction]
+fn _graph_dot(tensor: &Bound<'_, PyTensor>) -> String {
+    rust::graph_dot(&tensor.get().tensor())
 }
 
 /// Whether this thread is in inference mode.
@@ -226,6 +275,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Mode>()?;
     module.add_function(wrap_pyfunction!(_backward, module)?)?;
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_grad_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(is_anomaly_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(is_anomaly_check_nan_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_detect_anomaly, module)?)?;
+    module.add_function(wrap_pyfunction!(_graph_text, module)?)?;
+    module.add_function(wrap_pyfunction!(_graph_dot, module)?)?;
     module.add_function(wrap_pyfunction!(is_inference_mode_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)
 }

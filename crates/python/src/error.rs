@@ -8,12 +8,15 @@
 
 use plimsoll_core::{Error, ErrorKind};
 use plimsoll_memory::OutOfMemory;
+use plimsoll_tensor::{CheckpointFailure, RecomputationStopped};
 use pyo3::exceptions::{
     PyIndexError, PyNotImplementedError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyType};
+
+use crate::checkpoint::{_StopRecomputationError, CheckpointError};
 
 pyo3::create_exception!(
     plimsoll,
@@ -37,6 +40,12 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         return raised.clone_ref(py);
     }
     let message = error.to_string();
+    if error.detail::<RecomputationStopped>().is_some() {
+        return _StopRecomputationError::new_err(message);
+    }
+    if error.detail::<CheckpointFailure>().is_some() {
+        return CheckpointError::new_err(message);
+    }
     match error.kind() {
         ErrorKind::Configuration => PyValueError::new_err(message),
         ErrorKind::InvalidArgument => both(py, &INVALID_ARGUMENT, message),

@@ -5,7 +5,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use plimsoll_tensor::{self as rust, GradFn, Hook, Tensor};
+use plimsoll_tensor::{
+    self as rust, GradFn, Hook, MultiGradHook, Tensor, register_multi_grad_hook,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,14 +18,22 @@ use crate::tensor::PyTensor;
 
 /// What registering a hook gives back. As a context manager it removes the hook at the end.
 #[pyclass(name = "RemovableHandle", module = "plimsoll")]
-pub(crate) struct PyHook(Option<rust::HookHandle>);
+pub(crate) struct PyHook(Option<Handle>);
+
+/// A hook of one tensor or node, or of several tensors.
+enum Handle {
+    One(rust::HookHandle),
+    Several(rust::MultiGradHandle),
+}
 
 #[pymethods]
 impl PyHook {
     /// The hook is not called any more. Once is enough; twice does no harm.
     fn remove(&mut self) {
-        if let Some(handle) = self.0.take() {
-            handle.remove();
+        match self.0.take() {
+            Some(Handle::One(handle)) => handle.remove(),
+            Some(Handle::Several(handle)) => handle.remove(),
+            None => {}
         }
     }
 
@@ -44,7 +54,7 @@ impl PyTensor {
     fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
         let hook = Arc::new(PythonHook(hook));
         let handle = self.tensor().register_hook_object(hook);
-        handle.map(|handle| PyHook(Some(handle))).map_err(|error| to_python(py, error))
+        handle.map(PyHook::one).map_err(|error| to_python(py, error))
     }
 
     /// Calls `hook` with this leaf after each time that backward wrote its gradient.
@@ -62,8 +72,38 @@ impl PyTensor {
             })
         };
         let handle = self.tensor().register_post_accumulate_grad_hook_owning(run, Some(owned));
-        handle.map(|handle| PyHook(Some(handle))).map_err(|error| to_python(py, error))
+        handle.map(PyHook::one).map_err(|error| to_python(py, error))
     }
+}
+
+impl PyHook {
+    fn one(handle: rust::HookHandle) -> PyHook {
+        PyHook(Some(Handle::One(handle)))
+    }
+}
+
+/// Calls `function` with the gradients of the tensors when all that come have come, or with the
+/// first of them.
+#[pyfunction]
+fn _register_multi_grad_hook(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    function: Py<PyAny>,
+    first_only: bool,
+) -> PyResult<PyHook> {
+    let hook = if first_only {
+        MultiGradHook::Any(Box::new(move |grad| {
+            attached(|py| function.bind(py).call1((wrap(py, grad.clone())?,)).map(drop))
+        }))
+    } else {
+        MultiGradHook::All(Box::new(move |grads| {
+            attached(|py| function.bind(py).call1((objects(py, grads)?.to_list(),)).map(drop))
+        }))
+    };
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    let tensors: Vec<&Tensor> = tensors.iter().collect();
+    let handle = register_multi_grad_hook(&tensors, hook);
+    handle.map(|handle| PyHook(Some(Handle::Several(handle)))).map_err(|error| to_python(py, error))
 }
 
 /// A Python function as a hook of a tensor.
@@ -108,7 +148,7 @@ pub(crate) fn on_node(node: &GradFn, hook: Py<PyAny>) -> PyHook {
             replacements(&hook.bind(py).call1(arguments)?)
         })
     };
-    PyHook(Some(node.register_hook_owning(run, owned)))
+    PyHook::one(node.register_hook_owning(run, owned))
 }
 
 /// Registers a hook that runs before the node.
@@ -118,7 +158,7 @@ pub(crate) fn before_node(node: &GradFn, hook: Py<PyAny>) -> PyHook {
     let run = move |outputs: &[Option<Tensor>]| {
         attached(|py| replacements(&hook.bind(py).call1((objects(py, outputs)?,))?))
     };
-    PyHook(Some(node.register_prehook_owning(run, owned)))
+    PyHook::one(node.register_prehook_owning(run, owned))
 }
 
 /// Runs Python; an exception becomes an error that carries it.
@@ -155,5 +195,6 @@ fn wrong(expected: &str, answer: &Bound<'_, PyAny>) -> PyErr {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyHook>()
+    module.add_class::<PyHook>()?;
+    module.add_function(wrap_pyfunction!(_register_multi_grad_hook, module)?)
 }

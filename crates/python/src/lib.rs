@@ -13,6 +13,7 @@ mod backends;
 mod bind;
 mod bound_arguments;
 mod call;
+mod checkpoint;
 mod command;
 mod companion;
 mod construct;
@@ -75,6 +76,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     autocast::register(module)?;
     autograd::register(module)?;
     backends::register(module)?;
+    checkpoint::register(module)?;
     optim::register(module)?;
     optimizer::register(module)?;
     overrides::register(module)?;

@@ -73,16 +73,7 @@ impl Drop for PyNode {
 impl PyNode {
     /// The name of what it computes in backward, as PyTorch builds it: `MulBackward0`.
     fn name(&self) -> String {
-        let name = self.grad_fn.name();
-        // A custom function's is its class's, and no operation is called like a leaf's place.
-        if self.grad_fn.function().is_some() || name == "AccumulateGrad" {
-            return name.to_string();
-        }
-        let words = name.split('_').map(|word| {
-            let (first, rest) = word.split_at(word.len().min(1));
-            first.to_uppercase() + rest
-        });
-        words.collect::<String>() + "Backward0"
+        self.grad_fn.backward_name()
     }
 
     /// For each tensor that it was computed from, the node that its gradient goes to and which

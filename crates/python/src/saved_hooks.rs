@@ -63,6 +63,14 @@ thread_local! {
     static HOOKS: RefCell<Hooks> = RefCell::default();
 }
 
+/// Refuses hooks on this thread if they are forbidden.
+pub(crate) fn check_allowed() -> PyResult<()> {
+    match HOOKS.with_borrow(|hooks| hooks.forbidden.clone()) {
+        Some(message) => Err(PyRuntimeError::new_err(message)),
+        None => Ok(()),
+    }
+}
+
 /// Hooks that are in force until `leave`.
 #[pyclass(name = "_SavedTensorsScope", unsendable)]
 struct Scope(Option<SavedTensorsScope>);
@@ -71,9 +79,7 @@ struct Scope(Option<SavedTensorsScope>);
 impl Scope {
     #[new]
     fn new(pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<Scope> {
-        if let Some(message) = HOOKS.with_borrow(|hooks| hooks.forbidden.clone()) {
-            return Err(PyRuntimeError::new_err(message));
-        }
+        check_allowed()?;
         HOOKS.with_borrow_mut(|hooks| hooks.open += 1);
         let hooks = Arc::new(PythonHooks { pack: pack_hook, unpack: unpack_hook });
         Ok(Scope(Some(SavedTensorsScope::enter(hooks))))

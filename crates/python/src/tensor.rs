@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicPtr;
 use parking_lot::RwLock;
 use plimsoll_core::{DType, Scalar, normalize_dim};
 use plimsoll_tensor::Tensor;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -178,8 +178,12 @@ impl PyTensor {
 
     /// How many in-place writes its storage has seen.
     #[getter]
-    fn _version(&self) -> u32 {
-        self.tensor().version()
+    fn _version(&self) -> PyResult<u32> {
+        let tensor = self.tensor();
+        if tensor.is_inference() {
+            return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
+        }
+        Ok(tensor.version())
     }
 
     /// The one element as a Python number.

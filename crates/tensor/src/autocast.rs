@@ -132,6 +132,21 @@ impl AutocastRegion {
     }
 }
 
+/// What is in force on this thread, to be put in force again later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AutocastState(State);
+
+impl AutocastState {
+    pub(crate) fn current() -> AutocastState {
+        AutocastState(STATE.get())
+    }
+
+    /// Puts it in force until the guard drops.
+    pub(crate) fn resume(self) -> AutocastRegion {
+        AutocastRegion { before: STATE.replace(self.0), not_send: PhantomData }
+    }
+}
+
 impl Drop for AutocastRegion {
     fn drop(&mut self) {
         STATE.set(self.before);

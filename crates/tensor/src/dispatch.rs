@@ -15,6 +15,7 @@ use crate::autograd::record::{self, Recorded};
 use crate::autograd::saved::SavedTensors;
 use crate::autograd::views::ViewOf;
 use crate::autograd::{is_inference_mode_enabled, rules};
+use crate::checkpoint::selective;
 use crate::device::Entry;
 use crate::launch::{self, LaunchRequest, Need, PinnedOperands};
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
@@ -152,8 +153,15 @@ impl Call<'_> {
         let origin = OriginId::intern(self.name(), self.site);
         let saves = if self.needs.any() { self.op.saves(self.needs) } else { Saves::NOTHING };
 
-        let mut held = PinnedOperands::inputs(self.inputs)?;
         let fresh = matches!(dest, Dest::New);
+        let selects = fresh && selective::is_on();
+        if selects && let Some(kept) = selective::take(self.name(), self.site)? {
+            outputs.extend(kept);
+            return self.stand_in(saves, origin, outputs);
+        }
+        let mut held = PinnedOperands::inputs(self.inputs)?;
+        // Before the outputs are made: computing again ends here, at the last value that is saved.
+        let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
         let fresh_workspace = fresh.then(|| self.workspace(metas, inferred));
         let made = self.fill(outputs, inferred, dest, origin)?;
         let outputs = &outputs[..];
@@ -163,7 +171,6 @@ impl Call<'_> {
         let reclaimable = self.entry.reclaimable().is_on();
         let dependents =
             if reclaimable && !fresh { Some(dependents::pin_dependents(given)?) } else { None };
-        let before = if self.needs.any() { Some(self.before_write(saves, dest)?) } else { None };
 
         // Workspaces follow the outputs, so that a dry run allocates in the same order.
         let workspace = fresh_workspace.unwrap_or_else(|| {
@@ -182,25 +189,45 @@ impl Call<'_> {
             }
         })?;
         drop(dependents);
-        if let Some((edges, saved)) = before {
-            let recorded = Recorded {
-                op: self.op,
-                entry: self.entry,
-                inputs: self.inputs,
-                needs: self.needs,
-                edges,
-                saves,
-                saved,
-                origin,
-                site: self.site,
-            };
+        if let Some(before) = before {
+            let recorded = self.recorded(before, saves, origin);
             match dest {
                 Dest::InPlace => recorded.in_place(self.inputs[0])?,
                 Dest::New | Dest::Mutating(_) => recorded.outputs(made)?,
                 Dest::Out(_) => recorded.outputs(outputs)?,
             }
         }
-        Ok(())
+        if selects { selective::offer(self.name(), self.inputs, outputs) } else { Ok(()) }
+    }
+
+    /// What a node is made of.
+    fn recorded(
+        &self,
+        (edges, saved): (Edges, SavedTensors),
+        saves: Saves,
+        origin: OriginId,
+    ) -> Recorded<'_> {
+        Recorded {
+            op: self.op,
+            entry: self.entry,
+            inputs: self.inputs,
+            needs: self.needs,
+            edges,
+            saves,
+            saved,
+            origin,
+            site: self.site,
+        }
+    }
+
+    /// Results that were kept stand in for the operation: it is recorded and does not run.
+    #[cold]
+    fn stand_in(&self, saves: Saves, origin: OriginId, outputs: &[Tensor]) -> Result<()> {
+        if !self.needs.any() {
+            return Ok(());
+        }
+        let before = self.before_write(saves, Dest::New)?;
+        self.recorded(before, saves, origin).outputs(outputs)
     }
 
     fn workspace(&self, inputs: &[&Meta], outputs: &[Meta]) -> Need {

@@ -8,6 +8,7 @@ mod api;
 mod autocast;
 mod autograd;
 pub mod backends;
+mod checkpoint;
 mod companion;
 mod cuda;
 pub mod device;
@@ -105,13 +106,21 @@ pub use autocast::{
     set_autocast_enabled,
 };
 pub use autograd::{
+    AllGrads, BackwardOptions, EnableGrad, FirstGrad, GradFn, GradOptions, GraphInput, GraphNode,
+    Hook, HookHandle, InferenceMode, MultiGradHandle, MultiGradHook, NoGrad, WeakGradFn, backward,
+    enable_grad, grad, graph_dot, graph_text, hessian, hvp, inference_mode,
+    is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
+    jacobian, no_grad, register_multi_grad_hook, set_detect_anomaly, set_grad_enabled, vjp, walk,
+};
+pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,
     apply_function, save_on_host, saved_tensors_hooks,
 };
-pub use autograd::{
-    BackwardOptions, EnableGrad, GradFn, GradOptions, GraphNode, Hook, HookHandle, InferenceMode,
-    NoGrad, WeakGradFn, backward, enable_grad, grad, inference_mode, is_grad_enabled,
-    is_inference_mode_enabled, no_grad, walk,
+pub use checkpoint::{
+    CheckpointFailure, CheckpointOptions, CheckpointPolicy, CheckpointedOperation, GraphExecGroup,
+    RecomputationStopped, SelectiveCheckpoint, SelectiveScope, Stage, Surroundings, checkpoint,
+    checkpoint_apart, checkpoint_reentrant, checkpoint_region, checkpoint_sequential,
+    checkpoint_with, is_checkpoint_valid,
 };
 pub use device::{Event, Stream, StreamScope, with_stream};
 pub use generator::{Draws, Generator, RngState};

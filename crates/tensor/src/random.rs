@@ -50,6 +50,42 @@ pub fn with_generator<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Where this thread's next draws come from: the generators that it names, and the state of those
+/// and of every device's own.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    named: Vec<Generator>,
+    states: Vec<(Generator, RngState)>,
+}
+
+impl Drawing {
+    pub(crate) fn current() -> Drawing {
+        let named = NAMED.with_borrow(Clone::clone);
+        let mut states: Vec<_> = named.iter().map(|g| (g.clone(), g.state())).collect();
+        device::for_each(|entry| {
+            let own = entry.generator();
+            states.push((own.clone(), own.state()));
+        });
+        Drawing { named, states }
+    }
+
+    /// Draws come from there again until the guard drops; then the generators are as they were.
+    pub(crate) fn resume(&self) -> (RngFork, impl Drop + use<>) {
+        /// Puts the thread's own names back.
+        struct Names(Vec<Generator>);
+        impl Drop for Names {
+            fn drop(&mut self) {
+                let names = std::mem::take(&mut self.0);
+                let _ = NAMED.try_with(|list| list.replace(names));
+            }
+        }
+        let kept = self.states.iter().map(|(generator, _)| (generator.clone(), generator.state()));
+        let fork = RngFork { kept: kept.collect(), not_send: PhantomData };
+        self.states.iter().for_each(|(generator, state)| generator.set_state(*state));
+        (fork, Names(NAMED.replace(self.named.clone())))
+    }
+}
+
 /// Restarts the random numbers of every device from `seed`.
 ///
 /// ```

@@ -29,6 +29,7 @@ from . import nn as nn
 from . import random as random
 from . import signal as signal
 from . import special as special
+from . import utils as utils
 from .amp import autocast as autocast
 from ._deterministic import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._deterministic import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -41,6 +42,7 @@ from . import _methods as _methods
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad
+from ._modes import set_grad_enabled as set_grad_enabled
 from ._unique import unique as unique
 from ._unique import unique_consecutive as unique_consecutive
 from ._pools import use_mem_pool as use_mem_pool

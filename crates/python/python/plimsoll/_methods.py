@@ -56,6 +56,12 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
     return self
 
 
+def nelement(self: Tensor) -> int:
+    """Another name for `numel`."""
+    return self.numel()
+
+
+Tensor.nelement = nelement  # type: ignore[method-assign]
 Tensor.type = type  # type: ignore[method-assign, assignment]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._plimsoll import _Mode, is_inference_mode_enabled
+from ._plimsoll import _Mode, _set_grad_enabled, is_grad_enabled
 
 
 class _ModeContext:
@@ -25,18 +25,14 @@ class _ModeContext:
     def __init__(self) -> None:
         self._entered = threading.local()
 
-    def _name(self) -> str | None:
+    def _name(self) -> str:
         return type(self).__name__
 
     def __enter__(self) -> None:
-        stack = self._entered.__dict__.setdefault("stack", [])
-        name = self._name()
-        stack.append(None if name is None else _Mode(name))
+        self._entered.__dict__.setdefault("stack", []).append(_Mode(self._name()))
 
     def __exit__(self, *failure: object) -> None:
-        mode = self._entered.stack.pop()
-        if mode is not None:
-            mode.leave()
+        self._entered.stack.pop().leave()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
@@ -83,16 +79,38 @@ class enable_grad(_ModeContext):
 
 
 class inference_mode(_ModeContext):
-    """Operations are not recorded, and new tensors can never enter a graph. With `mode=False` nothing changes; it cannot
-    end a mode that is in force."""
+    """Operations are not recorded, and new tensors can never enter a graph. With `mode=False` it ends the mode around it
+    for a while, and operations are recorded."""
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = mode
 
-    def _name(self) -> str | None:
-        if self.mode:
-            return super()._name()
-        if is_inference_mode_enabled():
-            raise RuntimeError("inference_mode(False) cannot end the inference mode around it; leave that one first")
-        return None
+    def _name(self) -> str:
+        return "inference_mode" if self.mode else "no_inference_mode"
+
+
+class set_grad_enabled(_ModeContext):
+    """Has operations recorded, or not, from now on; as a context manager, until its end; as a decorator, inside the
+    function alone."""
+
+    def __new__(cls, mode: bool) -> Any:
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool) -> None:
+        self.prev, self.mode = is_grad_enabled(), mode
+        _set_grad_enabled(mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        _set_grad_enabled(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _set_grad_enabled(self.mode)
+
+    def __exit__(self, *failure: object) -> None:
+        _set_grad_enabled(self.prev)
+
+    def clone(self) -> set_grad_enabled:
+        """Another one for the same mode."""
+        return type(self)(self.mode)

@@ -186,7 +186,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     let name = function.name();
     let mut needs = Needs::NONE;
     for (index, input) in inputs.iter().enumerate() {
-        if is_grad_enabled() && input.requires_grad() {
+        if mode::records() && input.requires_grad() {
             needs = needs.with(index);
         }
     }

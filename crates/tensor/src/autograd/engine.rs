@@ -11,9 +11,10 @@ use plimsoll_memory::{Phase, enter_phase, resume_module, with_site};
 
 use super::accumulate::{self, Accumulator};
 use super::node::{Derivative, Edge, Node};
+use super::runs::{self, RunScope};
 use super::saved::{self, Unpacked};
 use super::tasks::{Ready, Received, Target, Task, Tasks, oldest_first};
-use super::{mode, views};
+use super::{anomaly, mode, views};
 use crate::Tensor;
 use crate::operation::{Backward, Grads, Needs, Operation};
 
@@ -198,9 +199,17 @@ impl Run {
     /// Runs everything that is ready until nothing is left.
     fn finish(mut self) -> Result<HashMap<GraphPoint, Tensor>> {
         let _phase = enter_phase(Phase::Backward);
+        let _run = RunScope::enter(matches!(self.goal, Goal::EveryLeaf));
         let create_graph = self.create_graph;
         while let Some(Ready { edge, .. }) = self.ready.pop() {
             let Some(mut task) = self.tasks.remove(&edge.target()) else { continue };
+            if !edge.hooks().is_empty() {
+                // For hooks on several tensors, which wait for each other.
+                runs::announce(|| {
+                    let wanted = self.tasks.iter().filter(|(_, task)| task.is_wanted());
+                    wanted.map(|(target, _)| *target).chain([edge.target()]).collect()
+                });
+            }
             if task.captured || !task.runs {
                 self.capture(&edge, &mut task)?;
             }
@@ -246,6 +255,7 @@ impl Run {
             let _module = resume_module(node.module);
             mode::with_grad(create_graph, || evaluate(node, &mut task.grads, wanted))
         })?;
+        anomaly::check(node, &grads)?;
         if !self.retain {
             // Dropped outside the lock; it may be the last hold on other graphs.
             let freed = node.saved.lock().release(node.chain.is_some());

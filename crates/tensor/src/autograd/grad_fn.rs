@@ -154,6 +154,21 @@ impl GradFn {
         }
     }
 
+    /// The name of what it computes in backward, as PyTorch builds it: `MulBackward0`.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// assert_eq!(x.exp()?.grad_fn().unwrap().backward_name(), "ExpBackward0");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn backward_name(&self) -> String {
+        match &self.0 {
+            Edge::Node(node, _) => node.backward_name(),
+            Edge::Leaf(_) => self.name().to_string(),
+        }
+    }
+
     /// For each input of the operation, where its gradient goes: a node and which output of it.
     /// `None` for an input that needs no gradient.
     pub fn next_functions(&self) -> Vec<Option<(GradFn, u32)>> {

@@ -1,5 +1,5 @@
 //! Whether operations are recorded, per thread: `no_grad`, `enable_grad` and `inference_mode`, as
-//! closures and guards.
+//! closures and guards, and `set_grad_enabled`.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -23,6 +23,29 @@ thread_local! {
 /// ```
 pub fn is_grad_enabled() -> bool {
     MODE.get().grad
+}
+
+/// Whether operations on this thread enter graphs: in inference mode none do, whatever is enabled.
+#[inline]
+pub(super) fn records() -> bool {
+    let mode = MODE.get();
+    mode.grad && !mode.inference
+}
+
+/// Has operations on this thread recorded, or not, until that is changed again; gives back what was
+/// in force. [`no_grad`] and [`enable_grad`] end by themselves.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let before = set_grad_enabled(false);
+/// assert!(before && !is_grad_enabled());
+/// set_grad_enabled(before);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn set_grad_enabled(enabled: bool) -> bool {
+    let mode = MODE.get();
+    MODE.set(Mode { grad: enabled, ..mode });
+    mode.grad
 }
 
 /// Whether this thread is in inference mode.
@@ -89,6 +112,22 @@ mode_guard!(
     InferenceMode,
     Mode { grad: false, inference: true }
 );
+
+impl InferenceMode {
+    /// As [`InferenceMode::enter`]; with `false` it ends the mode around it for a while, and
+    /// operations are recorded.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let _inside = InferenceMode::enter();
+    /// let _outside = InferenceMode::enter_with(false);
+    /// assert!(is_grad_enabled() && !Tensor::ones(&[2], DType::F32)?.is_inference());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn enter_with(mode: bool) -> InferenceMode {
+        InferenceMode { _restore: Restore::enter(Mode { grad: !mode, inference: mode }) }
+    }
+}
 
 /// Runs `body` without recording.
 ///

@@ -177,6 +177,20 @@ impl Node {
         }
     }
 
+    /// The name of what it computes in backward, as PyTorch builds it: `MulBackward0`.
+    pub(crate) fn backward_name(&self) -> String {
+        let name = self.name();
+        // A custom function's is its class's.
+        if self.function().is_some() {
+            return name.to_string();
+        }
+        let words = name.split('_').map(|word| {
+            let (first, rest) = word.split_at(word.len().min(1));
+            first.to_uppercase() + rest
+        });
+        words.collect::<String>() + "Backward0"
+    }
+
     /// The user's own function, if it is one.
     pub(super) fn function(&self) -> Option<&dyn Function> {
         match &self.derivative {

@@ -3,6 +3,7 @@
 
 use plimsoll_core::{Error, Result};
 
+use super::mode::records;
 use super::node::Edge;
 use super::views::MadeIn;
 use super::{is_grad_enabled, is_inference_mode_enabled};
@@ -11,7 +12,7 @@ use crate::operation::{Needs, OpInfo};
 
 /// Which inputs of a recorded operation need gradients: none if recording is off or nobody asks.
 pub(crate) fn needs(info: &OpInfo, inputs: &[&Tensor]) -> Needs {
-    if !info.differentiable || !is_grad_enabled() {
+    if !info.differentiable || !records() {
         return Needs::NONE;
     }
     let mut needs = Needs::NONE;

@@ -6,9 +6,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
+use plimsoll_memory::OriginId;
 use smallvec::SmallVec;
 
 use super::node::{Edge, Node};
+use super::runs::RunScope;
 use super::saved_hooks::{self, PackedTensor};
 use crate::Tensor;
 use crate::operation::Saves;
@@ -39,8 +41,8 @@ struct Saved {
 
 #[derive(Clone)]
 enum Kept {
-    /// Its storage and layout, and the storage's version when it was saved.
-    Storage(Hold, Meta, u32),
+    /// The value itself.
+    Value(Held),
     /// What a hook made of it.
     Packed(Arc<PackedTensor>),
 }
@@ -52,6 +54,51 @@ pub(super) enum SavedFrom {
     Edge(Option<Edge>),
     /// This output of the node itself.
     Output(u32),
+}
+
+/// A value that is kept as it is: its storage and layout, and the storage's version.
+#[derive(Clone)]
+pub(crate) struct Held {
+    hold: Hold,
+    meta: Meta,
+    version: u32,
+}
+
+impl Held {
+    pub(crate) fn of(tensor: &Tensor) -> Held {
+        let hold = Hold::new(tensor.storage());
+        Held { hold, meta: tensor.meta().clone(), version: tensor.version() }
+    }
+
+    /// The value outside of every graph.
+    pub(crate) fn tensor(&self) -> Tensor {
+        Tensor::new(self.hold.0.clone(), self.meta.clone())
+    }
+
+    /// Refuses a value that was overwritten since.
+    pub(crate) fn check(&self, saver: &Saver<'_>, role: &str, index: usize) -> Result<()> {
+        let (version, now) = (self.version, self.hold.0.version());
+        if now == version {
+            return Ok(());
+        }
+        Err(Error::autograd(
+            saver.name,
+            format!(
+                "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {version} and \
+                 now has {now}; the last write was the {}. Use the form without the underscore there, or \
+                 `clone_tensor` before it",
+                saver.origin,
+                self.hold.0.last_writer()
+            ),
+        ))
+    }
+}
+
+/// Who saved a tensor: what errors name, and the node whose own results may be among what is saved.
+pub(crate) struct Saver<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) origin: OriginId,
+    pub(crate) node: Option<&'a Arc<Node>>,
 }
 
 /// Counts its storage as saved for backward as long as it lives.
@@ -132,6 +179,21 @@ impl SavedTensors {
         Ok(kept)
     }
 
+    /// Keeps tensors that no operation saves: the inputs of what is computed again.
+    pub(crate) fn keep_tensors(name: &'static str, tensors: &[&Tensor]) -> Result<SavedTensors> {
+        let mut kept = SavedTensors::default();
+        for tensor in tensors {
+            kept.inputs.push(Some(Saved::new(name, tensor, SavedFrom::Edge(tensor.edge()))?));
+        }
+        Ok(kept)
+    }
+
+    /// What [`SavedTensors::keep_tensors`] kept. Hooks run in here, so it is called without locks.
+    pub(crate) fn tensors(&self, saver: &Saver<'_>) -> Result<Vec<Tensor>> {
+        let unpacked = unpack_lists(saver, &self.inputs, &[])?;
+        Ok(unpacked.inputs.into_iter().flatten().collect())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.inputs.is_empty() && self.outputs.is_empty()
     }
@@ -187,7 +249,7 @@ impl SavedTensors {
     /// The storages held, for the walk of a live graph.
     pub(super) fn storages(&self) -> impl Iterator<Item = &Arc<Storage>> {
         self.inputs.iter().chain(&self.outputs).flatten().filter_map(|saved| match &saved.kept {
-            Kept::Storage(hold, ..) => Some(&hold.0),
+            Kept::Value(held) => Some(&held.hold.0),
             Kept::Packed(_) => None,
         })
     }
@@ -204,23 +266,26 @@ pub(super) struct Unpacked {
 pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
     let saved = node.saved.lock();
     saved.check_released(node)?;
+    let saver = Saver { name: node.name(), origin: node.origin, node: Some(node) };
     if !saved.has_packed() {
-        return unpack_lists(node, &saved.inputs, &saved.outputs);
+        return unpack_lists(&saver, &saved.inputs, &saved.outputs);
     }
     // Hooks run outside the lock.
     let (inputs, outputs) = (saved.inputs.clone(), saved.outputs.clone());
     drop(saved);
-    unpack_lists(node, &inputs, &outputs)
+    // What is made again serves all values of the node, also outside of backward.
+    let _run = RunScope::enter_if_none();
+    unpack_lists(&saver, &inputs, &outputs)
 }
 
 fn unpack_lists(
-    node: &Arc<Node>,
+    saver: &Saver<'_>,
     inputs: &[Option<Saved>],
     outputs: &[Option<Saved>],
 ) -> Result<Unpacked> {
     let list = |saved: &[Option<Saved>], role: &str| -> Result<SmallVec<[Option<Tensor>; 2]>> {
         let unpack = |(index, saved): (usize, &Option<Saved>)| {
-            saved.as_ref().map(|saved| saved.unpack(node, role, index)).transpose()
+            saved.as_ref().map(|saved| saved.unpack(saver, role, index)).transpose()
         };
         saved.iter().enumerate().map(unpack).collect()
     };
@@ -240,41 +305,37 @@ impl Saved {
             Some(hooks) => {
                 Kept::Packed(Arc::new(PackedTensor::pack(name, hooks, &for_hook(tensor, &place))?))
             }
-            None => {
-                Kept::Storage(Hold::new(tensor.storage()), tensor.meta().clone(), tensor.version())
-            }
+            None => Kept::Value(Held::of(tensor)),
         };
         // Integers, a sort's indices say, come out of a node and have no gradient.
         let place = if tensor.dtype().is_float() { place } else { SavedFrom::Edge(None) };
         Ok(Saved { kept, place })
     }
 
-    fn unpack(&self, node: &Arc<Node>, role: &str, index: usize) -> Result<Tensor> {
-        // The leaf itself, if it is there, so that gradients of gradients see what is registered on
-        // it now.
-        if let (Kept::Storage(hold, _, version), SavedFrom::Edge(Some(Edge::Leaf(accumulator)))) =
-            (&self.kept, &self.place)
-            && let Some(leaf) = accumulator.leaf()
-        {
-            check(node, role, index, &hold.0, *version)?;
-            return Ok(leaf);
-        }
+    fn unpack(&self, saver: &Saver<'_>, role: &str, index: usize) -> Result<Tensor> {
         let tensor = match &self.kept {
-            Kept::Storage(hold, meta, version) => {
-                check(node, role, index, &hold.0, *version)?;
-                Tensor::new(hold.0.clone(), meta.clone())
+            Kept::Value(held) => {
+                held.check(saver, role, index)?;
+                // The leaf itself, if it is there, so that gradients of gradients see what is
+                // registered on it now.
+                if let SavedFrom::Edge(Some(Edge::Leaf(accumulator))) = &self.place
+                    && let Some(leaf) = accumulator.leaf()
+                {
+                    return Ok(leaf);
+                }
+                held.tensor()
             }
-            Kept::Packed(packed) => packed.unpack(node.name())?,
+            Kept::Packed(packed) => packed.unpack(saver.name)?,
         };
-        match &self.place {
-            SavedFrom::Edge(None) => {}
-            SavedFrom::Edge(Some(Edge::Leaf(accumulator))) => {
+        match (&self.place, saver.node) {
+            (SavedFrom::Edge(Some(Edge::Leaf(accumulator))), _) => {
                 tensor.set_accumulator(accumulator.clone());
             }
-            SavedFrom::Edge(Some(Edge::Node(node, output))) => {
-                tensor.set_node(node.clone(), *output)
+            (SavedFrom::Edge(Some(Edge::Node(node, output))), _) => {
+                tensor.set_node(node.clone(), *output);
             }
-            SavedFrom::Output(output) => tensor.set_node(node.clone(), *output),
+            (SavedFrom::Output(output), Some(node)) => tensor.set_node(node.clone(), *output),
+            (SavedFrom::Edge(None), _) | (SavedFrom::Output(_), None) => {}
         }
         Ok(tensor)
     }
@@ -294,28 +355,4 @@ fn for_hook(tensor: &Tensor, place: &SavedFrom) -> Tensor {
         SavedFrom::Edge(_) if tensor.is_leaf() => tensor.clone(),
         SavedFrom::Edge(_) | SavedFrom::Output(_) => tensor.detach(),
     }
-}
-
-/// Refuses a saved value that was overwritten since.
-fn check(
-    node: &Arc<Node>,
-    role: &str,
-    index: usize,
-    storage: &Arc<Storage>,
-    version: u32,
-) -> Result<()> {
-    let now = storage.version();
-    if now == version {
-        return Ok(());
-    }
-    Err(Error::autograd(
-        node.name(),
-        format!(
-            "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {version} and \
-             now has {now}; the last write was the {}. Use the form without the underscore there, or \
-             `clone_tensor` before it",
-            node.origin,
-            storage.last_writer()
-        ),
-    ))
 }

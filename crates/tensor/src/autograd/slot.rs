@@ -270,6 +270,21 @@ impl Tensor {
         }
     }
 
+    /// Whether backward keeps the gradient of this tensor, which is no leaf.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(2)?;
+    /// y.retain_grad()?;
+    /// x.retain_grad()?;
+    /// assert!(y.retains_grad() && !x.retains_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn retains_grad(&self) -> bool {
+        self.slot().read(|state| state.retains_grad).unwrap_or(false)
+    }
+
     /// Where this tensor's gradient flows to; `None` if it needs none.
     pub(crate) fn edge(&self) -> Option<Edge> {
         if let Some(view) = self.view_of()

@@ -1,7 +1,8 @@
 //! A walk of a live graph: which operations it remembers and how many bytes each keeps alive. This
-//! is the answer to "what holds my memory" when no variable does.
+//! is the answer to "what holds my memory" when no variable does. How it is written down is
+//! `graph_text.rs`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use plimsoll_memory::{OriginId, Site};
@@ -22,6 +23,17 @@ pub struct GraphNode {
     pub held_bytes: usize,
     /// How many storages that are.
     pub held_storages: usize,
+    /// Where the gradients of its inputs go, for those that need one.
+    pub inputs: Vec<GraphInput>,
+}
+
+/// What a recorded operation was computed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GraphInput {
+    /// The operation at this place of the list.
+    Node(usize),
+    /// A leaf of this shape; no shape if nobody holds it any more.
+    Leaf(Option<Vec<usize>>),
 }
 
 /// Lists the graph behind `tensor`, newest operation first, each storage counted once.
@@ -48,6 +60,13 @@ pub fn walk(tensor: &Tensor) -> Vec<GraphNode> {
         }
     }
     nodes.sort_unstable_by_key(|node| std::cmp::Reverse(node.sequence));
+    let address = |node: &Arc<Node>| Arc::as_ptr(node).addr();
+    let places: HashMap<usize, usize> =
+        nodes.iter().enumerate().map(|(place, node)| (address(node), place)).collect();
+    let input = |edge: &Edge| match edge {
+        Edge::Node(node, _) => GraphInput::Node(places[&address(node)]),
+        Edge::Leaf(leaf) => GraphInput::Leaf(leaf.leaf().map(|leaf| leaf.shape().to_vec())),
+    };
     let mut counted = HashSet::new();
     nodes
         .iter()
@@ -64,6 +83,7 @@ pub fn walk(tensor: &Tensor) -> Vec<GraphNode> {
                 site: node.site,
                 held_bytes: fresh.iter().sum(),
                 held_storages: fresh.len(),
+                inputs: node.edges.iter().flatten().map(input).collect(),
             }
         })
         .collect()

@@ -1,4 +1,5 @@
-"""Gradients: of chosen tensors, custom functions (`function`), and the graph itself (`graph`)."""
+"""Gradients: of chosen tensors, custom functions (`function`), the graph itself (`graph`), derivatives of functions
+(`functional`), finite differences (`gradcheck`) and anomaly mode."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ from .. import _plimsoll
 from .._modes import enable_grad as enable_grad
 from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
+from .._modes import set_grad_enabled as set_grad_enabled
 from .._plimsoll import Tensor
 from . import function as function
 from . import graph as graph
+from .anomaly_mode import detect_anomaly as detect_anomaly
+from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .function import Function as Function
 
 
@@ -61,3 +65,8 @@ def grad(
         found = [_plimsoll.zeros_like(x) if grad is None else grad for x, grad in zip(inputs, found, strict=True)]
     return tuple(found)
 
+
+from . import functional as functional  # noqa: E402
+from .gradcheck import GradcheckError as GradcheckError  # noqa: E402
+from .gradcheck import gradcheck as gradcheck  # noqa: E402
+from .gradcheck import gradgradcheck as gradgradcheck  # noqa: E402

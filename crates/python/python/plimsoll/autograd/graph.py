@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 from .._plimsoll import Node as Node
 from .._plimsoll import Tensor, _forbid_saved_tensors_hooks, _SavedTensorsScope
+from .._plimsoll import RemovableHandle, _register_multi_grad_hook
+from .._plimsoll import _graph_dot as graph_dot
+from .._plimsoll import _graph_text as graph_text
 
 
 class GradientEdge(NamedTuple):
@@ -21,6 +24,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of `tensor` goes."""
     node, output = tensor._gradient_edge()
     return GradientEdge(node, output)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: Literal["all", "any"] = "all"
+) -> RemovableHandle:
+    """Calls `fn` once in each backward: with a list of the gradients of `tensors` when all that it computes are there, or,
+    in the mode `any`, with the first of them."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    return _register_multi_grad_hook(list(tensors), fn, mode == "any")
 
 
 class saved_tensors_hooks:
