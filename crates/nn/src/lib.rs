@@ -34,6 +34,7 @@ mod normalization;
 mod options;
 mod padding;
 mod pooling;
+pub mod prune;
 mod rearranging;
 mod recurrent;
 mod recurrent_cell;
