@@ -117,7 +117,7 @@ macro_rules! convolutions {
             pub struct $name {
                 /// Of shape [out_channels, in_channels / groups, *kernel_size].
                 pub weight: Parameter,
-                /// Of shape [out_channels].
+                /// One for each channel of the result.
                 pub bias: Option<Parameter>,
                 /// Channels of the input.
                 pub in_channels: i64,
@@ -265,7 +265,7 @@ macro_rules! transposed {
             pub struct $name {
                 /// Of shape [in_channels, out_channels / groups, *kernel_size].
                 pub weight: Parameter,
-                /// Of shape [out_channels].
+                /// One for each channel of the result.
                 pub bias: Option<Parameter>,
                 /// Channels of the input.
                 pub in_channels: i64,

@@ -104,7 +104,12 @@ impl Paths {
                 });
             }
         };
-        *self.fixed.entry(key).or_insert_with(|| joined(parent, &name.to_string()))
+        if let Some(known) = self.fixed.get(&key) {
+            return *known;
+        }
+        let path = joined(parent, &name.to_string());
+        self.fixed.insert(key, path);
+        path
     }
 }
 

@@ -30,7 +30,7 @@ layer_options! {
 pub struct Linear {
     /// Of shape [out_features, in_features].
     pub weight: Parameter,
-    /// Of shape [out_features].
+    /// One for each element of the result.
     pub bias: Option<Parameter>,
     /// Elements of the last dimension of the input.
     pub in_features: i64,
@@ -133,7 +133,7 @@ pub(crate) fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> 
 pub struct Bilinear {
     /// Of shape [out_features, in1_features, in2_features].
     pub weight: Parameter,
-    /// Of shape [out_features].
+    /// One for each element of the result.
     pub bias: Option<Parameter>,
     /// Elements of the first input.
     pub in1_features: i64,
