@@ -170,6 +170,36 @@ pub mod memory {
     pub use plimsoll_tensor::memory::*;
 }
 
+/// Modules: layers with PyTorch's names, defaults and keys, and `#[derive(Module)]` for your own.
+///
+/// ```
+/// use plimsoll::{nn, nn::{Forward, Module}, prelude::*};
+///
+/// #[derive(Module)]
+/// struct Net {
+///     hidden: nn::Linear,
+///     out: nn::Linear,
+/// }
+///
+/// impl Forward<&Tensor> for Net {
+///     type Output = Tensor;
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         self.out.call(&self.hidden.call(x)?.relu()?)
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let net = Net { hidden: nn::Linear::new(4, 8)?, out: nn::Linear::new(8, 1)? };
+/// let loss = net.call(&Tensor::ones(&[2, 4], DType::F32)?)?.sum()?;
+/// loss.backward()?;
+/// assert_eq!(net.parameters().len(), 4);
+/// # Ok(())
+/// # }
+/// ```
+pub mod nn {
+    pub use plimsoll_nn::*;
+}
+
 /// What most programs import.
 pub mod prelude {
     pub use plimsoll_tensor::{

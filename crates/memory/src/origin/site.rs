@@ -125,6 +125,24 @@ impl SiteScope {
         let previous = OVERRIDE.try_with(|current| current.replace(Some(site))).ok().flatten();
         SiteScope { previous, not_send: PhantomData }
     }
+
+    /// Lets callers answer with their own lines again, until the guard drops: for a function of the
+    /// user's that is called by one that runs in somebody else's name.
+    ///
+    /// ```
+    /// use plimsoll_memory::{Site, SiteScope, with_site};
+    /// with_site(Site::Foreign(7), || {
+    ///     let own = SiteScope::lift();
+    ///     assert!(matches!(Site::caller(), Site::Rust(_)));
+    ///     drop(own);
+    ///     assert_eq!(Site::caller(), Site::Foreign(7));
+    /// });
+    /// ```
+    #[must_use = "callers have their own lines only while the guard lives"]
+    pub fn lift() -> SiteScope {
+        let previous = OVERRIDE.try_with(Cell::take).ok().flatten();
+        SiteScope { previous, not_send: PhantomData }
+    }
 }
 
 impl SiteScope {

@@ -69,6 +69,8 @@ impl From<(Device, DType)> for TensorOptions {
 
 /// Declares an options value: its fields with their defaults, and a setter for each. One that
 /// borrows tensors is declared with their lifetime: `Name<'a> { .. }`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! options {
     ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
         $(#[$doc])*

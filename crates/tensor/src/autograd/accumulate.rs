@@ -58,6 +58,15 @@ impl Accumulator {
 /// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy.
 /// While recording it is always a copy, since other leaves may be handed the same tensor.
 fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
+    // A view that nobody has the base of, such as a product turned round, is as free as its base.
+    let plain = grad.view_of().is_some() && !is_grad_enabled() && !grad.requires_grad();
+    let grad = if plain {
+        let alone = grad.detach();
+        drop(grad);
+        alone
+    } else {
+        grad
+    };
     let whole = grad.storage_nbytes() == grad.nbytes();
     let free = whole && grad.is_sole_owner() && !grad.requires_grad();
     if free && !is_grad_enabled() && grad.strides() == leaf.strides() {

@@ -113,17 +113,19 @@ impl<T: Real + Factor<Sum = T> + Kernels> Number for T {}
 /// Sequences that make a thread's products worth it: fewer use little of each weight that they
 /// read.
 const SEQUENCES_OF_A_THREAD: usize = 4;
-/// Steps that pay for packing the weights.
+/// Sequences and steps that pay for packing the weights.
+const SEQUENCES_OF_PACKED: usize = 8;
 const STEPS_OF_PACKED: usize = 4;
 
 /// How many threads go through all steps, each of its own sequences; `None` where the threads share
-/// each step instead, because there are few sequences or not all of one length.
+/// each step instead, because there are few sequences or not all of one length. Which of the two
+/// does not depend on the number of threads: they add in another order.
 fn apart(args: RecurrentArgs<'_>) -> Option<usize> {
-    let threads = parallel::threads();
     let whole = args.steps.iter().all(|step| step.count == args.batch);
-    let enough = args.batch >= SEQUENCES_OF_A_THREAD * threads
+    let enough = args.batch >= SEQUENCES_OF_PACKED
         && args.steps.len() >= STEPS_OF_PACKED
         && args.hidden > 0;
+    let threads = parallel::threads().min(args.batch / SEQUENCES_OF_A_THREAD);
     (whole && enough).then_some(threads)
 }
 

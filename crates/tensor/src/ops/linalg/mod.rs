@@ -124,9 +124,16 @@ pub(crate) fn left_gradient(grad: &Tensor, a: &Meta, b: &Meta, right: &Tensor) -
 pub(crate) fn right_gradient(grad: &Tensor, a: &Meta, b: &Meta, left: &Tensor) -> Result<Tensor> {
     let grad = matrix_gradient(grad, a, b)?;
     let left = if a.shape().len() == 1 { left.unsqueeze(0)? } else { left.clone() };
+    let rows = |x: &Tensor| x.reshape(&[-1, x.shape()[x.rank() - 1] as i64]);
+    let is_empty = left.numel() == 0 || grad.numel() == 0;
+    // A matrix that lies transposed, as a linear layer's weight does, gets a gradient that lies so:
+    // the weight's own then lies as the weight, and is taken over instead of copied.
+    let lies_transposed = matches!(b.layout.strides(), [1, _]) && b.shape()[1] > 1;
+    if lies_transposed && !is_empty {
+        return rows(&grad)?.t()?.matmul(&rows(&left)?)?.t();
+    }
     // A matrix used for a whole batch: one product over all rows instead of a sum of products.
-    if b.shape().len() <= 2 && left.rank() > 2 && left.numel() > 0 && grad.numel() > 0 {
-        let rows = |x: &Tensor| x.reshape(&[-1, x.shape()[x.rank() - 1] as i64]);
+    if b.shape().len() <= 2 && left.rank() > 2 && !is_empty {
         return rows(&left)?.t()?.matmul(&rows(&grad)?)?.view(&signed(b.shape()));
     }
     let product = reduced(&left.transpose(-2, -1)?, &grad, &matrix_shape(b, false))?;
