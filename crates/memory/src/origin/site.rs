@@ -145,24 +145,6 @@ impl SiteScope {
     }
 }
 
-impl SiteScope {
-    /// Answers with the caller's own line again, until the guard drops: for code of the user that
-    /// runs inside of something that answers for others.
-    ///
-    /// ```
-    /// use plimsoll_memory::{Site, SiteScope, with_site};
-    /// with_site(Site::Foreign(7), || {
-    ///     let _own = SiteScope::lift();
-    ///     assert!(matches!(Site::caller(), Site::Rust(_)));
-    /// });
-    /// ```
-    #[must_use = "the site is lifted only while the guard lives"]
-    pub fn lift() -> SiteScope {
-        let previous = OVERRIDE.try_with(Cell::take).ok().flatten();
-        SiteScope { previous, not_send: PhantomData }
-    }
-}
-
 impl Drop for SiteScope {
     fn drop(&mut self) {
         let _ = OVERRIDE.try_with(|current| current.set(self.previous));

@@ -122,9 +122,8 @@ const STEPS_OF_PACKED: usize = 4;
 /// does not depend on the number of threads: they add in another order.
 fn apart(args: RecurrentArgs<'_>) -> Option<usize> {
     let whole = args.steps.iter().all(|step| step.count == args.batch);
-    let enough = args.batch >= SEQUENCES_OF_PACKED
-        && args.steps.len() >= STEPS_OF_PACKED
-        && args.hidden > 0;
+    let enough =
+        args.batch >= SEQUENCES_OF_PACKED && args.steps.len() >= STEPS_OF_PACKED && args.hidden > 0;
     let threads = parallel::threads().min(args.batch / SEQUENCES_OF_A_THREAD);
     (whole && enough).then_some(threads)
 }
