@@ -286,9 +286,8 @@ fn all_of(truths: &Tensor) -> Result<bool> {
     Ok(truths.all()?.to_bools()?.first().copied().unwrap_or(true))
 }
 
-/// The dtype of a number beside a tensor, so that it promotes no further than by its class.
-/// Two powers of 2 whose product is that of a whole `exponent`: one alone is beyond the floats where
-/// its product with a tiny or a large number is not.
+/// Two powers of 2 whose product is that of a whole `exponent`: one alone is beyond the floats
+/// where its product with a tiny or a large number is not.
 fn halves(exponent: &Tensor, wide: DType, site: Site) -> Result<[Tensor; 2]> {
     // Beyond these every product is 0 or infinite.
     let most = if wide == DType::F64 { 2200 } else { 300 };
@@ -298,6 +297,7 @@ fn halves(exponent: &Tensor, wide: DType, site: Site) -> Result<[Tensor; 2]> {
     Ok([half.to_dtype(wide, site)?.rpow(2.0)?, rest.to_dtype(wide, site)?.rpow(2.0)?])
 }
 
+/// The dtype of a number beside a tensor, so that it promotes no further than by its class.
 fn number_dtype(number: Scalar, beside: &Tensor) -> DType {
     crate::promotion::result_type(&[Other::Tensor(beside), Other::Scalar(number)])
 }
