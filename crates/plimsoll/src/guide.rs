@@ -22,6 +22,9 @@ pub mod share_memory {}
 #[doc = include_str!("../guide/write-your-own-gradients.md")]
 pub mod write_your_own_gradients {}
 
+#[doc = include_str!("../guide/train-a-model.md")]
+pub mod train_a_model {}
+
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}
 

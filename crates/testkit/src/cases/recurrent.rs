@@ -220,8 +220,11 @@ pub(super) fn cases() -> Vec<Case> {
         rows.push(Shape { layers: 2, directions: 2, biased: false, ..plain }.case(name).brief());
         rows.push(Shape { directions: 2, packed: true, ..plain }.case(name).brief());
         rows.push(Shape { batch_first: true, ..plain }.case(name).brief());
-        // Sequences enough that each thread has its own, and states longer than a vector.
-        rows.push(Shape { batch: 9, hidden: 18, ..plain }.case(name).brief());
+        if matches!(cell, Cell::Lstm | Cell::Gru) {
+            // Sequences enough that each thread has its own, and states longer than a vector. Plain
+            // cells of that size are too badly conditioned to compare.
+            rows.push(Shape { batch: 9, hidden: 18, ..plain }.case(name).brief());
+        }
     }
     rows.extend(cells());
     rows

@@ -1,0 +1,148 @@
+"""Ends of ranges, views of one element, numbers beside halves, sizes that are too large: answers are PyTorch 2.15's, but where
+a test says otherwise."""
+
+import math
+
+import pytest
+
+import plimsoll as pm
+import plimsoll.nn.functional as F
+
+
+def test_views_of_one_element_are_themselves():
+    x = pm.zeros(3)
+    x[0:1] += 1
+    x[None] += 1
+    x[:1] *= 2
+    assert x.tolist() == [4.0, 1.0, 1.0]
+
+
+def test_products_in_place_do_not_read_what_they_write():
+    # PyTorch computes them, and most of them wrong.
+    x, y = pm.ones(3, 3), pm.ones(3, 3)
+    for work in (lambda: x.addmm_(x, y), lambda: x.addmm_(y, x), lambda: x[0].addmv_(y, x[0])):
+        with pytest.raises(RuntimeError, match="shares memory"):
+            work()
+    assert x.addmm_(y, y).tolist() == [[4.0] * 3] * 3
+
+
+@pytest.mark.parametrize("dtype", [pm.float16, pm.bfloat16])
+def test_numbers_are_rounded_to_halves_first(dtype):
+    x = pm.tensor([0.1], dtype=dtype)
+    assert (x == 0.1).tolist() == [True]
+    assert (x != 0.1).tolist() == [False]
+    assert (x % 0.1).tolist() == [0.0]
+    assert (pm.tensor([math.inf], dtype=pm.float16) == 1e10).tolist() == [True]
+
+
+def test_closeness_of_integers_does_not_wrap():
+    a, b = pm.tensor([-1], dtype=pm.int8), pm.tensor([127], dtype=pm.int8)
+    assert pm.isclose(a, b).tolist() == [False]
+    assert not pm.allclose(pm.tensor([0]), pm.tensor([-(2**63)]))
+
+
+def test_ldexp_of_tiny_and_large_numbers():
+    x = pm.ldexp(pm.tensor([0.0, 1e-40, 1.0, 1e30]), pm.tensor([200, 140, -149, -200]))
+    assert x.tolist() == pytest.approx([0.0, 139.38, 1.4013e-45, 6.2230e-31], rel=1e-3)
+    assert pm.ldexp(pm.tensor([3]), pm.tensor([2])).tolist() == [12.0]
+
+
+def test_interpolation_copies_what_keeps_its_size():
+    x = pm.arange(4.0).view(1, 1, 2, 2)
+    for mode in ("nearest", "bilinear"):
+        assert F.interpolate(x, scale_factor=1.3, mode=mode).tolist() == x.tolist()
+
+
+def test_samples_outside_every_bag_have_no_gradient():
+    weights = pm.ones(5, requires_grad=True)
+    table, offsets = pm.ones(4, 3), pm.tensor([0, 2, 3])
+    indices = pm.tensor([0, 1, 2, 3, 0])
+    bags = F.embedding_bag(
+        indices, table, offsets, mode="sum", include_last_offset=True, per_sample_weights=weights
+    )
+    bags.sum().backward()
+    # PyTorch counts them to the last bag, whose sum they are not in.
+    assert weights.grad.tolist() == [3.0, 3.0, 3.0, 0.0, 0.0]
+
+
+def test_the_ends_of_integers():
+    least = pm.tensor([-(2**63)])
+    assert pm.lcm(least, pm.tensor([-1])).shape == (1,)
+    with pytest.raises(RuntimeError):
+        pm.bincount(pm.tensor([2**63 - 1]))
+    assert pm.true_divide(2**31, pm.tensor([2], dtype=pm.int32)).tolist() == [2.0**30]
+    assert pm.add(2**31, pm.tensor([2], dtype=pm.int32)).tolist() == [-2147483646]
+    assert (1 << pm.tensor([3])).tolist() == [8]
+    assert (16 >> pm.tensor([3])).tolist() == [2]
+
+
+def test_sizes_that_are_too_large_are_errors():
+    for work in (
+        lambda: pm.linspace(0, 1, 2**61),
+        lambda: pm.logspace(0, 1, 2**50),
+        lambda: pm.triu_indices(2**33, 2**33),
+        lambda: pm.repeat_interleave(pm.tensor([2**62, 2**62])),
+        lambda: pm.kron(pm.zeros(1).expand(2**40), pm.zeros(1).expand(2**40)),
+    ):
+        with pytest.raises(RuntimeError):
+            work()
+    assert pm.zeros(3).diff(n=10**9).shape == (0,)
+
+
+def test_sequences_and_triangles():
+    assert pm.linspace(0, 1, 5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert pm.linspace(2, 3, 1).tolist() == [2.0]
+    assert pm.linspace(0, 1, 0).tolist() == []
+    assert pm.linspace(0, 10, 4, dtype=pm.int64).tolist() == [0, 3, 6, 10]
+    assert pm.logspace(0, 3, 4).tolist() == [1.0, 10.0, 100.0, 1000.0]
+    assert pm.tril_indices(3, 2, -1).tolist() == [[1, 2, 2], [0, 0, 1]]
+    assert pm.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
+    assert pm.tril_indices(3, 2, 5).tolist() == [[0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1]]
+    assert pm.triu_indices(3, 3, -5).shape == (2, 9)
+    assert pm.tril_indices(3, 3, -9).shape == (2, 0)
+    times = pm.tensor([2, 0, 3])
+    assert pm.repeat_interleave(times).tolist() == [0, 0, 2, 2, 2]
+    assert pm.repeat_interleave(pm.tensor([5, 6, 7]), times).tolist() == [5, 5, 7, 7, 7]
+
+
+def test_targets_of_what_has_no_derivative():
+    x = pm.ones(2, requires_grad=True)
+    out = pm.empty(2, dtype=pm.bool)
+    pm.eq(x, x, out=out)
+    assert out.tolist() == [True, True]
+    with pytest.raises(RuntimeError):
+        pm.add(x, x, out=pm.empty(2))
+
+
+def test_arguments_that_pytorch_takes():
+    assert F.avg_pool2d(pm.ones(1, 1, 4, 4), 2, None).shape == (1, 1, 2, 2)
+    assert pm.amax(pm.ones(2, 2), None).tolist() == 1.0
+    assert pm.cat([pm.empty(0), pm.empty(0)], 1).shape == (0,)
+    values, places = pm.topk(pm.tensor(5.0), 0)
+    assert (values.item(), places.item()) == (5.0, 0)
+
+
+def test_arguments_that_pytorch_refuses():
+    for work in (
+        lambda: pm.full_like(pm.zeros(2, dtype=pm.int8), 1000),
+        lambda: pm.randperm(300, dtype=pm.uint8),
+        lambda: pm.randperm(5000, dtype=pm.float16),
+    ):
+        with pytest.raises(RuntimeError):
+            work()
+    for work in (
+        lambda: pm.tensor(1.0).select(0, 0),
+        lambda: pm.ones(3)[pm.tensor([1], dtype=pm.int16)],
+    ):
+        with pytest.raises(IndexError):
+            work()
+
+
+def test_rearranging_takes_no_memory_beside_the_result():
+    x = pm.arange(6.0, requires_grad=True)
+    y = F.pad(x.flip(0).roll(2).view(1, 6), (2, 3), mode="reflect").repeat(2, 1)
+    y.sum().backward()
+    rolled = [1.0, 0.0, 5.0, 4.0, 3.0, 2.0]
+    padded = [5.0, 0.0, *rolled, 3.0, 4.0, 5.0]
+    assert y.tolist() == [padded, padded]
+    assert x.grad.tolist() == [4.0, 2.0, 2.0, 4.0, 4.0, 6.0]
