@@ -28,8 +28,8 @@ impl Meta {
         self.layout.shape()
     }
 
-    /// Whether the two are the same elements in the same order, both over the same storage: strides
-    /// of dimensions of one element say nothing.
+    /// Whether the two are the same elements in the same order, both over the same storage:
+    /// dimensions of one element say nothing.
     ///
     /// ```
     /// # use plimsoll_core::{DType, Layout};
@@ -40,12 +40,10 @@ impl Meta {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn is_same_view(&self, other: &Meta) -> bool {
-        let (a, b) = (&self.layout, &other.layout);
-        self.dtype == other.dtype
-            && a.offset() == b.offset()
-            && a.shape() == b.shape()
-            && (a.shape().iter().zip(a.strides()).zip(b.strides()))
-                .all(|((&size, own), others)| size == 1 || own == others)
+        self == other
+            || self.dtype == other.dtype
+                && self.layout.offset() == other.layout.offset()
+                && long_dims(&self.layout).eq(long_dims(&other.layout))
     }
 
     /// Whether the two have a byte in common, both over the same storage.
@@ -58,6 +56,12 @@ impl Meta {
     pub fn span_bytes(&self) -> usize {
         self.layout.span() * self.dtype.size_bytes()
     }
+}
+
+/// Sizes and strides of the dimensions that have more or less than one element.
+fn long_dims(layout: &Layout) -> impl Iterator<Item = (usize, usize)> {
+    let dims = layout.shape().iter().copied().zip(layout.strides().iter().copied());
+    dims.filter(|&(size, _)| size != 1)
 }
 
 /// One tensor as a kernel sees it.

@@ -33,7 +33,8 @@ def parsed(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
         asked["non_blocking"] = rest.pop(0)
     asked.update({name: value for name, value in kwargs.items() if name != "copy"})
     device, dtype = asked["device"], asked["dtype"]
-    device = None if device is None else _plimsoll.device(device)
+    if device is not None and not isinstance(device, _plimsoll.device):
+        device = _plimsoll.device(device)
     if dtype is not None and not dtype.is_floating_point:
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
 
