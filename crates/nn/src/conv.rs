@@ -2,7 +2,7 @@
 
 use plimsoll_tensor::{
     ConvOptions as ConvArguments, ConvTransposeOptions as ConvTransposeArguments, DimList, Error,
-    Mode, Padding, PaddingOption, Parameter, Result, Tensor,
+    Mode, Padding, PaddingOption, Parameter, Result, Tensor, TensorOptions,
 };
 
 use crate::call::at_caller;
@@ -68,12 +68,19 @@ fn check_channels(layer: &str, inputs: i64, outputs: i64, groups: i64) -> Result
     Err(Error::invalid_argument(wrong).in_operation(layer))
 }
 
-/// Draws a weight and a bias as PyTorch does.
-fn first_values(weight: &Parameter, bias: Option<&Parameter>) -> Result<()> {
+/// A weight, and a bias of `outputs` channels if there is to be one, drawn as PyTorch does.
+fn weight_and_bias(
+    sizes: &[i64],
+    outputs: Option<i64>,
+    made: TensorOptions,
+) -> Result<(Parameter, Option<Parameter>)> {
+    let weight = parameter(sizes, made)?;
+    let bias = outputs.map(|outputs| parameter(&[outputs], made)).transpose()?;
     let tensor = weight.tensor();
     let slope = init::Nonlinearity::LeakyRelu(5.0f64.sqrt());
     init::kaiming_uniform_(&tensor, init::FanMode::FanIn, slope)?;
-    even_bias(bias, init::fan_in_and_fan_out(&tensor)?.0 as i64)
+    even_bias(bias.as_ref(), init::fan_in_and_fan_out(&tensor)?.0 as i64)?;
+    Ok((weight, bias))
 }
 
 /// What goes around an input that is not padded with zeros: the last dimension first, both ends.
@@ -164,10 +171,8 @@ macro_rules! convolutions {
                     }
                     let mut sizes = vec![out_channels, in_channels / options.groups];
                     sizes.extend(&kernel_size);
-                    let made = options.made();
-                    let weight = parameter(&sizes, made)?;
-                    let bias = options.bias.then(|| parameter(&[out_channels], made)).transpose()?;
-                    first_values(&weight, bias.as_ref())?;
+                    let bias = options.bias.then_some(out_channels);
+                    let (weight, bias) = weight_and_bias(&sizes, bias, options.made())?;
                     let hooks = Hooks::default();
                     Ok($name { weight, bias, in_channels, out_channels, kernel_size, options, hooks })
                 }
@@ -312,10 +317,8 @@ macro_rules! transposed {
                     }
                     let mut sizes = vec![in_channels, out_channels / options.groups];
                     sizes.extend(&kernel_size);
-                    let made = options.made();
-                    let weight = parameter(&sizes, made)?;
-                    let bias = options.bias.then(|| parameter(&[out_channels], made)).transpose()?;
-                    first_values(&weight, bias.as_ref())?;
+                    let bias = options.bias.then_some(out_channels);
+                    let (weight, bias) = weight_and_bias(&sizes, bias, options.made())?;
                     let hooks = Hooks::default();
                     Ok($name { weight, bias, in_channels, out_channels, kernel_size, options, hooks })
                 }

@@ -270,14 +270,14 @@ impl Tensor {
         if least < 0 {
             return Err(Error::shape(OP, format!("nothing repeats {least} times")));
         }
+        // The size of the result is in the data, so it comes to the host, as a float64: a sum of
+        // integers that is too large says so and does not wrap, and is exact up to 2^53.
         let total = counts.double()?.sum()?.item::<f64>()?;
-        if total > i64::MAX as f64 / 64.0 {
+        if total > (1u64 << 53) as f64 {
             return Err(Error::shape(OP, format!("{total:e} elements are too many")));
         }
-        // The size of the result is in the data, so one number of it comes to the host.
         let ends = counts.cumsum(0)?;
-        let total = ends.select(0, -1)?.item::<i64>()?;
-        let places = Tensor::arange(0, total, 1, (DType::I64, repeats.device()))?;
+        let places = Tensor::arange(0, total as i64, 1, (DType::I64, repeats.device()))?;
         let options = SearchsortedOptions::new().right(true);
         ends.searchsorted_with(&places, options)?.to(repeats.dtype())
     }
