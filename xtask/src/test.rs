@@ -147,11 +147,15 @@ fn clippy() -> Outcome {
 
 /// The test runner: nextest where it is installed, else cargo's own.
 fn test_command() -> Command {
-    if run::answers(env!("CARGO"), &["nextest", "--version"]) {
+    if has_nextest() {
         cargo(&["nextest", "run", "--no-fail-fast"])
     } else {
         cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests"])
     }
+}
+
+fn has_nextest() -> bool {
+    run::answers(env!("CARGO"), &["nextest", "--version"])
 }
 
 /// The families of kernels. Their tests switch on the engine's feature `testing`, which compiles
@@ -204,6 +208,9 @@ fn features() -> Outcome {
     let without = ["--package", "plimsoll", "--no-default-features"];
     let mut tests = cargo(&["test", "--no-fail-fast", "--test", "features"]);
     tests.args(without);
+    // Without cudarc the crate `half` has fewer features, so every kernel is compiled once more.
+    // Two tests of errors need no fast ones.
+    tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
     let mut counts = run::counted(tests);
     let checked = pulls_none_of(&["--package", "plimsoll"], OF_THE_COMMAND)
         .and_then(|()| pulls_none_of(&without, &["cudarc"]));
@@ -247,7 +254,18 @@ fn chaos() -> Outcome {
         return Outcome::CannotRun("the configuration has no key `chaos_seed`");
     }
     let mut command = test_command();
-    command.args(["--package", "plimsoll-tensor", "--package", "plimsoll-testkit"]);
+    if has_nextest() {
+        // The step `rust` built this selection; another would compile both crates once more. What
+        // is called `_in_chaos` asks for chaos itself, and ran there.
+        command.arg("--workspace");
+        KERNELS.iter().for_each(|package| {
+            command.args(["--exclude", package]);
+        });
+        let ours = "package(plimsoll-tensor) | package(plimsoll-testkit)";
+        command.args(["--filterset", &format!("({ours}) - test(/_in_chaos$/)")]);
+    } else {
+        command.args(["--package", "plimsoll-tensor", "--package", "plimsoll-testkit"]);
+    }
     command.env("PLIMSOLL_CONF", "chaos_seed:7");
     Outcome::Ran(run::counted(command))
 }
@@ -292,22 +310,25 @@ fn python() -> Outcome {
     if !run::root().join("crates/python/pyproject.toml").exists() {
         return Outcome::CannotRun("there is no Python package");
     }
-    let folder = match python_env::prepare(Purpose::Tests) {
+    let folder = match python_package() {
         Ok(folder) => folder,
         Err(message) => {
             println!("{message}");
             return Outcome::Ran(Counts::FAILED);
         }
     };
-    let mut build = python_env::program(&folder, "maturin");
-    build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]);
-    if let Err(message) = run::plain(&mut build) {
-        println!("{message}");
-        return Outcome::Ran(Counts::FAILED);
-    }
     let mut tests = python_env::program(&folder, "python");
     tests.args(["-m", "pytest", "-q", "crates/python/tests"]);
     Outcome::Ran(run::counted(tests))
+}
+
+/// The environment that the Python package is installed in, the command `plimsoll` with it.
+fn python_package() -> Result<PathBuf, String> {
+    let folder = python_env::prepare(Purpose::Tests)?;
+    let mut build = python_env::program(&folder, "maturin");
+    build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]);
+    run::plain(&mut build)?;
+    Ok(folder)
 }
 
 /// What Plimsoll writes, its own snapshots and those of PyTorch written anew, opened with the tool
@@ -350,13 +371,16 @@ fn page() -> Outcome {
     let Some(browser) = browsers.into_iter().find(|name| run::answers(name, &["--version"])) else {
         return Outcome::CannotRun("there is no Chromium; install the package `chromium`");
     };
-    if let Err(message) = run::plain(&mut cargo(&["build", "--package", "plimsoll-cli"])) {
-        println!("{message}");
-        return Outcome::Ran(Counts::FAILED);
-    }
-    let plimsoll = run::target().join("debug").join("plimsoll");
+    // The command that comes with the Python package: alone, it would be compiled once more.
+    let folder = match python_package() {
+        Ok(folder) => folder,
+        Err(message) => {
+            println!("{message}");
+            return Outcome::Ran(Counts::FAILED);
+        }
+    };
     let mut command = run::command("python3", &["crates/report/tests/page/check_page.py"]);
-    command.arg(plimsoll).arg(browser);
+    command.arg(folder.join("bin").join("plimsoll")).arg(browser);
     Outcome::Ran(run::counted(command))
 }
 
