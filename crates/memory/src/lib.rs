@@ -25,7 +25,7 @@ pub use allocator::pool_id::{PoolId, PoolPurpose};
 pub use allocator::private_pool::{PoolUse, PrivatePool};
 pub use allocator::request::Request;
 pub use allocator::shortage::{Owner, Shortage};
-pub use book::breakdown::BreakdownRow;
+pub use book::breakdown::{BreakdownRow, Share};
 pub use book::event::{Action, Event};
 pub use book::history::Entry;
 pub use book::pool::Pool;
@@ -38,10 +38,12 @@ pub use configuration::{
 pub use origin::annotations::{Annotation, AnnotationScope, Stage, annotate};
 pub use origin::context::{
     ModulePath, ModuleScope, OperationScope, Phase, PhaseScope, current_module, current_operation,
-    current_phase, current_step, enter_module, enter_operation, enter_phase, resume_module,
-    set_step,
+    current_phase, enter_module, enter_operation, enter_phase, resume_module,
 };
 pub use origin::intern::{Origin, OriginId};
+pub use origin::iteration::{
+    current_epoch, current_step, epoch_of_step, next_epoch, next_step, set_epoch, set_step,
+};
 pub use origin::kind::Kind;
 pub use origin::site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
 pub use platform::fork::Holding;

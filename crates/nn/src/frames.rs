@@ -8,11 +8,16 @@
 //! address is used again).
 //!
 //! The outermost module has the path that is in force when it is called, usually the empty one, so
-//! that paths read as keys do: `blocks.3.attention.query`.
+//! that paths read as keys do: `blocks.3.attention.query`. Its call is a phase of training, forward
+//! or, where nothing is recorded, evaluation, unless the user has said which.
 
 use std::cell::RefCell;
 
-use plimsoll_memory::{ModulePath, ModuleScope, current_module, enter_module, resume_module};
+use plimsoll_memory::{
+    ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, enter_module,
+    enter_phase, resume_module,
+};
+use plimsoll_tensor::is_grad_enabled;
 use rustc_hash::FxHashMap;
 
 use crate::locate::names_of;
@@ -30,6 +35,7 @@ struct Frame(*const dyn Module);
 /// While it lives, a module runs: its path is in force, and it is who calls others.
 pub(crate) struct Entered {
     _module: ModuleScope,
+    _phase: Option<PhaseScope>,
 }
 
 impl Entered {
@@ -38,8 +44,16 @@ impl Entered {
     pub(crate) fn enter(module: &dyn Module) -> Entered {
         let outer = FRAMES.with_borrow(|frames| frames.last().copied());
         let base = current_module();
+        let mut phase = None;
         let path = match outer {
-            None => base,
+            None => {
+                if current_phase() == Phase::Other {
+                    let recorded = is_grad_enabled();
+                    let is = if recorded { Phase::Forward } else { Phase::Evaluation };
+                    phase = Some(enter_phase(is));
+                }
+                base
+            }
             Some(Frame(outer)) => {
                 // SAFETY: a frame is pushed by `enter` and popped when its guard drops. The guard
                 // is a local of `Forward::call`, which borrows the module for longer than that and
@@ -55,7 +69,7 @@ impl Entered {
             std::mem::transmute::<*const (dyn Module + '_), *const (dyn Module + 'static)>(module)
         };
         FRAMES.with_borrow_mut(|frames| frames.push(Frame(erased)));
-        Entered { _module: resume_module(path) }
+        Entered { _module: resume_module(path), _phase: phase }
     }
 }
 

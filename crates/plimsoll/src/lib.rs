@@ -164,8 +164,8 @@ pub mod autograd {
 /// ```
 pub mod memory {
     pub use plimsoll_memory::{
-        Annotation, AnnotationScope, ModulePath, ModuleScope, Phase, PhaseScope, Site, annotate,
-        current_step, enter_module, enter_phase, set_step,
+        Annotation, AnnotationScope, ModuleScope, PhaseScope, Site, annotate, current_epoch,
+        current_step, enter_module, enter_phase, next_epoch, next_step, set_epoch, set_step,
     };
     pub use plimsoll_tensor::memory::*;
 }

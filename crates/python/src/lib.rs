@@ -37,6 +37,7 @@ mod in_place_views;
 mod index;
 mod memory;
 mod memory_format;
+mod modules;
 mod new_like;
 mod node;
 mod numpy;
@@ -87,5 +88,6 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(module)?;
     saved_hooks::register(module)?;
     subclass::register(module)?;
-    memory::register(module)
+    memory::register(module)?;
+    modules::register(module)
 }

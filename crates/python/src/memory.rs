@@ -1,8 +1,11 @@
 //! PyTorch's memory functions, for every device, the CPU included; and what PyTorch does not have:
-//! bytes by kind and by line, and peaks of a region.
+//! bytes by kind, module, phase and line, peaks of a region, and the marks of steps and epochs.
 
 use plimsoll_core::Device;
-use plimsoll_memory::{Arena, BreakdownRow, Configuration, HistoryLevel, PeakScope, Snapshot};
+use plimsoll_memory::{
+    Arena, BreakdownRow, Configuration, HistoryLevel, PeakScope, Share, Snapshot, next_epoch,
+    next_step, set_epoch, set_step,
+};
 use plimsoll_tensor::memory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -170,6 +173,60 @@ fn memory_by_line<'py>(
     rows(py, &if peak { arena.peak_by_origin() } else { arena.live_by_origin() })
 }
 
+/// Bytes by module path, largest first: now, or at the peak. What is outside of all modules has the
+/// empty path.
+#[pyfunction]
+#[pyo3(signature = (device = None, *, peak = false))]
+fn memory_by_module<'py>(
+    py: Python<'py>,
+    device: Option<DeviceArg>,
+    peak: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let arena = arena(device);
+    shares(py, &if peak { arena.peak_by_module() } else { arena.live_by_module() })
+}
+
+/// Bytes by the phase of training that made them, largest first: now, or at the peak.
+#[pyfunction]
+#[pyo3(signature = (device = None, *, peak = false))]
+fn memory_by_phase<'py>(
+    py: Python<'py>,
+    device: Option<DeviceArg>,
+    peak: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let arena = arena(device);
+    shares(py, &if peak { arena.peak_by_phase() } else { arena.live_by_phase() })
+}
+
+fn shares<'py, P: ToString>(py: Python<'py>, shares: &[Share<P>]) -> PyResult<Bound<'py, PyDict>> {
+    let parts = PyDict::new(py);
+    for share in shares {
+        parts.set_item(share.part.to_string(), share.bytes)?;
+    }
+    Ok(parts)
+}
+
+/// Says that a training iteration begins: the next one, or the given one. Returns its number.
+#[pyfunction]
+#[pyo3(signature = (number = None))]
+fn step(number: Option<u64>) -> u64 {
+    number.map_or_else(next_step, |number| {
+        set_step(number);
+        number
+    })
+}
+
+/// Says that an epoch begins with the next step: the next one, or the given one. Returns its
+/// number.
+#[pyfunction]
+#[pyo3(signature = (number = None))]
+fn epoch(number: Option<u64>) -> u64 {
+    number.map_or_else(next_epoch, |number| {
+        set_epoch(number);
+        number
+    })
+}
+
 /// Ledger rows as dictionaries.
 pub(crate) fn rows<'py>(py: Python<'py>, rows: &[BreakdownRow]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -181,6 +238,7 @@ pub(crate) fn rows<'py>(py: Python<'py>, rows: &[BreakdownRow]) -> PyResult<Boun
         dict.set_item("file", site.as_ref().map(|site| site.file.as_str()))?;
         dict.set_item("line", site.as_ref().map(|site| site.line))?;
         dict.set_item("function", site.as_ref().map(|site| site.function.as_str()))?;
+        dict.set_item("module", origin.module.to_string())?;
         dict.set_item("phase", origin.phase.to_string())?;
         dict.set_item("kind", row.kind.to_string())?;
         dict.set_item("bytes", row.bytes)?;
@@ -250,5 +308,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dump_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(memory_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(memory_by_kind, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_by_module, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_by_phase, module)?)?;
+    module.add_function(wrap_pyfunction!(step, module)?)?;
+    module.add_function(wrap_pyfunction!(epoch, module)?)?;
     module.add_function(wrap_pyfunction!(memory_by_line, module)?)
 }

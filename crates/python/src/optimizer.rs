@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use plimsoll_core::{Device, Error, Result};
-use plimsoll_memory::{Phase, PhaseScope, enter_phase};
+use plimsoll_memory::{ModulePath, ModuleScope, Phase, PhaseScope, enter_phase, resume_module};
 use plimsoll_tensor::optimizers::{
     Adadelta, Adagrad, Adam, Adamax, Lion, NAdam, OptimizerRule, RAdam, RmsProp, Rprop, Sgd,
     StepCounts, StepOptions, StepTensors,
@@ -161,28 +161,33 @@ fn _optimizer_step(
     })
 }
 
-/// A phase of training, entered by `with`: "forward", "backward", "optimizer" or "other".
+/// A phase of training, entered by `with`: "forward", "backward", "optimizer", "evaluation" or
+/// "other". With a tensor, in the module that it belongs to.
 #[pyclass(name = "_Phase", unsendable)]
 struct PyPhase {
     phase: Phase,
-    open: RefCell<Vec<PhaseScope>>,
+    module: Option<ModulePath>,
+    open: RefCell<Vec<(PhaseScope, Option<ModuleScope>)>>,
 }
 
 #[pymethods]
 impl PyPhase {
     #[new]
-    fn new(name: &str) -> PyResult<PyPhase> {
-        let all = [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other];
-        match all.into_iter().find(|phase| phase.to_string() == name) {
-            Some(phase) => Ok(PyPhase { phase, open: RefCell::new(Vec::new()) }),
+    #[pyo3(signature = (name, of = None))]
+    fn new(name: &str, of: Option<Bound<'_, PyTensor>>) -> PyResult<PyPhase> {
+        let module = of.map(|of| of.get().tensor().module());
+        match Phase::ALL.into_iter().find(|phase| phase.to_string() == name) {
+            Some(phase) => Ok(PyPhase { phase, module, open: RefCell::new(Vec::new()) }),
             None => Err(PyValueError::new_err(format!(
-                "`{name}` is no phase of training; use forward, backward, optimizer or other"
+                "`{name}` is no phase of training; use {}",
+                Phase::ALL.map(|phase| phase.to_string()).join(", ")
             ))),
         }
     }
 
     fn __enter__(&self) {
-        self.open.borrow_mut().push(enter_phase(self.phase));
+        let module = self.module.map(resume_module);
+        self.open.borrow_mut().push((enter_phase(self.phase), module));
     }
 
     #[pyo3(signature = (*_failure))]

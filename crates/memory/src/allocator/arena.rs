@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use plimsoll_core::Device;
 
@@ -16,14 +16,16 @@ use crate::allocator::records::NONE;
 use crate::allocator::shortage::Shortage;
 use crate::allocator::size_class::SizeRules;
 use crate::allocator::state::State;
-use crate::book::breakdown::{BreakdownRow, Moment};
+use crate::book::breakdown::{BreakdownRow, Moment, Share, shares};
 use crate::book::event::Action;
 use crate::book::history::Entry;
 use crate::book::stamp::Stamp;
 use crate::book::stats::Stats;
 use crate::configuration::Configuration;
 use crate::configuration::HistoryLevel;
+use crate::origin::context::{ModulePath, Phase};
 use crate::origin::hold_tables_at_fork;
+use crate::origin::intern::OriginId;
 use crate::origin::kind::Kind;
 use crate::platform::fork::{HeldAtFork, hold_at_fork};
 use crate::platform::lock::{Guard, Lock};
@@ -286,6 +288,20 @@ impl Arena {
         state.ledger.kind_changed(&event, from);
     }
 
+    /// Has a live block belong to another origin, in its record and in its handle's copy.
+    pub(crate) fn change_origin(&self, index: u32, origin: OriginId, copy: &AtomicU32) {
+        let mut state = self.state();
+        let from = copy.swap(origin.number() as u32, Ordering::Relaxed);
+        let from = OriginId::from_number(from as usize);
+        if index == NONE || from == origin {
+            return;
+        }
+        state.blocks[index].origin = origin;
+        let stamp = Stamp { other_origin: Some(from), ..Stamp::default() };
+        let event = state.event(index, Action::OriginChanged, stamp);
+        state.ledger.origin_changed(&event);
+    }
+
     /// Bytes of live blocks, after rounding, and of external memory.
     ///
     /// ```
@@ -431,6 +447,39 @@ impl Arena {
     pub fn peak_by_origin(&self) -> Vec<BreakdownRow> {
         let state = self.state();
         state.ledger.by_origin(state.ledger.peak())
+    }
+
+    /// Live bytes by module path, largest first; the root stands for what is outside of all.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, HostSource, Kind, OriginId, Request};
+    /// # let configuration = Configuration::default();
+    /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// use plimsoll_memory::{Site, enter_module};
+    /// let _module = enter_module("encoder");
+    /// let block = arena.allocate(&Request::new(1000, OriginId::intern("add", Site::caller())))?;
+    /// let rows = arena.live_by_module();
+    /// assert_eq!((rows[0].part.to_string().as_str(), rows[0].bytes), ("encoder", 1024));
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn live_by_module(&self) -> Vec<Share<ModulePath>> {
+        shares(&self.live_by_origin(), |origin| origin.module)
+    }
+
+    /// Bytes by module path as they were at the peak of allocated bytes.
+    pub fn peak_by_module(&self) -> Vec<Share<ModulePath>> {
+        shares(&self.peak_by_origin(), |origin| origin.module)
+    }
+
+    /// Live bytes by the phase of training that they were made in, largest first.
+    pub fn live_by_phase(&self) -> Vec<Share<Phase>> {
+        shares(&self.live_by_origin(), |origin| origin.phase)
+    }
+
+    /// Bytes by phase as they were at the peak of allocated bytes.
+    pub fn peak_by_phase(&self) -> Vec<Share<Phase>> {
+        shares(&self.peak_by_origin(), |origin| origin.phase)
     }
 
     /// External bytes by origin and kind, largest first.

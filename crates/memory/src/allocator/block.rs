@@ -2,7 +2,7 @@
 //! to free, and no way to have two owners.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::allocator::arena::Arena;
 use crate::allocator::records::NONE;
@@ -25,8 +25,9 @@ pub struct Block {
     stream: StreamId,
     /// Number of its record; [`NONE`] for a block of 0 bytes, which is in no book.
     index: u32,
-    origin: OriginId,
-    /// A copy of the record's, so that asking takes no lock. Written under the arena's lock only.
+    /// The origin's number and the kind: copies of the record's, so that asking takes no lock.
+    /// Written under the arena's lock only.
+    origin: AtomicU32,
     kind: AtomicU8,
 }
 
@@ -40,7 +41,7 @@ impl Block {
             allocated_bytes: granted.bytes,
             stream: request.stream,
             index: granted.index,
-            origin: request.origin,
+            origin: AtomicU32::new(request.origin.number() as u32),
             kind: AtomicU8::new(request.kind as u8),
         }
     }
@@ -54,7 +55,7 @@ impl Block {
             allocated_bytes: 0,
             stream: request.stream,
             index: NONE,
-            origin: request.origin,
+            origin: AtomicU32::new(request.origin.number() as u32),
             kind: AtomicU8::new(request.kind as u8),
         }
     }
@@ -84,10 +85,17 @@ impl Block {
         self.stream
     }
 
-    /// Who asked for it.
+    /// Who asked for it, or whom it belongs to since.
     #[inline]
     pub fn origin(&self) -> OriginId {
-        self.origin
+        OriginId::from_number(self.origin.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Has it belong to another origin from now on.
+    pub fn set_origin(&self, origin: OriginId) {
+        if self.origin() != origin {
+            self.arena.change_origin(self.index, origin, &self.origin);
+        }
     }
 
     /// What it is for.
@@ -144,7 +152,7 @@ impl fmt::Debug for Block {
             .field("requested_bytes", &self.requested_bytes)
             .field("allocated_bytes", &self.allocated_bytes)
             .field("kind", &self.kind())
-            .field("origin", &self.origin)
+            .field("origin", &self.origin())
             .finish_non_exhaustive()
     }
 }

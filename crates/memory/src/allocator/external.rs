@@ -6,8 +6,8 @@ use crate::allocator::arena::Arena;
 use crate::book::event::{Action, Event, SplitChange};
 use crate::book::pool::Pool;
 use crate::book::stamp::Stamp;
-use crate::origin::context::current_step;
 use crate::origin::intern::OriginId;
+use crate::origin::iteration::current_step;
 use crate::origin::kind::Kind;
 use crate::platform::source::StreamId;
 

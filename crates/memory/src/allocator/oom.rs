@@ -8,7 +8,8 @@ use plimsoll_core::{ByteSize, Device};
 
 use crate::allocator::advice::Advice;
 use crate::allocator::limits::LimitKind;
-use crate::book::breakdown::BreakdownRow;
+use crate::book::breakdown::{BreakdownRow, Share};
+use crate::origin::context::ModulePath;
 use crate::origin::intern::OriginId;
 use crate::platform::source::{Room, StreamId};
 
@@ -58,6 +59,8 @@ pub struct OutOfMemory {
     pub source_reason: Option<String>,
     /// Live bytes by kind, largest first.
     pub by_kind: Vec<BreakdownRow>,
+    /// Live bytes by module, largest first; empty if nothing ran in a module.
+    pub by_module: Vec<Share<ModulePath>>,
     /// The origins with most live bytes, largest first.
     pub top_origins: Vec<BreakdownRow>,
     /// How many origins have live bytes.
@@ -140,6 +143,7 @@ impl fmt::Display for OutOfMemory {
             }
             writeln!(f)?;
         }
+        self.write_modules(f)?;
         for (place, row) in self.top_origins.iter().enumerate() {
             let label = if place == 0 { "top origins" } else { "" };
             let (bytes, count) = (size(row.bytes), row.count);
@@ -162,7 +166,29 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
+/// Modules named at most.
+const TOP_MODULES: usize = 5;
+
 impl OutOfMemory {
+    fn write_modules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.by_module.is_empty() {
+            return Ok(());
+        }
+        write!(f, "  by module  ")?;
+        for (place, share) in self.by_module.iter().take(TOP_MODULES).enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            let name = if share.part.is_root() { "none".into() } else { share.part.to_string() };
+            write!(f, "{comma} {name} {}", ByteSize(share.bytes))?;
+        }
+        match self.by_module.get(TOP_MODULES..).filter(|rest| !rest.is_empty()) {
+            Some(rest) => {
+                let bytes = rest.iter().map(|share| share.bytes).sum();
+                writeln!(f, ", {} more {}", rest.len(), ByteSize(bytes))
+            }
+            None => writeln!(f),
+        }
+    }
+
     fn write_room(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |bytes: Option<usize>| match bytes {
             Some(bytes) => ByteSize(bytes).to_string(),

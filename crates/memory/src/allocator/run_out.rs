@@ -12,10 +12,10 @@ use crate::allocator::records::BlockState;
 use crate::allocator::request::Request;
 use crate::allocator::size_class::{Fit, SizeRules};
 use crate::allocator::state::State;
-use crate::book::breakdown::Moment;
+use crate::book::breakdown::{Moment, shares};
 use crate::book::event::{Action, Event, SplitChange};
 use crate::book::stamp::Stamp;
-use crate::origin::context::current_step;
+use crate::origin::iteration::current_step;
 use crate::origin::kind::Kind;
 use crate::platform::source::Room;
 
@@ -71,6 +71,10 @@ impl Arena {
                 && state.segments[block.segment].stream != request.stream
         });
         let mut top_origins = ledger.by_origin(Moment::Now);
+        let mut by_module = shares(&top_origins, |origin| origin.module);
+        if by_module.iter().all(|share| share.part.is_root()) {
+            by_module.clear();
+        }
         let origins = top_origins.len();
         top_origins.truncate(TOP_ORIGINS);
         OutOfMemory {
@@ -95,6 +99,7 @@ impl Arena {
             room,
             source_reason,
             by_kind: ledger.by_kind(Moment::Now),
+            by_module,
             top_origins,
             origins,
             advice: Vec::new(),

@@ -16,7 +16,7 @@ use crate::allocator::size_class::{Fit, SizeRules};
 use crate::book::event::{Action, Event, SplitChange};
 use crate::book::ledger::Ledger;
 use crate::book::stamp::Stamp;
-use crate::origin::context::current_step;
+use crate::origin::iteration::current_step;
 use crate::platform::source::StreamId;
 
 #[derive(Debug)]

@@ -5,7 +5,10 @@
 //! figures the first time it changes after a peak; a row that has not changed since is as it was.
 //! So a new peak costs O(1), and reading the rows at the peak costs one pass.
 
-use crate::origin::intern::OriginId;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::origin::intern::{Origin, OriginId};
 use crate::origin::kind::Kind;
 
 /// Live memory of one origin and kind.
@@ -19,6 +22,33 @@ pub struct BreakdownRow {
     pub bytes: usize,
     /// Blocks.
     pub count: usize,
+}
+
+/// What one part of a whole holds: a module, or a phase of training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share<P> {
+    /// The part.
+    pub part: P,
+    /// Bytes, after rounding.
+    pub bytes: usize,
+    /// Blocks.
+    pub count: usize,
+}
+
+/// The rows summed by a part of their origins, largest first.
+pub(crate) fn shares<P: Copy + Eq + Hash + Ord>(
+    rows: &[BreakdownRow],
+    part_of: impl Fn(&Origin) -> P,
+) -> Vec<Share<P>> {
+    let mut sums: HashMap<P, (usize, usize)> = HashMap::new();
+    for row in rows {
+        let sum = sums.entry(part_of(&row.origin.get())).or_default();
+        *sum = (sum.0 + row.bytes, sum.1 + row.count);
+    }
+    let share = |(part, (bytes, count))| Share { part, bytes, count };
+    let mut shares: Vec<Share<P>> = sums.into_iter().map(share).collect();
+    shares.sort_unstable_by(|a, b| b.bytes.cmp(&a.bytes).then(a.part.cmp(&b.part)));
+    shares
 }
 
 /// One cache line, because every allocation and free writes one.

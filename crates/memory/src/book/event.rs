@@ -25,6 +25,8 @@ pub enum Action {
         /// The kind before; the event carries the new one.
         from: Kind,
     },
+    /// A live block came to belong to another origin; the event's stamp has the one before.
+    OriginChanged,
     /// Foreign memory joined the book.
     ExternalAdded,
     /// Foreign memory left the book.

@@ -31,6 +31,8 @@ pub struct Entry {
     pub event: Event,
     /// Where a free happened, at [`HistoryLevel::All`]: the line in force, module and phase.
     pub freed_by: Option<OriginId>,
+    /// Of a change of origin, the origin before.
+    pub origin_before: Option<OriginId>,
 }
 
 /// An entry as it is kept: one cache line, so that recording touches one.
@@ -44,7 +46,8 @@ struct Stored {
     step: u64,
     stream: StreamId,
     origin: OriginId,
-    freed_by: OriginId,
+    /// Of a free, where it happened; of a change of origin, the one before.
+    other_origin: OriginId,
     action: Action,
     pool: Pool,
     kind: Kind,
@@ -168,7 +171,7 @@ impl History {
     #[inline]
     fn stored(&self, event: &Event, completed: bool) -> Stored {
         let is_free = matches!(event.action, Action::FreeRequested | Action::FreeCompleted);
-        let freed_by = match event.stamp.freed_by {
+        let other_origin = match event.stamp.other_origin {
             Some(origin) => origin,
             None if is_free && self.level == HistoryLevel::All => free_in_force(),
             None => OriginId::UNKNOWN,
@@ -182,7 +185,7 @@ impl History {
             step: event.step,
             stream: event.stream,
             origin: event.origin,
-            freed_by,
+            other_origin,
             action: event.action,
             pool: event.pool,
             kind: event.kind,
@@ -206,8 +209,11 @@ impl Stored {
             split: SplitChange::default(),
             stamp: Stamp::default(),
         };
-        let known = self.freed_by != OriginId::UNKNOWN;
-        Entry { sequence, time_us, event, freed_by: known.then_some(self.freed_by) }
+        let changed = action == Action::OriginChanged;
+        let freed_by =
+            (!changed && self.other_origin != OriginId::UNKNOWN).then_some(self.other_origin);
+        let origin_before = changed.then_some(self.other_origin);
+        Entry { sequence, time_us, event, freed_by, origin_before }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::book::event::{Action, Event};
 use crate::book::history::History;
 use crate::book::pool::Pool;
 use crate::book::stats::{Counters, Metric, Stats};
+use crate::origin::intern::OriginId;
 use crate::origin::kind::Kind;
 
 #[derive(Debug)]
@@ -132,6 +133,15 @@ impl Ledger {
         self.history.record(event);
     }
 
+    /// Books that a live block belongs to another origin.
+    pub(crate) fn origin_changed(&mut self, event: &Event) {
+        let from = event.stamp.other_origin.unwrap_or(OriginId::UNKNOWN);
+        let bytes = event.allocated_bytes as i64;
+        self.blocks.change((from, event.kind), -bytes, -1, self.peak_epoch);
+        self.blocks.change((event.origin, event.kind), bytes, 1, self.peak_epoch);
+        self.history.record(event);
+    }
+
     /// Books whatever concerns no single block of ours.
     pub(crate) fn apply(&mut self, event: &Event) {
         let (pool, bytes) = (event.pool, event.allocated_bytes as i64);
@@ -169,7 +179,8 @@ impl Ledger {
             Action::Allocated
             | Action::FreeRequested
             | Action::FreeCompleted
-            | Action::KindChanged { .. } => {
+            | Action::KindChanged { .. }
+            | Action::OriginChanged => {
                 debug_assert!(false, "{:?} has a function of its own", event.action);
             }
         }

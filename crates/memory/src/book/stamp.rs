@@ -12,22 +12,25 @@ use crate::platform::clock::Clock;
 pub(crate) struct Stamp {
     /// 0 is not known yet.
     pub(crate) ticks: u64,
-    pub(crate) freed_by: Option<OriginId>,
+    /// Of a free, where it happened; of a change of origin, the one before.
+    pub(crate) other_origin: Option<OriginId>,
 }
 
 impl Stamp {
     #[inline]
     pub(crate) fn of_allocation(level: HistoryLevel) -> Stamp {
         let ticks = if level >= HistoryLevel::Alloc { Clock::ticks() } else { 0 };
-        Stamp { ticks, freed_by: None }
+        Stamp { ticks, other_origin: None }
     }
 
     #[inline]
     pub(crate) fn of_free(level: HistoryLevel) -> Stamp {
         match level {
             HistoryLevel::Off | HistoryLevel::State => Stamp::default(),
-            HistoryLevel::Alloc => Stamp { ticks: Clock::ticks(), freed_by: None },
-            HistoryLevel::All => Stamp { ticks: Clock::ticks(), freed_by: Some(free_in_force()) },
+            HistoryLevel::Alloc => Stamp { ticks: Clock::ticks(), other_origin: None },
+            HistoryLevel::All => {
+                Stamp { ticks: Clock::ticks(), other_origin: Some(free_in_force()) }
+            }
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Where the program is while it asks for memory: the phase of training, the module path, the step.
 //! Phase and module path belong to a thread and are scoped by guards; the step belongs to the
 //! process. Origins read all but the step (see `intern.rs`); the step is stamped on blocks and
-//! events.
+//! events, and tells the epoch (`iteration.rs`).
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::origin::annotations::{self, Stage};
 use crate::platform::lock::Lock;
@@ -22,18 +21,25 @@ pub enum Phase {
     Backward = 1,
     /// Updating parameters.
     Optimizer = 2,
-    /// Anything else: loading, evaluation, or no training at all.
+    /// Anything else: loading, or no training at all.
     #[default]
     Other = 3,
+    /// Computing results that nothing is learnt from.
+    Evaluation = 4,
 }
 
 impl Phase {
+    /// Every phase.
+    pub const ALL: [Phase; 5] =
+        [Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Other, Phase::Evaluation];
+
     const fn word(self) -> &'static str {
         match self {
             Phase::Forward => "forward",
             Phase::Backward => "backward",
             Phase::Optimizer => "optimizer",
             Phase::Other => "other",
+            Phase::Evaluation => "evaluation",
         }
     }
 }
@@ -110,8 +116,6 @@ thread_local! {
     static OPERATION: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-static STEP: AtomicU64 = AtomicU64::new(0);
-
 /// The phase in force on this thread.
 #[inline]
 pub fn current_phase() -> Phase {
@@ -129,20 +133,6 @@ pub fn current_module() -> ModulePath {
 #[inline]
 pub fn current_operation() -> Option<&'static str> {
     OPERATION.try_with(Cell::get).ok().flatten()
-}
-
-/// Says that training iteration `step` begins; returns the previous one. Process-wide.
-pub fn set_step(step: u64) -> u64 {
-    let previous = STEP.swap(step, Ordering::Relaxed);
-    annotations::mark(Stage::End, || format!("step {previous}").into());
-    annotations::mark(Stage::Start, || format!("step {step}").into());
-    previous
-}
-
-/// The training iteration in force, 0 before any was set.
-#[inline]
-pub fn current_step() -> u64 {
-    STEP.load(Ordering::Relaxed)
 }
 
 /// While this guard lives, origins made on this thread carry its phase.

@@ -100,8 +100,8 @@ impl Key {
         Key {
             operation: operation.as_ptr().addr(),
             operation_len: operation.len() as u32,
-            // Modules number fewer than 2^30: each is a heap text, so memory ends long before.
-            context: module.number() << 2 | phase as u32,
+            // Modules number fewer than 2^29: each is a heap text, so memory ends long before.
+            context: module.number() << 3 | phase as u32,
             site: site.bits(),
         }
     }
@@ -131,6 +131,22 @@ impl OriginId {
             Ok(cached) if cached.key == key => cached.id,
             _ => intern_slow(key, Origin { operation, site, module, phase }),
         }
+    }
+
+    /// The same operation, line and phase in another module: of a parameter, which was made before
+    /// anything was called, in the module that it belongs to.
+    ///
+    /// ```
+    /// use plimsoll_memory::{OriginId, Site, current_module, enter_module};
+    /// let made = OriginId::intern("empty", Site::caller());
+    /// let _module = enter_module("encoder");
+    /// let owned = made.in_module(current_module());
+    /// assert_eq!(owned.get().module.to_string(), "encoder");
+    /// assert_eq!(owned.get().site, made.get().site);
+    /// ```
+    pub fn in_module(self, module: ModulePath) -> OriginId {
+        let origin = Origin { module, ..self.get() };
+        intern_slow(Key::new(origin.operation, origin.site, module, origin.phase), origin)
     }
 
     /// The origin in full.

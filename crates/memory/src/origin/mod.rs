@@ -4,6 +4,7 @@
 pub(crate) mod annotations;
 pub(crate) mod context;
 pub(crate) mod intern;
+pub(crate) mod iteration;
 pub(crate) mod kind;
 pub(crate) mod site;
 
@@ -11,5 +12,10 @@ use crate::platform::fork::hold_at_fork;
 
 /// Makes forks take the locks of the tables here. See Note [Lock order].
 pub(crate) fn hold_tables_at_fork() {
-    hold_at_fork(&[&intern::ORIGINS, &context::MODULES, &annotations::ANNOTATIONS]);
+    hold_at_fork(&[
+        &intern::ORIGINS,
+        &context::MODULES,
+        &iteration::EPOCHS,
+        &annotations::ANNOTATIONS,
+    ]);
 }

@@ -16,6 +16,7 @@ use crate::book::history::Entry;
 use crate::book::pool::Pool;
 use crate::origin::annotations::Stage;
 use crate::origin::intern::OriginId;
+use crate::origin::iteration::epoch_of_step;
 use crate::origin::kind::Kind;
 use crate::snapshot::view::{BlockUse, BlockView, SegmentView};
 
@@ -87,6 +88,8 @@ fn write_block(block: &BlockView, out: &mut impl Sink) {
         text(out, "category", block.kind.category());
         out.key("step");
         out.integer(block.step.into());
+        out.key("epoch");
+        out.integer(epoch_of_step(block.step).into());
     }
     out.end_dict();
 }
@@ -158,7 +161,10 @@ fn action_word(event: &Event) -> &'static str {
         Action::FreeCompleted => "free_completed",
         Action::OutOfMemory => "oom",
         // Not the allocator's own bytes: as allocations they would lie outside every segment.
-        Action::KindChanged { .. } | Action::ExternalAdded | Action::ExternalRemoved => "annotate",
+        Action::KindChanged { .. }
+        | Action::OriginChanged
+        | Action::ExternalAdded
+        | Action::ExternalRemoved => "annotate",
     }
 }
 
@@ -166,6 +172,7 @@ fn action_word(event: &Event) -> &'static str {
 fn metadata(event: &Event) -> String {
     match event.action {
         Action::KindChanged { from } => format!("{from} becomes {}", event.kind),
+        Action::OriginChanged => format!("belongs to {}", event.origin.get().module),
         Action::ExternalAdded => format!("external {} added", event.kind),
         Action::ExternalRemoved => format!("external {} removed", event.kind),
         _ if event.step > 0 => format!("step {}", event.step),

@@ -101,6 +101,11 @@ impl Model {
                 self.row(event.origin, from, event.allocated_bytes, false);
                 self.row(event.origin, event.kind, event.allocated_bytes, true);
             }
+            Action::OriginChanged => {
+                let from = entry.origin_before.expect("a change says what was before");
+                self.row(from, event.kind, event.allocated_bytes, false);
+                self.row(event.origin, event.kind, event.allocated_bytes, true);
+            }
             other => panic!("{other:?} does not happen here"),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_core::Result;
-use plimsoll_memory::{Site, with_site};
+use plimsoll_memory::{Site, current_module, with_site};
 
 use super::copy::To;
 use crate::Tensor;
@@ -27,7 +27,14 @@ use crate::lock::Mutex;
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Parameter(Arc<Mutex<Tensor>>);
+pub struct Parameter(Arc<Mutex<Cell>>);
+
+struct Cell {
+    tensor: Tensor,
+    /// Whether its memory is booked under the module that it belongs to. A parameter is made before
+    /// any module is called, so the first one that reads it in a call is taken for its owner.
+    has_module: bool,
+}
 
 impl Parameter {
     /// A parameter over the memory of `data`: a leaf of its own that requires gradients, counted as
@@ -36,12 +43,21 @@ impl Parameter {
     pub fn new(data: &Tensor) -> Result<Parameter> {
         let leaf = data.detach().requires_grad_(true)?;
         leaf.mark_parameter();
-        Ok(Parameter(Arc::new(Mutex::new(leaf))))
+        Ok(Parameter(Arc::new(Mutex::new(Cell { tensor: leaf, has_module: false }))))
     }
 
     /// The tensor that it is now: what forward computes with, what has the gradient and the hooks.
+    /// Its memory is booked under the module that is running when it is first read in one.
     pub fn tensor(&self) -> Tensor {
-        self.0.lock().clone()
+        let mut cell = self.0.lock();
+        if !cell.has_module {
+            let module = current_module();
+            if !module.is_root() {
+                cell.tensor.mark_module(module);
+                cell.has_module = true;
+            }
+        }
+        cell.tensor.clone()
     }
 
     /// Replaces its memory, for everybody who holds it; see [`Tensor::set_data`].
@@ -80,9 +96,13 @@ impl Parameter {
     /// Changes the tensor. Under the lock, so that two who do so come one after the other; nothing
     /// here runs a kernel.
     fn replace(&self, change: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
-        let mut tensor = self.0.lock();
-        change(&mut tensor)?;
-        tensor.mark_parameter();
+        let mut cell = self.0.lock();
+        let module = cell.tensor.module();
+        change(&mut cell.tensor)?;
+        cell.tensor.mark_parameter();
+        if cell.has_module {
+            cell.tensor.mark_module(module);
+        }
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Saying what a tensor is to the program, so that the ledger counts its bytes under the right
-//! kind. Gradients and activations are known without being told; these are not. The rules of
+//! kind and module. Gradients and activations are known without being told; these are not. The rules of
 //! precedence are in `storage/roles.rs`.
+
+use plimsoll_memory::ModulePath;
 
 use crate::Tensor;
 use crate::storage::roles::Role;
@@ -51,5 +53,29 @@ impl Tensor {
     pub fn mark_optimizer_state(&self) -> Tensor {
         self.storage().take_role(Role::OptimizerState);
         self.clone()
+    }
+
+    /// Counts this tensor's memory under a module's path from now on, as that of a parameter, which
+    /// is made before its module runs. What a module computes is counted there without being told.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// use plimsoll_memory::{current_module, enter_module};
+    /// let own = device::private_cpu(&Default::default())?;
+    /// let weight = Tensor::zeros(&[256], (DType::F32, own))?;
+    /// let encoder = enter_module("encoder");
+    /// weight.mark_module(current_module());
+    /// assert_eq!(weight.module().to_string(), "encoder");
+    /// assert_eq!(memory::live_by_module(own)[0].part, current_module());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn mark_module(&self, module: ModulePath) -> Tensor {
+        self.storage().set_module(module);
+        self.clone()
+    }
+
+    /// The module that this tensor's memory is counted under; the root for memory that is not ours.
+    pub fn module(&self) -> ModulePath {
+        self.storage().origin().map_or(ModulePath::ROOT, |origin| origin.get().module)
     }
 }

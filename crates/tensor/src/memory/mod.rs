@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_core::{Device, Error, Result};
 pub use plimsoll_memory::{
-    Arena, BreakdownRow, HistoryLevel, Kind, Origin, OriginId, OutOfMemory, PeakScope, Snapshot,
-    Stats,
+    Arena, BreakdownRow, HistoryLevel, Kind, ModulePath, Origin, OriginId, OutOfMemory, PeakScope,
+    Phase, Share, Snapshot, Stats,
 };
 
 use crate::device;
@@ -225,6 +225,47 @@ pub fn peak_by_kind(device: Device) -> Vec<BreakdownRow> {
 /// ```
 pub fn peak_by_origin(device: Device) -> Vec<BreakdownRow> {
     sorted(arena(device).peak_by_origin())
+}
+
+/// Live bytes of each module, largest first; the root is what is outside of all modules.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let _module = plimsoll_memory::enter_module("encoder");
+/// let x = Tensor::zeros(&[256], (DType::F32, own))?;
+/// let rows = memory::live_by_module(own);
+/// assert_eq!((rows[0].part.to_string().as_str(), rows[0].bytes), ("encoder", 1024));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn live_by_module(device: Device) -> Vec<Share<ModulePath>> {
+    arena(device).live_by_module()
+}
+
+/// Bytes of each module at the moment of the highest [`memory_allocated`], largest first.
+pub fn peak_by_module(device: Device) -> Vec<Share<ModulePath>> {
+    arena(device).peak_by_module()
+}
+
+/// Live bytes of each phase of training that made them, largest first.
+///
+/// ```
+/// use plimsoll_memory::{Phase, enter_phase};
+/// use plimsoll_tensor::{DType, Tensor, device, memory};
+/// let own = device::private_cpu(&Default::default())?;
+/// let _phase = enter_phase(Phase::Evaluation);
+/// let x = Tensor::zeros(&[256], (DType::F32, own))?;
+/// let rows = memory::live_by_phase(own);
+/// assert_eq!((rows[0].part, rows[0].bytes), (Phase::Evaluation, 1024));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn live_by_phase(device: Device) -> Vec<Share<Phase>> {
+    arena(device).live_by_phase()
+}
+
+/// Bytes of each phase at the moment of the highest [`memory_allocated`], largest first.
+pub fn peak_by_phase(device: Device) -> Vec<Share<Phase>> {
+    arena(device).peak_by_phase()
 }
 
 fn sorted(mut rows: Vec<BreakdownRow>) -> Vec<BreakdownRow> {

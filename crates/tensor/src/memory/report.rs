@@ -1,20 +1,23 @@
-//! Where a device's memory went at its peak, in words: by kind and by source line, 80 columns wide.
-//! For a person at the end of a run; programs read [`super::peak_by_kind`] and
-//! [`super::peak_by_origin`].
+//! Where a device's memory went at its peak, in words: by kind, module and source line, 80 columns
+//! wide. For a person at the end of a run; programs read [`super::peak_by_kind`] and its kin.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use plimsoll_core::{ByteSize, Device};
-use plimsoll_memory::{BreakdownRow, Site};
+use plimsoll_memory::{BreakdownRow, ModulePath, Share, Site};
 
 use crate::device;
 
 /// Lines named at most; the rest is one row.
 const MOST_LINES: usize = 12;
+/// Modules named at most; the rest is one row.
+const MOST_MODULES: usize = 16;
 /// Characters of the line in a row.
 const PLACE: usize = 34;
 
-/// The peak of a device by kind and by source line.
+/// The peak of a device by kind, by module if any ran, and by source line. A module's bytes are its
+/// own and those of the modules in it.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device, memory};
@@ -41,6 +44,7 @@ pub fn memory_report(device: Device) -> String {
     for row in super::peak_by_kind(device) {
         line(&mut text, &row.kind.to_string(), row.bytes, peak, &row.count.to_string());
     }
+    write_modules(&mut text, &super::peak_by_module(device), peak);
     text +=
         &format!("\n{:<PLACE$} {:>11} {:>7}  {}\n", "by line", "bytes", "share", "operation, kind");
     let lines = lines(&super::peak_by_origin(device));
@@ -52,6 +56,50 @@ pub fn memory_report(device: Device) -> String {
         line(&mut text, &format!("{} more lines", rest.len()), bytes, peak, "");
     }
     text
+}
+
+/// What each module holds with all that is in it, in the order of their paths, down to the depth at
+/// which there are not too many.
+fn write_modules(text: &mut String, shares: &[Share<ModulePath>], peak: usize) {
+    if shares.iter().all(|share| share.part.is_root()) {
+        return;
+    }
+    let paths: Vec<(String, usize, usize)> =
+        shares.iter().map(|share| (share.part.to_string(), share.bytes, share.count)).collect();
+    let deepest = paths.iter().map(|(path, ..)| path.split('.').count()).max().unwrap_or(1);
+    let at_depth = |depth: usize| {
+        let mut totals: BTreeMap<Vec<&str>, (usize, usize)> = BTreeMap::new();
+        for (path, bytes, count) in &paths {
+            let names: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
+            for length in 1..=names.len().min(depth) {
+                let total = totals.entry(names[..length].to_vec()).or_default();
+                *total = (total.0 + bytes, total.1 + count);
+            }
+            if names.is_empty() {
+                totals.insert(Vec::new(), (*bytes, *count));
+            }
+        }
+        totals
+    };
+    let depth = (1..=deepest).rev().find(|depth| at_depth(*depth).len() <= MOST_MODULES);
+    let totals = at_depth(depth.unwrap_or(1));
+    *text += &format!("\n{:<PLACE$} {:>11} {:>7} {:>7}\n", "by module", "bytes", "share", "blocks");
+    let named = totals.iter().filter(|(names, _)| !names.is_empty());
+    for (names, (bytes, count)) in named.clone().take(MOST_MODULES) {
+        let indent = "  ".repeat(names.len() - 1);
+        let name = format!("{indent}{}", names.last().copied().unwrap_or_default());
+        line(text, &name, *bytes, peak, &count.to_string());
+    }
+    let (rest, bytes) = named
+        .skip(MOST_MODULES)
+        .filter(|(names, _)| names.len() == 1)
+        .fold((0, 0), |(rest, sum), (_, (bytes, _))| (rest + 1, sum + bytes));
+    if rest > 0 {
+        line(text, &format!("{rest} more modules"), bytes, peak, "");
+    }
+    if let Some((bytes, count)) = totals.get(&Vec::new()) {
+        line(text, "outside of modules", *bytes, peak, &count.to_string());
+    }
 }
 
 /// Host memory that is in none of the device's own figures.

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_memory::Kind;
+use plimsoll_memory::{Kind, ModulePath};
 
 use super::Storage;
 use super::whereabouts::Whereabouts;
@@ -94,6 +94,14 @@ impl Storage {
         };
         if !(role == Role::Saved && before >= 2 * SAVED_ONE) {
             self.tell_kind();
+        }
+    }
+
+    /// Counts the bytes under a module's path from now on. Memory that is not ours, or that was
+    /// dropped to be computed again, keeps the path it has.
+    pub(crate) fn set_module(&self, module: ModulePath) {
+        if let Some(block) = self.place.lock().block() {
+            block.set_origin(block.origin().in_module(module));
         }
     }
 

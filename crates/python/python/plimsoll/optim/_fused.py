@@ -113,7 +113,7 @@ class FusedOptimizer(Optimizer):
     def _begun(self, group: dict[str, Any], param: Tensor) -> None:
         """Makes what is kept beside a parameter, booked as an optimizer's."""
         kept = self.state[param]
-        with _plimsoll._Phase("optimizer"):
+        with _plimsoll._Phase("optimizer", param):
             like = param.detach()
             if wants_copy(group, param):
                 like = kept[_MASTER] = like.to(_plimsoll.float32)
@@ -127,7 +127,7 @@ class FusedOptimizer(Optimizer):
         if not wants_copy(group, param):
             return False
         if _MASTER not in self.state[param]:
-            with _plimsoll._Phase("optimizer"):
+            with _plimsoll._Phase("optimizer", param):
                 self.state[param][_MASTER] = param.detach().to(_plimsoll.float32).mark_optimizer_state()
         return True
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..._plimsoll import _call_module
 from . import _hooks
 from ._hooks import BackwardHooks, RemovableHandle
 
@@ -37,8 +38,8 @@ class Calling:
             own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
             or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks or _global_backward_pre_hooks
         ):  # fmt: skip
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+            return _call_module(self, self.forward, args, kwargs)
+        return _call_module(self, self._call_with_hooks, (args, kwargs), {})
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()

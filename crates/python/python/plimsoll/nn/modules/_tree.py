@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import _plimsoll
-from ..._plimsoll import Tensor
+from ..._plimsoll import Tensor, _modules_changed
 from ..parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Tree:
             self._need_init("module")
             self._forget(name, but="_modules")
             tables["_modules"][name] = value
+            _modules_changed()
         elif name in tables.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
@@ -89,6 +90,7 @@ class Tree:
         for table in _TABLES:
             if name in self.__dict__[table]:
                 del self.__dict__[table][name]
+                _modules_changed()
                 self._non_persistent_buffers_set.discard(name)
                 return
         super().__delattr__(name)
@@ -121,6 +123,7 @@ class Tree:
                 f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         self._parameters[name] = param
+        _modules_changed()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is kept and not trained; with `persistent` it is part of the `state_dict`."""
@@ -131,6 +134,7 @@ class Tree:
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         self._buffers[name] = tensor
+        _modules_changed()
         kept = self._non_persistent_buffers_set
         kept.discard(name) if persistent else kept.add(name)
 
@@ -140,6 +144,7 @@ class Tree:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
         self._modules[name] = module
+        _modules_changed()
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as `add_module`."""

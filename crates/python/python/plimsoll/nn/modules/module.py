@@ -48,6 +48,7 @@ class Module(Tree, Calling, Loading):
         ):  # fmt: skip
             put(hooks, OrderedDict())
         put("_is_full_backward_hook", None)
+        _plimsoll._modules_changed()
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -64,6 +65,7 @@ class Module(Tree, Calling, Loading):
 
     def _apply(self: _Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> _Self:
         """Replaces every tensor by what the function makes of it; parameters stay the same objects."""
+        _plimsoll._modules_changed()
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -177,6 +179,7 @@ class Module(Tree, Calling, Loading):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
+        _plimsoll._modules_changed()
 
 
 def _indented(text: str) -> str:
