@@ -118,3 +118,18 @@ def test_what_is_no_device():
         with pytest.raises(RuntimeError):
             use("foo")
     assert pm.amp.is_autocast_available("cpu")
+
+
+@pytest.mark.parametrize("sizes", [(4, 8), (8,), (2, 3, 8)])
+@pytest.mark.parametrize("dtype", [pm.bfloat16, pm.float16])
+def test_a_linear_layer_with_a_bias(dtype, sizes):
+    pm.manual_seed(0)
+    layer = pm.nn.Linear(8, 6)
+    x = pm.randn(sizes)
+    with pm.autocast("cpu", dtype):
+        y = layer(x)
+    assert (y.dtype, y.shape) == (dtype, (*sizes[:-1], 6))
+    # One rounding, of the sum: as in halves throughout.
+    assert y.tolist() == layer.to(dtype)(x.to(dtype)).tolist()
+    wide = x.to(dtype).float() @ layer.weight.float().t() + layer.bias.float()
+    assert y.tolist() == wide.to(dtype).tolist()

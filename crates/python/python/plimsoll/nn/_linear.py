@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import _plimsoll
 from .._plimsoll import Tensor
 
@@ -11,13 +13,18 @@ HALVES = (_plimsoll.float16, _plimsoll.bfloat16)
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`."""
+    columns = weight.t()
     if bias is None:
-        return _plimsoll.matmul(input, weight.t(), out=out)
-    if input.dtype in HALVES:
-        # The bias is added before the one rounding.
-        result = (input.float().matmul(weight.float().t()) + bias.float()).to(input.dtype)
+        return _plimsoll.matmul(input, columns, out=out)
+    # One operation adds the bias to the product before the one rounding, keeps nothing but the factors themselves, and is
+    # one of those that autocast casts.
+    if input.dim() == 2 and columns.dim() == 2:
+        return _plimsoll.addmm(bias, input, columns, out=out)
+    if columns.dim() == 2 and input.dim() > 0:
+        *lead, width = input.shape
+        result = _plimsoll.addmm(bias, input.reshape(math.prod(lead), width), columns).view((*lead, columns.shape[1]))
     else:
-        result = input.matmul(weight.t()) + bias
+        result = input.matmul(columns) + bias
     return result if out is None else _plimsoll.add(result, 0, out=out)
 
 
