@@ -11,19 +11,21 @@ from .modules import _PLACES
 
 if TYPE_CHECKING:
     from . import init as init
+    from . import parallel as parallel
     from . import parameter as parameter
     from . import utils as utils
     from .modules import *  # noqa: F403
+    from .parallel import DataParallel as DataParallel
     from .parameter import Buffer as Buffer
     from .parameter import Parameter as Parameter
     from .parameter import UninitializedBuffer as UninitializedBuffer
     from .parameter import UninitializedParameter as UninitializedParameter
 
 _TENSORS = ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter")
-_SUBMODULES = ("init", "parameter", "utils")
+_SUBMODULES = ("init", "parallel", "parameter", "utils")
 __all__ = [
-    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules", "parameter",
-    "utils",
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules",
+    "parallel", "parameter", "utils",
 ]  # fmt: skip
 __all__ += modules.__all__
 
@@ -35,6 +37,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(modules, name)
     elif name in _TENSORS:
         found = getattr(import_module(f"{__name__}.parameter"), name)
+    elif name == "DataParallel":
+        found = import_module(f"{__name__}.parallel").DataParallel
     elif name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     else:

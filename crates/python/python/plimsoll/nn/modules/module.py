@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -145,6 +146,12 @@ class Module(Tree, Calling, Loading):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters, or writes zeros to them."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied "
+                "from the original module. Call it on that one",
+                stacklevel=2,
+            )
         for param in self.parameters():
             if param.grad is None:
                 continue
@@ -154,6 +161,19 @@ class Module(Tree, Calling, Loading):
                 grad = param.grad
                 grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
                 grad.zero_()
+
+    def _replicate_for_data_parallel(self: _Self) -> _Self:
+        """The same module with places for other tensors and modules; `nn.parallel.replicate` fills them."""
+        if any(is_lazy(tensor) for tensor in (*self._parameters.values(), *self._buffers.values())):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
+                "correctly initialize the modules"
+            )
+        replica = type(self).__new__(type(self))
+        own = replica.__dict__
+        own.update(self.__dict__)
+        own.update(_parameters={}, _buffers=self._buffers.copy(), _modules=self._modules.copy(), _is_replica=True)
+        return replica
 
     def share_memory(self: _Self) -> _Self:
         """Tensors in memory that processes share do not exist here yet."""

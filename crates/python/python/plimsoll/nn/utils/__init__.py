@@ -20,6 +20,7 @@ _LATER = {
     "remove_weight_norm": "_weight_norm_hook",
     "spectral_norm": "_spectral_norm_hook",
     "remove_spectral_norm": "_spectral_norm_hook",
+    "check_device_consistency": "device_consistency",
     "fuse_conv_bn_eval": "fusion",
     "fuse_conv_bn_weights": "fusion",
     "fuse_linear_bn_eval": "fusion",
@@ -28,7 +29,7 @@ _LATER = {
     "convert_conv2d_weight_memory_format": "memory_format",
     "convert_conv3d_weight_memory_format": "memory_format",
 }
-_MODULES = ("parametrizations", "parametrize", "prune", "fusion", "init", "memory_format")
+_MODULES = ("device_consistency", "parametrizations", "parametrize", "prune", "fusion", "init", "memory_format")
 
 
 def __getattr__(name: str) -> Any:
