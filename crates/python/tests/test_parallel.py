@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 from collections import OrderedDict, namedtuple
 
 import plimsoll as pm
@@ -154,6 +155,34 @@ def test_gradients_arrive_at_the_modules_own_parameters():
     assert pm.memory_allocated(second) == 0
     kinds = pm.memory_by_kind(first)
     assert kinds["gradient"] >= sum(p.nbytes for p in module.parameters())
+
+
+def test_bytes_of_every_device_have_the_callers_line():
+    first, second = two()
+    parallel = nn.DataParallel(network(first), [first, second])
+    x = pm.randn(6, 4).to(first)
+    y = parallel(x)
+    line = inspect.currentframe().f_lineno - 1
+    rows = pm.memory_by_line(second)
+    assert {row["operation"] for row in rows} >= {"to", "tanh"}
+    assert {(row["file"], row["line"]) for row in rows} == {(__file__, line)}
+    del y
+
+
+def test_modes_of_the_caller_hold_on_every_device():
+    devices = two()
+    seen = []
+
+    class Sees(nn.Module):
+        def forward(self, x):
+            seen.append((x.device, pm.is_grad_enabled(), pm.is_inference_mode_enabled(), (x @ x.t()).dtype))
+            return x
+
+    parallel = nn.DataParallel(Sees(), devices)
+    x = pm.ones(4, 2, device=devices[0])
+    with pm.inference_mode(), pm.autocast("cpu", pm.bfloat16):
+        parallel(x)
+    assert seen == [(device, False, True, pm.bfloat16) for device in devices]
 
 
 def test_a_step_trains_as_on_one_device():
@@ -320,6 +349,9 @@ def test_a_module_goes_to_a_gpu_or_says_why_not():
         with pytest.raises(RuntimeError, match="(?i)cuda"):
             model.cuda()
         assert model.weight.device == pm.device("cpu")
+        # All GPUs are none: it passes through.
+        assert nn.DataParallel(model).device_ids == []
+        assert nn.DataParallel(model)(pm.ones(1, 2)).tolist() == model(pm.ones(1, 2)).tolist()
     else:
         assert model.cuda() is model and model.cuda(0).weight.device == pm.device("cuda:0")
 
