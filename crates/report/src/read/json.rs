@@ -3,11 +3,12 @@
 //! on the program's stack.
 
 use plimsoll_core::Result;
+use plimsoll_pickle::Number;
 
 use super::bad_file;
 use super::heap::{Fault, Heap, Object, Value};
 use super::limits::Limits;
-use super::text_form::narrow;
+use super::pickle;
 
 /// Items of a list that may wait on the stack before they are appended.
 const BATCH: usize = 1024;
@@ -176,7 +177,7 @@ impl Reader<'_> {
         }
         let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default();
         let value = match text.parse::<i128>() {
-            Ok(number) if whole => narrow(number),
+            Ok(number) if whole => pickle::value(Number::narrow(number)),
             _ => match text.parse::<f64>() {
                 Ok(_) if whole => Value::Huge,
                 Ok(number) => Value::Float(number),

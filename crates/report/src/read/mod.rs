@@ -7,10 +7,8 @@ mod json;
 mod keys;
 mod layout;
 mod limits;
-mod opcode;
 mod pickle;
 mod rows;
-mod text_form;
 
 use std::fs::File;
 use std::io::Read;

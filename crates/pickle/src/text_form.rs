@@ -1,45 +1,37 @@
 //! Values that protocol 0 writes as lines of text: numbers and texts.
 
-use super::heap::{Fault, Value};
+use crate::Fault;
+use crate::instruction::{Instruction, Number};
 
 /// A place in the memo.
-pub(super) fn index(line: &[u8]) -> Result<usize, Fault> {
+pub(crate) fn index(line: &[u8]) -> Result<usize, Fault> {
     ascii(line)?.parse().map_err(|_| "the memo's place is no number".into())
 }
 
 /// `42`, `42L`, or `00` and `01`, which are the flags.
-pub(super) fn integer(line: &[u8]) -> Result<Value, Fault> {
+pub(crate) fn integer(line: &[u8]) -> Result<Instruction<'static>, Fault> {
     let text = ascii(line)?;
     match text {
-        "00" => return Ok(Value::Flag(false)),
-        "01" => return Ok(Value::Flag(true)),
+        "00" => return Ok(Instruction::Flag(false)),
+        "01" => return Ok(Instruction::Flag(true)),
         _ => {}
     }
     let digits = text.strip_suffix('L').unwrap_or(text);
     match digits.parse::<i128>() {
-        Ok(number) => Ok(narrow(number)),
+        Ok(number) => Ok(Instruction::Number(Number::narrow(number))),
         Err(_) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            Ok(Value::Huge)
+            Ok(Instruction::Number(Number::Huge))
         }
         Err(_) => Err("the number is no number".into()),
     }
 }
 
-/// The smallest value that holds a number.
-pub(super) fn narrow(number: i128) -> Value {
-    match (i64::try_from(number), u64::try_from(number)) {
-        (Ok(number), _) => Value::Int(number),
-        (_, Ok(number)) => Value::Wide(number),
-        _ => Value::Huge,
-    }
-}
-
-pub(super) fn float(line: &[u8]) -> Result<Value, Fault> {
-    ascii(line)?.parse().map(Value::Float).map_err(|_| "the number is no number".into())
+pub(crate) fn float(line: &[u8]) -> Result<f64, Fault> {
+    ascii(line)?.parse().map_err(|_| "the number is no number".into())
 }
 
 /// Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
-pub(super) fn unicode(line: &[u8]) -> String {
+pub(crate) fn unicode(line: &[u8]) -> String {
     let mut text = String::with_capacity(line.len());
     let mut at = 0;
     while at < line.len() {
@@ -68,7 +60,7 @@ pub(super) fn unicode(line: &[u8]) -> String {
 }
 
 /// A Python 2 text in quotes. Escapes are kept as they stand: none of our texts needs them.
-pub(super) fn quoted(line: &[u8]) -> Result<String, Fault> {
+pub(crate) fn quoted(line: &[u8]) -> Result<String, Fault> {
     match line {
         [b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"'] => {
             Ok(String::from_utf8_lossy(inner).into_owned())
@@ -77,7 +69,7 @@ pub(super) fn quoted(line: &[u8]) -> Result<String, Fault> {
     }
 }
 
-fn ascii(line: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn ascii(line: &[u8]) -> Result<&str, Fault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     std::str::from_utf8(line).map_err(|_| "the line is no text".into())
 }

@@ -1,14 +1,21 @@
-//! Pickle's opcodes: the byte of each, and the names of those that are refused, for messages.
+//! Pickle's opcodes: the byte of each, and the names of all of them, for messages.
 
 macro_rules! opcodes {
     ($($name:ident = $byte:literal),* $(,)?) => {
-        $(pub(super) const $name: u8 = $byte;)*
+        $(
+            #[doc = concat!("The opcode `", stringify!($name), "`.")]
+            pub const $name: u8 = $byte;
+        )*
 
-        /// The name of an opcode, known or refused.
-        pub(super) fn name(byte: u8) -> &'static str {
+        /// The name of an opcode.
+        ///
+        /// ```
+        /// assert_eq!(plimsoll_pickle::opcode::name(b'R'), "REDUCE");
+        /// ```
+        pub fn name(byte: u8) -> &'static str {
             match byte {
                 $($byte => stringify!($name),)*
-                _ => refused(byte),
+                _ => "no opcode at all",
             }
         }
     };
@@ -24,29 +31,8 @@ opcodes! {
     TUPLE1 = 0x85, TUPLE2 = 0x86, TUPLE3 = 0x87, NEWTRUE = 0x88, NEWFALSE = 0x89, LONG1 = 0x8a,
     LONG4 = 0x8b, BINBYTES = b'B', SHORT_BINBYTES = b'C', SHORT_BINUNICODE = 0x8c,
     BINUNICODE8 = 0x8d, BINBYTES8 = 0x8e, MEMOIZE = 0x94, FRAME = 0x95, BYTEARRAY8 = 0x96,
-}
-
-/// What would run code, or makes objects that no snapshot holds.
-fn refused(byte: u8) -> &'static str {
-    match byte {
-        b'P' => "PERSID",
-        b'Q' => "BINPERSID",
-        b'R' => "REDUCE",
-        b'b' => "BUILD",
-        b'c' => "GLOBAL",
-        b'i' => "INST",
-        b'o' => "OBJ",
-        0x81 => "NEWOBJ",
-        0x82 => "EXT1",
-        0x83 => "EXT2",
-        0x84 => "EXT4",
-        0x8f => "EMPTY_SET",
-        0x90 => "ADDITEMS",
-        0x91 => "FROZENSET",
-        0x92 => "NEWOBJ_EX",
-        0x93 => "STACK_GLOBAL",
-        0x97 => "NEXT_BUFFER",
-        0x98 => "READONLY_BUFFER",
-        _ => "no opcode at all",
-    }
+    PERSID = b'P', BINPERSID = b'Q', REDUCE = b'R', BUILD = b'b', GLOBAL = b'c', INST = b'i',
+    OBJ = b'o', NEWOBJ = 0x81, EXT1 = 0x82, EXT2 = 0x83, EXT4 = 0x84, EMPTY_SET = 0x8f,
+    ADDITEMS = 0x90, FROZENSET = 0x91, NEWOBJ_EX = 0x92, STACK_GLOBAL = 0x93, NEXT_BUFFER = 0x97,
+    READONLY_BUFFER = 0x98,
 }
