@@ -102,6 +102,40 @@ impl Tensor {
         })
     }
 
+    /// Copies bytes of the elements, from byte `start` on, into host memory that the caller has: a
+    /// way to write a large tensor to a file by parts, without a second copy of it. For contiguous
+    /// tensors in host memory; others are brought there first.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::arange(0, 4, 1, DType::I16)?;
+    /// let mut bytes = [0; 4];
+    /// x.read_bytes(2, &mut bytes)?;
+    /// assert_eq!(bytes, [1, 0, 2, 0]);
+    /// assert!(x.read_bytes(6, &mut bytes).unwrap_err().is_index());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn read_bytes(&self, start: usize, into: &mut [u8]) -> Result<()> {
+        let _named = enter_operation("read_bytes");
+        const OP: &str = "read_bytes";
+        let host = self.on_host(OP)?;
+        if start.checked_add(into.len()).is_none_or(|end| end > host.nbytes()) {
+            let (len, all) = (into.len(), host.nbytes());
+            let why = format!("the tensor has {all} bytes, not {len} from byte {start} on");
+            return Err(Error::index(OP, why));
+        }
+        PinnedOperands::inputs(&[&host])?.claimed(&[], || {
+            let offset = host.storage_offset() * host.element_size() + start;
+            let first = host.storage().pointer().cast::<u8>().wrapping_add(offset);
+            // SAFETY: the storage is pinned host memory that holds `nbytes` consecutive bytes from
+            // its offset (the tensor is contiguous), of which `into` asks for no more than there
+            // are; the claim keeps writers away, and a Rust slice never lies in an arena.
+            unsafe { std::ptr::copy_nonoverlapping(first, into.as_mut_ptr(), into.len()) };
+            Ok(())
+        })
+    }
+
     /// The address of the first element. The memory stays where it is from now on, as long as the
     /// tensor lives.
     ///

@@ -133,7 +133,14 @@ impl Tensor {
     }
 
     /// Whether both are one tensor object: clones are, views are not.
-    pub(crate) fn is(&self, other: &Tensor) -> bool {
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert!(x.is(&x.clone()) && !x.is(&x.detach()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
