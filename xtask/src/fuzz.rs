@@ -4,8 +4,16 @@
 
 use crate::run;
 
-const TARGETS: &[&str] =
-    &["layouts", "allocator", "configuration", "lint", "pickle", "snapshot_json"];
+const TARGETS: &[&str] = &[
+    "layouts",
+    "allocator",
+    "configuration",
+    "lint",
+    "pickle",
+    "snapshot_json",
+    "pt",
+    "safetensors",
+];
 
 /// Runs the targets in turn; an error is a finding, or a missing tool.
 pub(crate) fn fuzz(arguments: &[String]) -> Result<(), String> {
