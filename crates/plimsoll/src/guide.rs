@@ -25,6 +25,9 @@ pub mod write_your_own_gradients {}
 #[doc = include_str!("../guide/train-a-model.md")]
 pub mod train_a_model {}
 
+#[doc = include_str!("../guide/save-and-load.md")]
+pub mod save_and_load {}
+
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}
 

@@ -200,6 +200,24 @@ pub mod nn {
     pub use plimsoll_nn::*;
 }
 
+/// Files of tensors: PyTorch's `.pt`, safetensors, and checkpoints of training.
+///
+/// ```
+/// use plimsoll::{files, nn, nn::{Module, StateDict}, prelude::*};
+///
+/// # fn main() -> Result<()> {
+/// # let path = std::env::temp_dir().join(format!("plimsoll-files-{}.pt", std::process::id()));
+/// let model = nn::Linear::new(4, 2)?;
+/// files::save(&path, &model.state_dict().into())?; // torch.load reads it
+/// model.load_state_dict(&StateDict::try_from(&files::load(&path, Device::cpu())?)?)?;
+/// # std::fs::remove_file(&path)?;
+/// # Ok(())
+/// # }
+/// ```
+pub mod files {
+    pub use plimsoll_files::*;
+}
+
 /// What most programs import.
 pub mod prelude {
     pub use plimsoll_tensor::{
