@@ -87,6 +87,8 @@ pub static NONZERO: KernelSource = source!("nonzero");
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
 pub static OPTIM: KernelSource = source!("optim");
+/// Scaled gradients.
+pub static UNSCALE: KernelSource = source!("unscale");
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
@@ -188,6 +190,7 @@ pub static ALL: &[&KernelSource] = &[
     &TERNARY,
     &TOPK,
     &UNARY,
+    &UNSCALE,
 ];
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ mod triangle;
 pub(crate) mod unary;
 pub(crate) mod unique;
 pub(crate) mod unpool;
+mod unscale;
 mod view_copies;
 mod view_scatter;
 pub(crate) mod views;

@@ -46,6 +46,7 @@ mod strided;
 mod tail;
 mod topk;
 mod unary;
+mod unscale;
 mod unview;
 
 pub(crate) use attention::{attention, attention_backward, attention_backward_workspace_bytes};
@@ -108,6 +109,7 @@ pub(crate) use sort::{sort, sort_values, sort_values_workspace_bytes, sort_works
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use topk::{topk, topk_workspace_bytes};
 pub(crate) use unary::{unary, unary_backward};
+pub(crate) use unscale::{unscale, update_scale};
 pub(crate) use unview::{unview, unview_workspace_bytes};
 
 use plimsoll_core::{DType, Error, MemoryFormat, Result};

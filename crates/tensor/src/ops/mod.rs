@@ -56,6 +56,7 @@ pub(crate) mod transfer;
 pub(crate) mod triangle;
 pub(crate) mod unary;
 pub(crate) mod unique;
+pub(crate) mod unscale;
 pub(crate) mod view_copies;
 pub(crate) mod views;
 

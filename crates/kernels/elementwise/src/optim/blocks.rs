@@ -19,7 +19,7 @@ use super::rules::{At, MOST_FACTORS, MOST_STATES, Update};
 use super::{Operands, Rule, Step, rules};
 
 /// Elements of a block.
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 
 /// The operands of a parameter: itself, its gradient, its float32 copy, and its states.
 const LANES: usize = 3 + MOST_STATES;
@@ -220,9 +220,10 @@ impl<'a, R: Wide> Stepper<'a, R> {
 /// Some elements of an operand that is there if it has a dtype.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
-    at: *mut u8,
-    stride: usize,
-    dtype: Option<DType>,
+    pub(super) at: *mut u8,
+    /// In bytes.
+    pub(super) stride: usize,
+    pub(super) dtype: Option<DType>,
 }
 
 impl Lane {

@@ -1,11 +1,12 @@
 //! Steps of optimizers over many parameters at once, in place, without temporaries: what a step is,
 //! and which operand is what. `rules.rs` has what each optimizer does to an element, `blocks.rs`
-//! the one loop under all of them.
+//! the one loop under all of them, `unscale.rs` what comes before a step with scaled gradients.
 
 mod blocks;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod unscale;
 
 use plimsoll_core::{DType, Error, Result};
 use plimsoll_engine::generate::load_real;
@@ -15,6 +16,7 @@ pub use rules::{
     Adadelta, Adagrad, Adam, Adamax, Lion, MOST_NUMBERS, MOST_STATES, NAdam, RAdam, RmsProp, Rprop,
     Sgd,
 };
+pub use unscale::{UpdateScale, unscale, unscale_operands, update_scale};
 
 use blocks::{Parameter, Steppers};
 use rules::At;

@@ -9,6 +9,7 @@ pub mod gpu;
 pub mod indexing;
 pub mod memory;
 pub mod optimizers;
+pub mod scaling;
 pub mod sorting;
 pub mod taking_back;
 pub mod targets;
@@ -31,7 +32,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 25] = [
+pub static EVERYWHERE: [Program; 27] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -50,6 +51,8 @@ pub static EVERYWHERE: [Program; 25] = [
         "steps_of_every_optimizer_agree_with_the_oracle",
         optimizers::steps_of_every_optimizer_agree_with_the_oracle,
     ),
+    program("gradients_are_unscaled_and_looked_at", scaling::gradients_are_unscaled_and_looked_at),
+    program("scales_grow_and_back_off", scaling::scales_grow_and_back_off),
     program("counters_say_what_is_held", memory::counters_say_what_is_held),
     program("running_out_of_memory_is_survived", memory::running_out_of_memory_is_survived),
     program("streams_order_themselves", memory::streams_order_themselves),
