@@ -1,6 +1,9 @@
 //! Normalization over batches and instances: running statistics, and a trained scale and shift of
 //! each channel.
 
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use plimsoll_tensor::{
     BatchNormOptions as BatchNormArguments, DType, Error, NoGrad, Parameter, Result, Tensor,
 };
@@ -62,6 +65,37 @@ fn check_rank(layer: &str, input: &Tensor, ranks: &[usize]) -> Result<()> {
     ))
 }
 
+/// Whether every batch counts alike in the running statistics, whatever the momentum: while they
+/// are computed anew (`optim/swa_utils.rs`).
+#[derive(Debug, Default)]
+struct CountsAlike(AtomicBool);
+
+impl CountsAlike {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A layer whose running statistics can be computed anew.
+pub(crate) trait RunningStatistics {
+    /// Forgets what was seen.
+    fn reset_running_stats(&self) -> Result<()>;
+
+    /// Whether every batch counts alike from now on, or by the momentum.
+    fn set_counts_alike(&self, alike: bool);
+}
+
+/// A batch norm, as such a layer.
+pub(crate) fn running_statistics_of(module: &dyn Module) -> Option<&dyn RunningStatistics> {
+    fn is<'m, N: Module + RunningStatistics>(
+        module: &'m dyn Module,
+    ) -> Option<&'m dyn RunningStatistics> {
+        (module as &dyn Any).downcast_ref::<N>().map(|norm| norm as &dyn RunningStatistics)
+    }
+    let found = is::<BatchNorm1d>(module).or_else(|| is::<BatchNorm2d>(module));
+    found.or_else(|| is::<BatchNorm3d>(module))
+}
+
 macro_rules! norms {
     ($(
         $(#[$doc:meta])*
@@ -92,6 +126,8 @@ macro_rules! norms {
                 pub training: Training,
                 /// Functions that see the calls.
                 pub hooks: Hooks,
+                #[module(skip)]
+                counts_alike: CountsAlike,
             }
 
             impl $name {
@@ -121,11 +157,12 @@ macro_rules! norms {
                         momentum: options.momentum,
                         training: Training::default(),
                         hooks: Hooks::default(),
+                        counts_alike: CountsAlike::default(),
                     })
                 }
 
-                /// Forgets what was seen, and writes a scale of 1 and a shift of 0.
-                pub fn reset_parameters(&self) -> Result<()> {
+                /// Forgets what was seen.
+                pub fn reset_running_stats(&self) -> Result<()> {
                     for (buffer, value) in [
                         (&self.running_mean, 0.0),
                         (&self.running_var, 1.0),
@@ -135,6 +172,12 @@ macro_rules! norms {
                             init::constant_(&buffer.tensor(), value)?;
                         }
                     }
+                    Ok(())
+                }
+
+                /// Forgets what was seen, and writes a scale of 1 and a shift of 0.
+                pub fn reset_parameters(&self) -> Result<()> {
+                    self.reset_running_stats()?;
                     reset_affine(self.weight.as_ref(), self.bias.as_ref())
                 }
 
@@ -158,10 +201,20 @@ macro_rules! norms {
                             .map(|buffer| buffer.as_ref().map(Buffer::tensor)),
                         tracked: self.num_batches_tracked.as_ref(),
                         eps: self.eps,
-                        momentum: self.momentum,
+                        momentum: self.momentum.filter(|_| !self.counts_alike.get()),
                         training: self.training.get(),
                         features: self.num_features,
                     }
+                }
+            }
+
+            impl RunningStatistics for $name {
+                fn reset_running_stats(&self) -> Result<()> {
+                    $name::reset_running_stats(self)
+                }
+
+                fn set_counts_alike(&self, alike: bool) {
+                    self.counts_alike.0.store(alike, Ordering::Relaxed);
                 }
             }
 

@@ -9,6 +9,7 @@
 extern crate self as plimsoll_nn;
 
 mod activation;
+pub mod amp;
 mod attention;
 mod batch_norm;
 mod buffer;
@@ -31,6 +32,7 @@ mod margin_loss;
 mod module;
 mod name;
 mod normalization;
+pub mod optim;
 mod options;
 mod padding;
 mod pooling;
@@ -40,6 +42,7 @@ mod recurrent;
 mod recurrent_cell;
 mod sequential;
 mod state;
+mod state_value;
 mod stateless;
 mod training;
 mod transformer;
@@ -115,6 +118,7 @@ pub use recurrent::{GRU, LSTM, RNN, RecurrentNonlinearity, RecurrentOptions};
 pub use recurrent_cell::{GRUCell, LSTMCell, RNNCell, RecurrentCellOptions};
 pub use sequential::Sequential;
 pub use state::{IncompatibleKeys, LoadOptions, StateDict};
+pub use state_value::{StateKey, StateSlot, StateValue};
 pub use training::Training;
 pub use transformer::{
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,

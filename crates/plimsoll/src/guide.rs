@@ -28,6 +28,9 @@ pub mod train_a_model {}
 #[doc = include_str!("../guide/save-and-load.md")]
 pub mod save_and_load {}
 
+#[doc = include_str!("../guide/optimize-a-model.md")]
+pub mod optimize_a_model {}
+
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}
 

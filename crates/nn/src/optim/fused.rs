@@ -1,0 +1,332 @@
+//! An optimizer whose step is one operation over all parameters of a group. The options of its
+//! rule say what it computes (`rule.rs`, `adam.rs` and its kin), `kept.rs` what lies beside a
+//! parameter, `fused_state.rs` how that is saved. Parameters on several devices, or of which only
+//! some have float32 copies, are one operation each.
+
+use std::fmt;
+
+use plimsoll_memory::{Phase, Site, enter_phase, with_site};
+use plimsoll_tensor::optimizers::{StepCounts, StepOptions, StepTensors};
+use plimsoll_tensor::{Device, Error, NoGrad, Parameter, Result, Tensor, enable_grad};
+use smallvec::SmallVec;
+
+use super::fused_state;
+use super::group::{GroupedParameter, ParamGroup};
+use super::hooks::{StepHook, StepHooks, between_hooks};
+use super::kept::{MASTER, PRODUCT, STEP, wants_copy};
+use super::optimizer::{Optimizer, OptimizerId, Scaling};
+use super::rule::FusedRule;
+use crate::StateValue;
+
+/// An optimizer by the options of its rule; [`super::AdamW`] and its kin are names for it.
+///
+/// ```
+/// use plimsoll_nn::{Linear, Module, optim};
+/// let (body, head) = (Linear::new(4, 4)?, Linear::new(4, 1)?);
+/// let options = optim::SGDOptions::new().lr(0.1).momentum(0.9);
+/// let mut optimizer = optim::SGD::new(body.parameters(), options.clone())?;
+/// optimizer.add_param_group(head.parameters(), options.lr(1.0))?;
+/// optimizer.groups_mut()[0].options.lr = 0.01;
+/// let rates: Vec<f64> = optimizer.groups().iter().map(|group| group.options.lr).collect();
+/// assert_eq!(rates, [0.01, 1.0]);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub struct Fused<O> {
+    id: OptimizerId,
+    pub(super) groups: Vec<ParamGroup<O>>,
+    hooks: StepHooks<Fused<O>>,
+}
+
+impl<O: FusedRule> Fused<O> {
+    /// An optimizer of some parameters: `model.parameters()`, or `model.named_parameters()`.
+    #[track_caller]
+    pub fn new<P: Into<GroupedParameter>>(
+        params: impl IntoIterator<Item = P>,
+        options: O,
+    ) -> Result<Fused<O>> {
+        let mut optimizer =
+            Fused { id: OptimizerId::next(), groups: Vec::new(), hooks: StepHooks::default() };
+        optimizer.add_param_group(params, options)?;
+        Ok(optimizer)
+    }
+
+    /// Adds parameters with options of their own.
+    #[track_caller]
+    pub fn add_param_group<P: Into<GroupedParameter>>(
+        &mut self,
+        params: impl IntoIterator<Item = P>,
+        options: O,
+    ) -> Result<()> {
+        let mut group = ParamGroup::new(params.into_iter().map(Into::into).collect(), options)?;
+        let refused = |why: String| Err(Error::invalid_argument(why).in_operation(O::NAME));
+        let known = |param: &Parameter| {
+            self.groups.iter().any(|own| own.parameters().any(|other| other.is_same(param)))
+        };
+        if group.parameters().any(known) {
+            return refused("some parameters appear in more than one parameter group".into());
+        }
+        let is_named = group.names().is_some();
+        if self.groups.first().is_some_and(|first| first.names().is_some() != is_named) {
+            let which = if is_named { "with names" } else { "without names" };
+            return refused(format!(
+                "all optimizer param groups should be with/without names. cannot add param group {which} to the optimizer"
+            ));
+        }
+        if O::BEGINS_EARLY {
+            with_site(Site::caller(), || {
+                let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+                let ParamGroup { options, params, .. } = &mut group;
+                params.iter_mut().try_for_each(|GroupedParameter { name, parameter, kept }| {
+                    kept.begin(options, &parameter.tensor(), name.as_deref())
+                })
+            })?;
+        }
+        self.groups.push(group);
+        Ok(())
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[ParamGroup<O>] {
+        &self.groups
+    }
+
+    /// The groups, to change their options.
+    pub fn groups_mut(&mut self) -> &mut [ParamGroup<O>] {
+        &mut self.groups
+    }
+
+    /// One step of all parameters that have gradients: an operation a group, in place.
+    #[track_caller]
+    pub fn step(&mut self) -> Result<()> {
+        Optimizer::step(self)
+    }
+
+    /// Computes the loss anew by `closure`, with gradients recorded, and takes a step; gives the
+    /// loss.
+    #[track_caller]
+    pub fn step_with(&mut self, closure: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+        let loss = enable_grad(closure)?;
+        Optimizer::step(self)?;
+        Ok(loss)
+    }
+
+    /// Frees all gradients.
+    pub fn zero_grad(&mut self) -> Result<()> {
+        Optimizer::zero_grad(self)
+    }
+
+    /// Calls `hook` before each step. It may change the options.
+    ///
+    /// ```
+    /// use plimsoll_nn::{Parameter, optim};
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let weight = Parameter::new(&Tensor::ones(&[1], DType::F32)?)?;
+    /// let mut optimizer = optim::SGD::new([weight.clone()], optim::SGDOptions::new())?;
+    /// let hook = optimizer.register_step_pre_hook(|optimizer| {
+    ///     optimizer.groups_mut()[0].options.lr = 0.5;
+    ///     Ok(())
+    /// });
+    /// weight.tensor().sum()?.backward()?;
+    /// optimizer.step()?;
+    /// assert_eq!(weight.tensor().item::<f32>()?, 0.5);
+    /// assert!(optimizer.remove_hook(hook));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn register_step_pre_hook(
+        &mut self,
+        hook: impl FnMut(&mut Fused<O>) -> Result<()> + Send + 'static,
+    ) -> StepHook {
+        self.hooks.add_before(Box::new(hook))
+    }
+
+    /// Calls `hook` after each step.
+    pub fn register_step_post_hook(
+        &mut self,
+        hook: impl FnMut(&mut Fused<O>) -> Result<()> + Send + 'static,
+    ) -> StepHook {
+        self.hooks.add_after(Box::new(hook))
+    }
+
+    /// Takes a hook away; whether it was there.
+    pub fn remove_hook(&mut self, hook: StepHook) -> bool {
+        self.hooks.remove(hook)
+    }
+
+    /// A step of one parameter, for [`super::InBackward`]; hooks do not run.
+    pub(super) fn step_one(&mut self, group: usize, param: usize) -> Result<()> {
+        step_group(&mut self.groups[group], Some(param), Scaling::default())
+    }
+}
+
+/// What the parameters of one operation have in common.
+#[derive(Clone, Copy, PartialEq)]
+struct Alike {
+    device: Device,
+    copied: bool,
+    fresh: bool,
+}
+
+/// The tensors of one operation.
+struct Work {
+    alike: Alike,
+    places: Vec<usize>,
+    params: Vec<Tensor>,
+    grads: Vec<Tensor>,
+}
+
+/// One step of a group, or of one parameter of it.
+fn step_group<O: FusedRule>(
+    group: &mut ParamGroup<O>,
+    only: Option<usize>,
+    scaling: Scaling<'_>,
+) -> Result<()> {
+    let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+    let ParamGroup { options, params, .. } = group;
+    let master_weights = options.shared().master_weights;
+    let mut works: SmallVec<[Work; 1]> = SmallVec::new();
+    let chosen = only.map_or(0..params.len(), |only| only..only + 1);
+    for place in chosen {
+        let GroupedParameter { name, parameter, kept } = &mut params[place];
+        let param = parameter.tensor();
+        let Some(grad) = param.grad() else { continue };
+        kept.begin(options, &param, name.as_deref())?;
+        let copied = wants_copy(master_weights, &param);
+        let alike = Alike { device: param.device(), copied, fresh: kept.fresh };
+        let at = works.iter().position(|work| work.alike == alike).unwrap_or_else(|| {
+            let (places, params, grads) = (Vec::new(), Vec::new(), Vec::new());
+            works.push(Work { alike, places, params, grads });
+            works.len() - 1
+        });
+        works[at].places.push(place);
+        works[at].params.push(param);
+        works[at].grads.push(grad);
+    }
+    for work in &works {
+        let happened = work.run(options, params, scaling)?;
+        if happened && work.alike.fresh {
+            work.places.iter().for_each(|&place| params[place].kept.fresh = false);
+        }
+    }
+    Ok(())
+}
+
+impl Work {
+    /// Whether it happened, as far as the host knows.
+    fn run<O: FusedRule>(
+        &self,
+        options: &O,
+        params: &[GroupedParameter],
+        scaling: Scaling<'_>,
+    ) -> Result<bool> {
+        let here =
+            |number: Option<&Tensor>| number.map(|number| number.to(self.alike.device)).transpose();
+        let (scale, found) = (here(scaling.grad_scale)?, here(scaling.found_inf)?);
+        if let Some(found) = found.as_ref().filter(|_| self.alike.fresh) {
+            // A buffer without values must not be taken for one that has: the one case in which
+            // the host waits.
+            if found.to_scalar()?.to_f64() != 0.0 {
+                return Ok(false);
+            }
+        }
+        let rule = options.rule(self.alike.fresh);
+        let list = |name: &str| -> Result<Vec<&Tensor>> {
+            self.places.iter().map(|&place| params[place].kept.need(name)).collect()
+        };
+        let list_if = |is_kept: bool, name: &str| if is_kept { list(name) } else { Ok(Vec::new()) };
+        let names = rule.states().into_iter().flatten();
+        let states = names.map(list).collect::<Result<SmallVec<[Vec<&Tensor>; 3]>>>()?;
+        let states: SmallVec<[&[&Tensor]; 3]> = states.iter().map(Vec::as_slice).collect();
+        let masters = list_if(self.alike.copied, MASTER)?;
+        let products = list_if(rule.keeps_product(), PRODUCT)?;
+        let steps = list_if(O::COUNTS_STEPS, STEP)?;
+        let tensors = StepTensors {
+            params: &self.params.iter().collect::<Vec<_>>(),
+            grads: &self.grads.iter().collect::<Vec<_>>(),
+            states: &states,
+            masters: &masters,
+            products: &products,
+            steps: match O::COUNTS_STEPS {
+                true => StepCounts::Counted(&steps),
+                false => StepCounts::At(0.0),
+            },
+        };
+        let shared = options.shared();
+        let numbers = StepOptions::new()
+            .lr(shared.lr)
+            .weight_decay(shared.weight_decay)
+            .decoupled_weight_decay(shared.decoupled)
+            .maximize(shared.maximize)
+            .grad_scale(scale.as_ref())
+            .found_inf(found.as_ref());
+        Tensor::optimizer_step_(&rule, &tensors, numbers)?;
+        Ok(true)
+    }
+}
+
+impl<O: FusedRule> Optimizer for Fused<O> {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn id(&self) -> OptimizerId {
+        self.id
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.groups.iter().flat_map(ParamGroup::parameters).cloned().collect()
+    }
+
+    fn num_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn number(&self, group: usize, key: &str) -> Option<f64> {
+        self.groups.get(group)?.number(key)
+    }
+
+    fn set_number(&mut self, group: usize, key: &str, value: f64) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.set_number(key, value);
+        }
+    }
+
+    fn momentum(&self, group: usize) -> Option<f64> {
+        self.groups.get(group)?.momentum()
+    }
+
+    fn set_momentum(&mut self, group: usize, momentum: f64) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.set_momentum(momentum);
+        }
+    }
+
+    #[track_caller]
+    fn step_scaled(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        with_site(Site::caller(), || {
+            between_hooks(
+                self,
+                |own| &mut own.hooks,
+                |own| {
+                    let mut groups = own.groups.iter_mut();
+                    groups.try_for_each(|group| step_group(group, None, scaling))
+                },
+            )
+        })
+    }
+
+    fn state_dict(&self) -> StateValue {
+        fused_state::of(&self.groups)
+    }
+
+    #[track_caller]
+    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+        with_site(Site::caller(), || fused_state::load(&mut self.groups, state))
+    }
+}
+
+impl<O: FusedRule> fmt::Debug for Fused<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options: Vec<&O> = self.groups.iter().map(|group| &group.options).collect();
+        f.debug_struct(O::NAME).field("groups", &options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,375 @@
+//! What golden values cannot show of optimizers: bytes, launches, groups, hooks, float32 copies,
+//! steps inside backward, averages, and what is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plimsoll_memory::Kind;
+use plimsoll_nn::optim::swa_utils::{Average, AveragedModel, update_bn};
+use plimsoll_nn::optim::{self, Optimizer};
+use plimsoll_nn::{
+    BatchNorm1d, BatchNormOptions, Forward, Linear, LinearOptions, Module, Parameter, Sequential,
+    StateValue, init, sequential,
+};
+use plimsoll_tensor::observe::{LaunchCounts, observe};
+use plimsoll_tensor::{DType, Device, Result, Tensor, device, manual_seed, memory, no_grad};
+
+fn devices() -> Result<Vec<Device>> {
+    Ok(vec![device::private_cpu(&Default::default())?, device::stand_in(Default::default())?])
+}
+
+fn of(own: Device, kind: Kind) -> usize {
+    let rows = memory::live_by_kind(own).into_iter();
+    rows.filter(|row| row.kind == kind).map(|row| row.bytes).sum()
+}
+
+fn network(own: Device) -> Result<Sequential> {
+    let layer = || Linear::with(128, 128, LinearOptions::new().bias(false).device(own));
+    Ok(sequential![layer()?, layer()?, layer()?, layer()?])
+}
+
+/// The bytes of one of the network's weights.
+const WEIGHT: usize = 128 * 128 * 4;
+
+/// A number beside a parameter takes the least block there is.
+const NUMBER: usize = 512;
+
+fn loss(net: &Sequential, own: Device) -> Result<Tensor> {
+    net.call(&Tensor::ones(&[2, 128], (DType::F32, own))?)?.square()?.mean()
+}
+
+#[test]
+fn a_step_is_one_operation_without_temporaries_and_its_state_is_booked() -> Result<()> {
+    for own in devices()? {
+        device::set_chaos(own, None);
+        let net = network(own)?;
+        let mut optimizer = optim::AdamW::new(net.parameters(), optim::AdamWOptions::new())?;
+        assert_eq!(of(own, Kind::OptimizerState), 0, "made by the first step");
+        for step in 0..3 {
+            optimizer.zero_grad()?;
+            loss(&net, own)?.backward()?;
+            let before = memory::memory_allocated(own);
+            memory::reset_peak_memory_stats(own);
+            let counts = Arc::new(LaunchCounts::default());
+            let observing = observe(counts.clone());
+            optimizer.step()?;
+            drop(observing);
+            assert_eq!(counts.of("fused_adamw_").launches, 1);
+            let made = if step == 0 { 4 * (2 * WEIGHT + NUMBER) } else { 0 };
+            assert_eq!(memory::max_memory_allocated(own), before + made, "no temporaries");
+            assert_eq!(of(own, Kind::OptimizerState), 4 * (2 * WEIGHT + NUMBER));
+            if step > 0 {
+                let all: u64 = counts.all().values().map(|count| count.launches).sum();
+                assert_eq!(all, 1, "{:?}", counts.all());
+            }
+        }
+        assert_eq!(of(own, Kind::Gradient), 4 * WEIGHT);
+        optimizer.zero_grad_with(false)?;
+        assert_eq!(of(own, Kind::Gradient), 4 * WEIGHT, "zeros, in the same memory");
+        let grad = net.parameters()[0].tensor().grad().unwrap();
+        assert_eq!(grad.abs()?.amax()?.item::<f32>()?, 0.0);
+        drop(grad);
+        optimizer.zero_grad()?;
+        assert_eq!(of(own, Kind::Gradient), 0);
+        drop(optimizer);
+        assert_eq!(of(own, Kind::OptimizerState), 0);
+        drop(net);
+        assert_eq!(memory::memory_allocated(own), 0);
+    }
+    Ok(())
+}
+
+/// With names, what is kept is booked under the modules that it belongs to.
+#[test]
+fn state_has_the_module_of_its_parameter() -> Result<()> {
+    let own = device::private_cpu(&Default::default())?;
+    let net = network(own)?;
+    let options = optim::SGDOptions::new().momentum(0.9);
+    let mut optimizer = optim::SGD::new(net.named_parameters(), options)?;
+    loss(&net, own)?.backward()?;
+    optimizer.step()?;
+    let rows = memory::live_by_origin(own).into_iter();
+    let states = rows.filter(|row| row.kind == Kind::OptimizerState);
+    let mut modules: Vec<String> = states.map(|row| row.origin.get().module.to_string()).collect();
+    modules.sort();
+    assert_eq!(modules, ["0", "1", "2", "3"]);
+    Ok(())
+}
+
+/// Gradients that are freed as they are used never live together.
+#[test]
+fn steps_inside_backward_hold_one_gradient_at_a_time() -> Result<()> {
+    for own in devices()? {
+        device::set_chaos(own, None);
+        let (plain, inside) = (network(own)?, network(own)?);
+        inside.load_state_dict(&plain.state_dict())?;
+        let options = optim::SGDOptions::new().lr(0.5).momentum(0.9);
+        let mut optimizer = optim::SGD::new(plain.parameters(), options.clone())?;
+        let training = optim::SGD::new(inside.parameters(), options)?.in_backward()?;
+        let mut peaks = [0, 0];
+        for step in 0..3 {
+            let error = loss(&plain, own)?;
+            let before = memory::memory_allocated(own);
+            memory::reset_peak_memory_stats(own);
+            error.backward()?;
+            optimizer.step()?;
+            peaks[0] = memory::max_memory_allocated(own) - before;
+            drop(error);
+            optimizer.zero_grad()?;
+
+            let error = loss(&inside, own)?;
+            let before = memory::memory_allocated(own);
+            memory::reset_peak_memory_stats(own);
+            error.backward()?;
+            peaks[1] = memory::max_memory_allocated(own) - before;
+            assert_eq!(of(own, Kind::Gradient), 0, "all are used and freed");
+            for (a, b) in plain.parameters().iter().zip(inside.parameters()) {
+                assert!(a.tensor().allclose(&b.tensor())?, "step {step}");
+            }
+        }
+        // Beside them activations of 2 x 128 go, and their gradients come.
+        let small = 16 * 1024;
+        assert!(peaks[0].abs_diff(4 * WEIGHT) < small, "{peaks:?}");
+        assert!(peaks[1].abs_diff(WEIGHT) < small, "{peaks:?}");
+        training.with(|optimizer| optimizer.groups_mut()[0].options.lr = 0.0);
+        let refused = training.with(|_| loss(&inside, own)?.backward());
+        assert!(refused.unwrap_err().to_string().contains("inside `with`"));
+        inside.zero_grad()?;
+        let before = inside.parameters()[0].tensor().clone_tensor()?;
+        loss(&inside, own)?.backward()?;
+        assert!(inside.parameters()[0].tensor().equal(&before)?, "a rate of 0");
+        drop(training);
+        loss(&inside, own)?.backward()?;
+        assert!(inside.parameters()[0].tensor().grad().is_some(), "its hooks are gone");
+    }
+    Ok(())
+}
+
+#[test]
+fn half_parameters_have_float32_copies_if_asked() -> Result<()> {
+    for own in devices()? {
+        let made = |dtype: DType| Parameter::new(&Tensor::ones(&[256], (dtype, own))?);
+        let (half, wide) = (made(DType::BF16)?, made(DType::F32)?);
+        let both = [half.clone(), wide.clone()];
+        let options = optim::SGDOptions::new().lr(1.0).master_weights(true);
+        let mut optimizer = optim::SGD::new(both.clone(), options.clone())?;
+        for _ in 0..256 {
+            for parameter in &both {
+                // Too small for bfloat16 to see next to 1.
+                let grad = parameter.tensor().detach().full_like(1.0 / 1024.0)?;
+                parameter.tensor().set_grad(Some(&grad))?;
+            }
+            optimizer.step()?;
+        }
+        assert_eq!(wide.tensor().to_vec::<f32>()?, [0.75; 256]);
+        assert_eq!(half.tensor().to_f64_vec()?, [0.75; 256]);
+        let state = optimizer.state_dict();
+        let StateValue::Map(entries) = state.get("state").unwrap() else { panic!("a map") };
+        assert_eq!(entries.len(), 1, "the float32 parameter needs none");
+        let copy = entries[0].1.get("master_param").and_then(StateValue::as_tensor).unwrap();
+        assert_eq!(copy.dtype(), DType::F32);
+
+        // The copy survives a save and a load.
+        copy.add_(1.0 / 4096.0)?;
+        let mut again = optim::SGD::new(both.clone(), options.lr(0.5))?;
+        again.load_state_dict(&state)?;
+        assert_eq!(again.groups()[0].options.lr, 1.0);
+        let reloaded = again.state_dict();
+        let StateValue::Map(entries) = reloaded.get("state").unwrap() else { panic!("a map") };
+        let copy = entries[0].1.get("master_param").and_then(StateValue::as_tensor).unwrap();
+        assert_eq!(copy.to_vec::<f32>()?, [0.75 + 1.0 / 4096.0; 256]);
+    }
+    Ok(())
+}
+
+#[test]
+fn groups_have_options_of_their_own_and_hooks_see_steps() -> Result<()> {
+    let made = || Parameter::new(&Tensor::ones(&[1], DType::F64)?);
+    let (a, b, unused) = (made()?, made()?, made()?);
+    let options = optim::SGDOptions::new().lr(0.5);
+    let mut optimizer = optim::SGD::new([a.clone(), unused.clone()], options.clone())?;
+    optimizer.add_param_group([b.clone()], options.clone().lr(0.25).maximize(true))?;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let (before, after) = (seen.clone(), seen.clone());
+    let first = optimizer.register_step_pre_hook(move |_| {
+        before.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    let second = optimizer.register_step_post_hook(move |optimizer| {
+        after.fetch_add(10, Ordering::Relaxed);
+        optimizer.groups_mut()[0].options.lr = 0.0;
+        Ok(())
+    });
+    let closure = || {
+        let loss = a.tensor().add(&b.tensor())?.sum()?;
+        loss.backward()?;
+        Ok(loss)
+    };
+    let loss = no_grad(|| optimizer.step_with(closure))?;
+    assert_eq!(loss.item::<f64>()?, 2.0);
+    let values = |all: [&Parameter; 3]| all.map(|p| p.tensor().item::<f64>().unwrap());
+    assert_eq!(values([&a, &b, &unused]), [0.5, 1.25, 1.0]);
+    assert_eq!(seen.load(Ordering::Relaxed), 11);
+    assert!(optimizer.remove_hook(first) && !optimizer.remove_hook(first));
+    optimizer.step()?;
+    assert_eq!(values([&a, &b, &unused]), [0.5, 1.5, 1.0]);
+    assert_eq!(seen.load(Ordering::Relaxed), 21);
+    assert!(optimizer.remove_hook(second));
+    assert_eq!((optimizer.num_groups(), optimizer.lr(0), optimizer.lr(1)), (2, 0.0, 0.25));
+
+    let refused = optimizer.add_param_group([b.clone()], options.clone()).unwrap_err();
+    assert!(refused.to_string().contains("appear in more than one parameter group"), "{refused}");
+    let named = [("c".to_string(), made()?)];
+    let refused = optimizer.add_param_group(named, options).unwrap_err();
+    assert!(refused.to_string().contains("with names to the optimizer"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn parameters_on_two_devices_are_two_operations() -> Result<()> {
+    let [a, b] = devices()?[..] else { panic!("two devices") };
+    let made = |own: Device| Parameter::new(&Tensor::ones(&[8], (DType::F32, own))?);
+    let both = [made(a)?, made(b)?];
+    let mut optimizer = optim::Adam::new(both.clone(), optim::AdamOptions::new().lr(0.5))?;
+    for parameter in &both {
+        parameter.tensor().mul(3.0)?.sum()?.backward()?;
+    }
+    optimizer.step()?;
+    for parameter in &both {
+        let values = parameter.tensor().to_vec::<f32>()?;
+        assert!(values.iter().all(|x| (x - 0.5).abs() < 1e-6), "{values:?}");
+    }
+    // What is kept goes with a parameter that moves, by a state.
+    both[0].to(b)?;
+    let state = optimizer.state_dict();
+    optimizer.load_state_dict(&state)?;
+    optimizer.step()?;
+    assert_eq!(both[0].tensor().to_vec::<f32>()?, both[1].tensor().to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() -> Result<()> {
+    let weight = Parameter::new(&Tensor::ones(&[2], DType::F32)?)?;
+    let one = || [weight.clone()];
+    let says = |outcome: Result<()>, what: &str| {
+        let error = outcome.unwrap_err();
+        assert!(error.is_invalid_argument() && error.to_string().contains(what), "{error}");
+    };
+    let adam = optim::AdamOptions::new;
+    says(optim::Adam::new(one(), adam().lr(-1.0)).map(drop), "Invalid learning rate: -1");
+    says(optim::Adam::new(one(), adam().eps(f64::NAN)).map(drop), "Invalid epsilon value: NaN");
+    let betas = adam().betas((0.9, 1.0));
+    says(optim::Adam::new(one(), betas).map(drop), "Invalid beta parameter at index 1: 1");
+    let nesterov = optim::SGDOptions::new().nesterov(true);
+    says(
+        optim::SGD::new(one(), nesterov).map(drop),
+        "Nesterov momentum requires a momentum and zero dampening",
+    );
+    let rho = optim::AdadeltaOptions::new().rho(1.5);
+    says(optim::Adadelta::new(one(), rho).map(drop), "Invalid rho value: 1.5");
+    let etas = optim::RpropOptions::new().etas((0.5, 0.9));
+    says(optim::Rprop::new(one(), etas).map(drop), "Invalid eta values: 0.5, 0.9");
+    let none: [Parameter; 0] = [];
+    says(optim::Adam::new(none, adam()).map(drop), "optimizer got an empty parameter list");
+    says(
+        optim::Adam::new([weight.clone(), weight.clone()], adam()).map(drop),
+        "duplicate parameters",
+    );
+    let mut lbfgs = optim::LBFGS::new(one(), optim::LBFGSOptions::new())?;
+    says(Optimizer::step(&mut lbfgs), "step_with");
+    Ok(())
+}
+
+#[test]
+fn a_state_that_does_not_fit_changes_nothing_and_all_of_it_is_listed() -> Result<()> {
+    let made = |sizes: &[i64]| Parameter::new(&Tensor::ones(sizes, DType::F32)?);
+    let trained = [made(&[2])?, made(&[3])?];
+    let mut from = optim::Adam::new(trained.clone(), optim::AdamOptions::new().lr(0.5))?;
+    trained.iter().try_for_each(|parameter| parameter.tensor().sum()?.backward())?;
+    from.step()?;
+    let state = from.state_dict();
+    let mut short = optim::Adam::new([made(&[2])?], optim::AdamOptions::new())?;
+    let error = short.load_state_dict(&state).unwrap_err().to_string();
+    assert!(error.contains("doesn't match the size of optimizer's group"), "{error}");
+    short.add_param_group([made(&[3])?], optim::AdamOptions::new())?;
+    let error = short.load_state_dict(&state).unwrap_err().to_string();
+    assert!(error.contains("different number of parameter groups"), "{error}");
+
+    let others = [made(&[4])?, made(&[5])?];
+    let mut other = optim::Adam::new(others, optim::AdamOptions::new())?;
+    let error = other.load_state_dict(&state).unwrap_err().to_string();
+    for part in ["parameter 0", "parameter 1", "[2]", "[4]", "[3]", "[5]"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    assert_eq!(other.groups()[0].options.lr, 1e-3, "nothing was changed");
+    let error = other.load_state_dict(&StateValue::None).unwrap_err().to_string();
+    assert!(error.contains("the state has no \"param_groups\""), "{error}");
+    Ok(())
+}
+
+#[test]
+fn averages_are_those_of_the_formulas() -> Result<()> {
+    manual_seed(11);
+    let model = sequential![Linear::new(2, 2)?, BatchNorm1d::new(2)?];
+    let like =
+        || Ok::<_, plimsoll_tensor::Error>(sequential![Linear::new(2, 2)?, BatchNorm1d::new(2)?]);
+    let mean = AveragedModel::new(like()?, Average::Swa)?;
+    let running = AveragedModel::new(like()?, Average::Ema(0.75))?.with_buffers();
+    let largest: optim::swa_utils::AverageFunction =
+        Arc::new(|average, value, _| average.maximum(value));
+    let largest = AveragedModel::new(like()?, Average::By(largest))?;
+    let weight = |module: &Sequential, key: &str| module.state_dict().get(key).unwrap().clone();
+    for value in [4.0, 0.0, 2.0] {
+        init::constant_(&weight(&model, "0.weight"), value)?;
+        init::constant_(&weight(&model, "1.running_mean"), value)?;
+        for averaged in [&mean, &running, &largest] {
+            averaged.update_parameters(&model)?;
+        }
+    }
+    let first = |model: &AveragedModel<Sequential>, key: &str| {
+        weight(&model.module, key).to_vec::<f32>().map(|values| values[0])
+    };
+    assert!((first(&mean, "0.weight")? - 2.0).abs() < 1e-6);
+    // 4, then 3, then 2.75.
+    assert!((first(&running, "0.weight")? - 2.75).abs() < 1e-6);
+    assert_eq!(first(&largest, "0.weight")?, 4.0);
+    assert_eq!(first(&mean, "1.running_mean")?, 2.0, "the last one's");
+    assert!((first(&running, "1.running_mean")? - 2.75).abs() < 1e-6);
+    let keys: Vec<String> = mean.state_dict().keys().map(str::to_string).collect();
+    assert_eq!(keys[..2], ["n_averaged", "module.0.weight"]);
+    assert_eq!(mean.n_averaged.tensor().item::<i64>()?, 3);
+    let x = Tensor::ones(&[4, 2], DType::F32)?;
+    mean.eval();
+    assert!(mean.call(&x)?.equal(&mean.module.call(&x)?)?);
+    let other = sequential![Linear::new(2, 3)?, BatchNorm1d::new(3)?];
+    let error = mean.update_parameters(&other).unwrap_err().to_string();
+    assert!(error.contains("not alike") && error.contains("0.weight"), "{error}");
+    assert!(AveragedModel::new(like()?, Average::Ema(1.5)).unwrap_err().is_invalid_argument());
+    Ok(())
+}
+
+#[test]
+fn statistics_of_batch_norms_are_computed_anew() -> Result<()> {
+    manual_seed(12);
+    let momentum = BatchNormOptions::new().momentum(0.9);
+    let model = sequential![BatchNorm1d::with(3, momentum)?];
+    let batches: Vec<Tensor> =
+        (0..4).map(|_| Tensor::randn(&[6, 3], DType::F32)).collect::<Result<_>>()?;
+    model.call(&batches[0])?;
+    model.eval();
+    update_bn(&model, &batches, |batch| model.call(batch).map(drop))?;
+    assert!(!model.is_training(), "the mode is as before");
+    let state = model.state_dict();
+    let means = batches.iter().map(|batch| batch.mean_with([0])).collect::<Result<Vec<_>>>()?;
+    let expected = Tensor::stack(&means.iter().collect::<Vec<_>>(), 0)?.mean_with([0])?;
+    assert!(state.get("0.running_mean").unwrap().allclose(&expected)?);
+    assert_eq!(state.get("0.num_batches_tracked").unwrap().item::<i64>()?, 4);
+    // Afterwards the momentum is in force again.
+    model.train();
+    let before = state.get("0.running_mean").unwrap().clone_tensor()?;
+    model.call(&batches[0])?;
+    let expected = before.mul(0.1)?.add(&means[0].mul(0.9)?)?;
+    assert!(state.get("0.running_mean").unwrap().allclose(&expected)?);
+    Ok(())
+}
