@@ -1,4 +1,5 @@
-//! Steps of optimizers over many parameters at once, as PyTorch's optimizers call them.
+//! Steps of optimizers over many parameters at once, and what a scaler does with their gradients, as
+//! PyTorch's optimizers and its scaler call them.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_tensor::{AdamWOptions, Tensor, no_grad};
@@ -6,7 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::bound_arguments::Arguments;
+use crate::call::call;
 use crate::function::{Function, New, Out, Overload, Results};
+use crate::tensor::PyTensor;
 
 static FUSED_ADAMW_: Function = Function::new(
     "_fused_adamw_",
@@ -66,6 +69,48 @@ fn _fused_adamw_(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) 
     FUSED_ADAMW_.function(args, kwargs).map(drop)
 }
 
+/// Multiplies all gradients by `inv_scale`, in place; where one is not finite, `found_inf` is 1.
+#[pyfunction]
+fn _amp_foreach_non_finite_check_and_unscale_(
+    py: Python<'_>,
+    grads: Vec<Bound<'_, PyTensor>>,
+    found_inf: &Bound<'_, PyTensor>,
+    inv_scale: &Bound<'_, PyTensor>,
+) -> PyResult<()> {
+    let grads: Vec<Tensor> = grads.iter().map(|grad| grad.get().tensor()).collect();
+    let (found, inverse) = (found_inf.get().tensor(), inv_scale.get().tensor());
+    call(py, || {
+        let grads: Vec<&Tensor> = grads.iter().collect();
+        no_grad(|| Tensor::amp_foreach_non_finite_check_and_unscale_(&grads, &found, &inverse))
+    })
+}
+
+/// The scale of gradients and the steps since it changed, after a step.
+#[pyfunction]
+fn _amp_update_scale_<'py>(
+    py: Python<'py>,
+    current_scale: Bound<'py, PyTensor>,
+    growth_tracker: &Bound<'py, PyTensor>,
+    found_inf: &Bound<'py, PyTensor>,
+    scale_growth_factor: f64,
+    scale_backoff_factor: f64,
+    growth_interval: i32,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let (scale, tracker) = (current_scale.get().tensor(), growth_tracker.get().tensor());
+    let found = found_inf.get().tensor();
+    let factors = (scale_growth_factor, scale_backoff_factor);
+    call(py, || {
+        no_grad(|| {
+            scale
+                .amp_update_scale_(&tracker, &found, factors.0, factors.1, growth_interval)
+                .map(drop)
+        })
+    })?;
+    Ok(current_scale)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_amp_foreach_non_finite_check_and_unscale_, module)?)?;
+    module.add_function(wrap_pyfunction!(_amp_update_scale_, module)?)?;
     module.add_function(wrap_pyfunction!(_fused_adamw_, module)?)
 }

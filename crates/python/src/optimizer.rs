@@ -156,8 +156,15 @@ fn _optimizer_step(
         let options = StepOptions::new().lr(lr).tensor_lr(tensor_lr.as_ref());
         let options = options.weight_decay(weight_decay).maximize(maximize);
         let options = options.decoupled_weight_decay(decoupled_weight_decay);
-        let options = options.grad_scale(scale.as_ref()).found_inf(found.as_ref());
-        lists.by_device().iter().try_for_each(|lists| lists.step(&known, options.clone()))
+        lists.by_device().iter().try_for_each(|lists| {
+            let Some(device) = lists.params.first().map(Tensor::device) else { return Ok(()) };
+            let here = |number: &Option<Tensor>| {
+                number.as_ref().map(|number| number.to(device)).transpose()
+            };
+            let (scale, found) = no_grad(|| Ok::<_, Error>((here(&scale)?, here(&found)?)))?;
+            let options = options.clone().grad_scale(scale.as_ref()).found_inf(found.as_ref());
+            lists.step(&known, options)
+        })
     })
 }
 

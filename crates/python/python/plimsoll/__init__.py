@@ -11,6 +11,10 @@ from typing import Any as _Any
 from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
 from ._aliases import *  # noqa: F403
+from ._plimsoll import (
+    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
+)
+from ._plimsoll import _amp_update_scale_ as _amp_update_scale_
 from ._plimsoll import _batch_norm_with_update as _batch_norm_with_update
 from ._plimsoll import _chunk_cat as _chunk_cat
 from ._plimsoll import _fused_adamw_ as _fused_adamw_

@@ -68,8 +68,21 @@ class SGD(FusedOptimizer):
             if is_fresh:
                 self._begun(group, param)
             kinds.append((is_fresh, self._copied(group, param)))
+        found = getattr(self, "found_inf", None)
+        if found is not None and any(is_fresh for is_fresh, _ in kinds) and bool(found):
+            # Buffers without values must not be taken for buffers with: the one case in which the host waits.
+            self._forget_buffers(params, kinds)
+            return
         for kind in dict.fromkeys(kinds):
             chosen = [at for at, own in enumerate(kinds) if own == kind]
             some = ([params[at] for at in chosen], [grads[at] for at in chosen])
             numbers = [group["momentum"], group["dampening"], group["nesterov"], kind[0]]
             self._run(group, *some, numbers, kind[1])
+
+    def _forget_buffers(self, params: list[Tensor], kinds: list[tuple[bool, bool]]) -> None:
+        """Lets go of buffers that a skipped step made."""
+        for param, (is_fresh, _) in zip(params, kinds, strict=True):
+            if is_fresh:
+                del self.state[param]["momentum_buffer"]
+                if not self.state[param]:
+                    del self.state[param]

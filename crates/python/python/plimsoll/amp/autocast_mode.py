@@ -1,4 +1,4 @@
-"""Mixed precision: operations in a lower precision where that loses little, in float32 where it would lose much."""
+"""Operations in a lower precision where that loses little, in float32 where it would lose much."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import _plimsoll
-from ._plimsoll import dtype as _dtype
+from .. import _plimsoll
+from .._plimsoll import dtype as _dtype
 
 
 def is_autocast_available(device_type: str) -> bool:
