@@ -26,6 +26,7 @@ mod run;
 mod rust_calls;
 mod stubs;
 mod test;
+mod text;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,7 @@ cargo xtask COMMAND
                      `plimsoll.nn` and `plimsoll.optim`
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
+  text               the text that `plimsoll train` learns by default, anew
   gpu-bundle [dev]   a folder that tests and measures CUDA on a machine without Rust; `dev` builds
                      it quickly and unoptimised, for the checks alone
 ";
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Some("conformance") => conformance::conformance(rest),
         Some("fuzz") => fuzz::fuzz(rest),
         Some("generate") => generate::write(),
+        Some("text") => text::write(),
         Some("gpu-bundle") => gpu_bundle::build(rest),
         _ => Err(HELP.to_string()),
     };

@@ -2,6 +2,7 @@
 //! run even if one fails; the last line adds up what passed and failed. A step that cannot run here
 //! says so and why; with `--strict`, as in continuous integration, that is a failure.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Report(Report),
     /// Turn a memory snapshot into a trace for Perfetto
     Trace(Trace),
-    /// Train a small network on two spirals and report its memory
+    /// Train a GPT on a text and report its memory
     Train(Train),
     /// Draw a memory snapshot: a page for the browser
     View(View),
@@ -170,32 +170,65 @@ pub(crate) struct View {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Train {
-    /// Steps of gradient descent
-    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// The text to learn; by default Plimsoll's own documentation and source
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    /// Steps of the optimizer
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) steps: u64,
-    /// Width of the two hidden layers
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(i64).range(1..=65_536))]
-    pub(crate) hidden: i64,
-    /// Points on the two spirals
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(i64).range(2..=10_000_000))]
-    pub(crate) points: i64,
-    /// Learning rate
-    #[arg(long, default_value_t = 0.1)]
+    /// Windows of text in a batch
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) batch: u32,
+    /// Tokens in a window
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) context: u32,
+    /// Blocks of attention
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    pub(crate) layers: i64,
+    /// Elements of a token's vector
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(i64).range(1..=65_536))]
+    pub(crate) width: i64,
+    /// Heads of attention, which share the width
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(i64).range(1..=1024))]
+    pub(crate) heads: i64,
+    /// Tokens: 256 are bytes, more are pairs that the text teaches
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(256..=65_536))]
+    pub(crate) vocabulary: u32,
+    /// Probability that an element is dropped in training
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) dropout: f64,
+    /// The highest learning rate
+    #[arg(long, default_value_t = 2e-3)]
     pub(crate) learning_rate: f64,
-    /// Seed of the weights and the points
+    /// Batches whose gradients make one step
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) accumulate: u32,
+    /// Compute blocks again in backward instead of keeping what they made
+    #[arg(long)]
+    pub(crate) checkpointing: bool,
+    /// What products are computed in
+    #[arg(long, value_enum, default_value_t = TrainIn::Float32)]
+    pub(crate) precision: TrainIn,
+    /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// The most memory that may be reserved, as in 512MiB
+    #[arg(long, value_parser = ByteSize::parse)]
+    pub(crate) limit: Option<ByteSize>,
+    /// Seed of the weights and the batches
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Where to train
-    #[arg(long, value_enum, default_value_t = TrainOn::Cpu)]
-    pub(crate) device: TrainOn,
+    /// Tokens that the model writes in the end
+    #[arg(long, default_value_t = 240)]
+    pub(crate) sample: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TrainOn {
-    /// Host memory
-    Cpu,
-    /// The same run without memory or arithmetic: only the accounts
-    Dry,
+pub(crate) enum TrainIn {
+    /// Everything in float32
+    Float32,
+    /// Products in bfloat16, parameters in float32
+    Bfloat16,
 }
 
 #[cfg(test)]
@@ -216,7 +249,7 @@ mod tests {
         assert!(Args::try_parse_from(wrong_moment).is_err());
         let wrong_size = ["plimsoll", "diff", "a", "b", "--fail-above", "much"];
         assert!(Args::try_parse_from(wrong_size).is_err());
-        for wrong in [["--steps", "0"], ["--hidden", "-1"], ["--device", "tpu"]] {
+        for wrong in [["--steps", "0"], ["--width", "-1"], ["--vocabulary", "255"]] {
             let line = ["plimsoll", "train"].into_iter().chain(wrong);
             assert!(Args::try_parse_from(line).is_err(), "{wrong:?}");
         }

@@ -6,9 +6,8 @@
 
 mod args;
 mod commands;
-mod network;
+mod gpt;
 mod output;
-mod spirals;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,0 +1,189 @@
+//! What a run will take, before it takes anything: its steps on a dry device, which books every
+//! byte and computes nothing. And where a limit is too low, the lowest that would do, and the
+//! largest batch that would fit.
+
+use plimsoll_core::{ByteSize, Device, Error, Result};
+use plimsoll_memory::SystemMemory;
+use plimsoll_tensor::{device, memory};
+
+use super::batches::Batches;
+use super::step::{Plan, Trainer};
+
+/// How close a lowest limit is found.
+const GRAIN: usize = 1 << 20;
+
+/// Peaks of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forecast {
+    pub(crate) allocated_bytes: usize,
+    pub(crate) reserved_bytes: usize,
+}
+
+/// The peaks of two steps and an evaluation between them: everything that a run does again and
+/// again. Out of memory under the limit is an error, as it would be in the run.
+pub(crate) fn forecast(plan: &Plan, of: Device, limit: Option<usize>) -> Result<Forecast> {
+    let dry = device::dry(of)?;
+    memory::set_limit(dry, limit);
+    let tokens = vec![0; plan.shape.context as usize + 1];
+    let batches = Batches::new(tokens, plan.batch, plan.shape.context as usize, 0)?;
+    let mut trainer = Trainer::new(plan, dry)?;
+    trainer.step(&batches, 1)?;
+    trainer.evaluate(&batches, 1)?;
+    trainer.step(&batches, 2)?;
+    Ok(Forecast {
+        allocated_bytes: memory::max_memory_allocated(dry),
+        reserved_bytes: memory::max_memory_reserved(dry),
+    })
+}
+
+/// What a device could still give, as far as it says.
+pub(crate) fn room(device: Device) -> Option<usize> {
+    if device == Device::CPU {
+        let machine = SystemMemory::read();
+        let of_group = machine.cgroup_limit_bytes.zip(machine.cgroup_used_bytes);
+        let of_group = of_group.map(|(limit, used)| limit.saturating_sub(used));
+        return [machine.available_bytes, of_group].into_iter().flatten().min();
+    }
+    device::cuda_memory_info(device).ok().map(|(free, _)| free)
+}
+
+/// One line on whether a run fits, or an error that says what would.
+pub(crate) fn check(plan: &Plan, device: Device, limit: Option<usize>) -> Result<String> {
+    let free = forecast(plan, device, None)?;
+    let peak = ByteSize(free.reserved_bytes);
+    let Some(limit) = limit else {
+        return Ok(match room(device) {
+            Some(room) if room < free.reserved_bytes => format!(
+                "does not fit: {peak} of {} that {device} has left; try --batch, --checkpointing or --limit",
+                ByteSize(room)
+            ),
+            Some(room) => format!("fits: {peak} of {}", ByteSize(room)),
+            None => format!("takes {peak}"),
+        });
+    };
+    match forecast(plan, device, Some(limit)) {
+        Ok(under) => Ok(format!(
+            "fits: {} of a limit of {} ({peak} without one)",
+            ByteSize(under.reserved_bytes),
+            ByteSize(limit)
+        )),
+        Err(error) if error.is_out_of_memory() => Err(too_low(plan, device, limit, free)?),
+        Err(error) => Err(error),
+    }
+}
+
+/// The error of a limit that is too low, with what would do.
+fn too_low(plan: &Plan, device: Device, limit: usize, free: Forecast) -> Result<Error> {
+    let least = lowest_limit(plan, device, limit, free.reserved_bytes)?;
+    let batch = largest_batch(plan, device, limit)?;
+    let smaller = match batch {
+        0 => "no batch fits; try a smaller --width or --layers".to_string(),
+        batch => format!("the largest batch that fits is --batch {batch}"),
+    };
+    Ok(Error::invalid_argument(format!(
+        "training with batches of {} does not fit in a limit of {}: give --limit {} or more; {smaller}",
+        plan.batch,
+        ByteSize(limit),
+        format_args!("{}MiB", least / GRAIN),
+    ))
+    .in_operation("train"))
+}
+
+/// The lowest limit under which a run goes through, to a mebibyte above.
+fn lowest_limit(plan: &Plan, device: Device, fails: usize, fits: usize) -> Result<usize> {
+    let (mut fails, mut fits) = (fails / GRAIN, fits.div_ceil(GRAIN));
+    while fits > fails + 1 {
+        let middle = usize::midpoint(fails, fits);
+        match does_fit(plan, device, middle * GRAIN)? {
+            true => fits = middle,
+            false => fails = middle,
+        }
+    }
+    Ok(fits * GRAIN)
+}
+
+/// The largest batch that goes through under the limit; 0 if none does.
+fn largest_batch(plan: &Plan, device: Device, limit: usize) -> Result<usize> {
+    let (mut fits, mut fails) = (0, plan.batch);
+    while fails > fits + 1 {
+        let middle = usize::midpoint(fits, fails);
+        match does_fit(&Plan { batch: middle, ..plan.clone() }, device, limit)? {
+            true => fits = middle,
+            false => fails = middle,
+        }
+    }
+    Ok(fits)
+}
+
+fn does_fit(plan: &Plan, device: Device, limit: usize) -> Result<bool> {
+    match forecast(plan, device, Some(limit)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_out_of_memory() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpt::model::Shape;
+    use crate::gpt::step::Precision;
+
+    fn plan(batch: usize, checkpointing: bool) -> Plan {
+        Plan {
+            shape: Shape {
+                vocabulary: 256,
+                context: 32,
+                layers: 2,
+                width: 32,
+                heads: 2,
+                dropout: 0.0,
+                checkpointing,
+            },
+            batch,
+            accumulate: 1,
+            precision: Precision::Float32,
+            learning_rate: 1e-3,
+            steps: 10,
+        }
+    }
+
+    #[test]
+    fn the_dry_run_foretells_the_run_to_the_byte() {
+        for plan in [plan(4, false), plan(4, true), Plan { accumulate: 2, ..plan(2, false) }] {
+            let cpu = device::private_cpu(&Default::default()).unwrap();
+            let told = forecast(&plan, cpu, None).unwrap();
+            let tokens = (0..200).map(|token| token % 7).collect();
+            let batches = Batches::new(tokens, plan.batch, 32, 0).unwrap();
+            let mut trainer = Trainer::new(&plan, cpu).unwrap();
+            for step in 1..=4 {
+                trainer.step(&batches, step).unwrap();
+                trainer.evaluate(&batches, 1).unwrap();
+            }
+            assert_eq!(memory::max_memory_allocated(cpu), told.allocated_bytes);
+            assert_eq!(memory::max_memory_reserved(cpu), told.reserved_bytes);
+            drop(trainer);
+            assert_eq!(memory::memory_allocated(cpu), 0);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_is_refused_with_what_would_do() {
+        let plan = plan(64, false);
+        let cpu = device::private_cpu(&Default::default()).unwrap();
+        let free = forecast(&plan, cpu, None).unwrap();
+        let limit = free.allocated_bytes / 2;
+        let error = check(&plan, cpu, Some(limit)).unwrap_err().to_string();
+        let after = |word: &str| -> usize {
+            let rest = &error[error.find(word).expect(word) + word.len()..];
+            rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+        };
+        let (least, batch) = (after("--limit ") << 20, after("--batch "));
+        assert!(does_fit(&plan, cpu, least).unwrap());
+        assert!(!does_fit(&plan, cpu, least - GRAIN).unwrap());
+        assert!(does_fit(&Plan { batch, ..plan.clone() }, cpu, limit).unwrap());
+        assert!(!does_fit(&Plan { batch: batch + 1, ..plan.clone() }, cpu, limit).unwrap());
+        assert!(check(&plan, cpu, Some(least)).unwrap().starts_with("fits: "));
+        assert!(check(&plan, cpu, Some(1)).unwrap_err().to_string().contains("no batch fits"));
+    }
+}
