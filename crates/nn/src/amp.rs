@@ -134,8 +134,8 @@ impl GradScaler {
         &mut self.seen[at]
     }
 
-    /// Divides the optimizer's gradients by the scale, to look at them or clip them before the step.
-    /// The host does not wait.
+    /// Divides the optimizer's gradients by the scale, to look at them or clip them before the
+    /// step. The host does not wait.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         if !self.options.enabled {

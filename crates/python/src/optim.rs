@@ -1,5 +1,5 @@
-//! Steps of optimizers over many parameters at once, and what a scaler does with their gradients, as
-//! PyTorch's optimizers and its scaler call them.
+//! Steps of optimizers over many parameters at once, and what a scaler does with their gradients,
+//! as PyTorch's optimizers and its scaler call them.
 
 use plimsoll_core::{Error, Result};
 use plimsoll_tensor::{AdamWOptions, Tensor, no_grad};

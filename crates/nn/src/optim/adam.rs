@@ -50,7 +50,8 @@ plimsoll_tensor::options! {
     }
 }
 
-/// Steps by a running mean of the gradients, divided by the root of a running mean of their squares.
+/// Steps by a running mean of the gradients, divided by the root of a running mean of their
+/// squares.
 ///
 /// ```
 /// use plimsoll_nn::{Parameter, optim};

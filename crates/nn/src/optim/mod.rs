@@ -2,8 +2,8 @@
 //!
 //! An optimizer is [`Fused`] over the options of its rule: [`AdamW`] is `Fused<AdamWOptions>`. A
 //! step is one operation over all parameters of a group, in place, without temporaries; what it
-//! keeps is booked as optimizer state. [`LBFGS`] alone is made of many operations. Schedulers are in
-//! [`lr_scheduler`], averages in [`swa_utils`], scaled gradients in [`crate::amp`].
+//! keeps is booked as optimizer state. [`LBFGS`] alone is made of many operations. Schedulers are
+//! in [`lr_scheduler`], averages in [`swa_utils`], scaled gradients in [`crate::amp`].
 //!
 //! ```
 //! use plimsoll_nn::{Forward, Linear, Module, optim};

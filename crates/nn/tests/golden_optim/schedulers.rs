@@ -186,7 +186,7 @@ fn schedules_go_on_from_a_state() -> Result<()> {
         }
         let ours = (stepped.state(), first.dynamic().state_dict());
         let theirs = (state(&case["state"])?, state(&case["optimizer_state"])?);
-        // The keys that PyTorch's has beside ours say how it was called, or what follows from others.
+        // What PyTorch's has beside ours says how it was called, or follows from others.
         for (key, _) in entries(&theirs.0) {
             let is_extra =
                 ["_get_lr_called_within_step", "use_beta1", "default_min_lr", "mode_worse"];
@@ -202,7 +202,7 @@ fn schedules_go_on_from_a_state() -> Result<()> {
                 own.step(optimizer.dynamic(), step)?;
                 rates.push(optimizer.dynamic().lr(0));
             }
-            // Where a rate is near its least, 13 digits of what it was are fewer of what it becomes.
+            // Near its least, 13 digits of what a rate was are fewer of what it becomes.
             assert_rates(name, &rates, &expected[20..], 1e-9);
         }
     }

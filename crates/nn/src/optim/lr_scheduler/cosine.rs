@@ -13,7 +13,8 @@ fn between(least: f64, most: f64, at: f64, of: f64) -> f64 {
     least + (most - least) * (1.0 + (PI * at / of).cos()) / 2.0
 }
 
-/// Rates that fall to `eta_min` in `t_max` epochs along half a cosine, and rise again as many after.
+/// Rates that fall to `eta_min` in `t_max` epochs along half a cosine, and rise again as many
+/// after.
 #[derive(Clone, Debug)]
 pub struct CosineAnnealingLR {
     progress: Progress,
