@@ -146,8 +146,8 @@ impl<R: Real> LevelKernel for Multiply<'_, R> {
     fn run<L: Level>(self) -> bool {
         let mut finite = true;
         for value in self.values.iter_mut() {
-            // Infinities and NaNs alone differ from themselves by something other than 0.
-            finite &= *value - *value == R::ZERO;
+            // Infinities and NaNs alone become something other than 0.
+            finite &= *value * R::ZERO == R::ZERO;
             *value = *value * self.inverse;
         }
         finite
