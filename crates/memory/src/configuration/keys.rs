@@ -23,7 +23,7 @@ pub struct Key {
     pub(super) show: fn(&Configuration) -> String,
 }
 
-pub(super) const COUNT: usize = 19;
+pub(super) const COUNT: usize = 23;
 
 /// Keys that act only on cached or split blocks.
 pub(super) const NEED_CACHING: [&str; 5] = [
@@ -203,6 +203,39 @@ pub(super) static KEYS: [Key; COUNT] = [
         help: "in a dry run, count the largest possible result where a size depends on data",
         set: |c, v| text::flag(v).map(|on| c.dry_upper_bounds = on),
         show: |c| c.dry_upper_bounds.to_string(),
+    },
+    Key {
+        name: "chunk_size",
+        unit: "rows, at least 1, or none",
+        default: "none",
+        help: "rows that `process_in_chunks` takes at a time where the call does not say; none is all",
+        set: |c, v| text::count_or_none(v).map(|rows| c.chunk_size = rows),
+        show: |c| c.chunk_size.map_or("none".to_string(), |n: NonZeroUsize| n.to_string()),
+    },
+    Key {
+        name: "prefetch_buffers",
+        unit: "1, 2 or 3",
+        default: "2",
+        help: "batches that are on a device at once: 1 copies when asked, 2 and 3 copy ahead",
+        set: |c, v| text::buffers(v).map(|buffers| c.prefetch_buffers = buffers),
+        show: |c| c.prefetch_buffers.to_string(),
+    },
+    Key {
+        name: "cleanup_every",
+        unit: "chunks or batches, at least 1, or off",
+        default: "off",
+        help: "give cached memory back after every so many chunks of `process_in_chunks` and batches \
+               of `evaluate`",
+        set: |c, v| text::count_or_off(v).map(|every| c.cleanup_every = every),
+        show: |c| c.cleanup_every.map_or("off".to_string(), |n: NonZeroUsize| n.to_string()),
+    },
+    Key {
+        name: "final_cleanup",
+        unit: "true or false",
+        default: "false",
+        help: "give cached memory back when `process_in_chunks` and `evaluate` are done",
+        set: |c, v| text::flag(v).map(|on| c.final_cleanup = on),
+        show: |c| c.final_cleanup.to_string(),
     },
 ];
 

@@ -69,6 +69,10 @@ pub struct Configuration {
     pub(crate) spill: bool,
     pub(crate) dry_upper_bounds: bool,
     pub(crate) chaos_seed: Option<u64>,
+    pub(crate) chunk_size: Option<NonZeroUsize>,
+    pub(crate) prefetch_buffers: usize,
+    pub(crate) cleanup_every: Option<NonZeroUsize>,
+    pub(crate) final_cleanup: bool,
     given_by: [GivenBy; keys::COUNT],
 }
 
@@ -105,6 +109,10 @@ impl Default for Configuration {
             spill: false,
             dry_upper_bounds: false,
             chaos_seed: None,
+            chunk_size: None,
+            prefetch_buffers: 2,
+            cleanup_every: None,
+            final_cleanup: false,
             given_by: std::array::from_fn(|_| GivenBy::Default),
         }
     }
@@ -269,6 +277,27 @@ impl Configuration {
     /// operations.
     pub fn chaos_seed(&self) -> Option<u64> {
         self.chaos_seed
+    }
+
+    /// Rows that `process_in_chunks` takes at a time; `None` is all of them.
+    pub fn chunk_size(&self) -> Option<NonZeroUsize> {
+        self.chunk_size
+    }
+
+    /// How many batches a prefetcher has on a device at once, from 1 to 3.
+    pub fn prefetch_buffers(&self) -> usize {
+        self.prefetch_buffers
+    }
+
+    /// After how many chunks or batches of an evaluation cached memory is given back; `None` is
+    /// never.
+    pub fn cleanup_every(&self) -> Option<NonZeroUsize> {
+        self.cleanup_every
+    }
+
+    /// Whether cached memory is given back at the end of an evaluation.
+    pub fn final_cleanup(&self) -> bool {
+        self.final_cleanup
     }
 }
 

@@ -14,7 +14,8 @@ fn every_key_shows_a_value_that_it_reads_back() {
                 roundup_power2_divisions:[256:1,512:2,1024:4,>:8],garbage_collection_threshold:0.8,\
                 memory_limit:1.5GiB,memory_soft_limit:512 MiB,per_process_memory_fraction:0.5,\
                 huge_pages:False,pinned_limit:1GB,history:alloc,history_entries:7,threads:3,simd:avx2,\
-                spill:true,chaos_seed:7,dry_upper_bounds:True";
+                spill:true,chaos_seed:7,dry_upper_bounds:True,chunk_size:64,prefetch_buffers:3,\
+                cleanup_every:8,final_cleanup:true";
     let first = Configuration::parse(text).unwrap();
     let again = Configuration::parse(&first.to_text()).unwrap();
     assert_eq!(first.describe(), again.describe());
@@ -67,6 +68,10 @@ fn a_bad_value_names_the_key_and_what_it_takes() {
         ("memory_limit:0", "above 0"),
         ("threads:0", "at least 1"),
         ("simd:sse", "avx2"),
+        ("chunk_size:0", "or none"),
+        ("cleanup_every:never", "or off"),
+        ("prefetch_buffers:4", "1, 2 or 3"),
+        ("final_cleanup:yes", "true or false"),
         ("history:some", "off, state, alloc or all"),
         ("roundup_power2_divisions:3", "power of two"),
         ("roundup_power2_divisions:[256:1,1024:2]", "twice the one before"),

@@ -106,10 +106,28 @@ pub(super) fn count(value: &str) -> Result<NonZeroUsize, Expected> {
 }
 
 pub(super) fn count_or_auto(value: &str) -> Result<Option<NonZeroUsize>, Expected> {
-    match value {
-        "auto" => Ok(None),
-        value => count(value).map(Some).map_err(|expected| format!("{expected}, or auto")),
+    count_or_word(value, "auto")
+}
+
+pub(super) fn count_or_none(value: &str) -> Result<Option<NonZeroUsize>, Expected> {
+    count_or_word(value, "none")
+}
+
+pub(super) fn count_or_off(value: &str) -> Result<Option<NonZeroUsize>, Expected> {
+    count_or_word(value, "off")
+}
+
+fn count_or_word(value: &str, word: &str) -> Result<Option<NonZeroUsize>, Expected> {
+    match value == word {
+        true => Ok(None),
+        false => count(value).map(Some).map_err(|expected| format!("{expected}, or {word}")),
     }
+}
+
+/// How many batches are on a device at once.
+pub(super) fn buffers(value: &str) -> Result<usize, Expected> {
+    let buffers = value.parse().ok().filter(|buffers: &usize| (1..=3).contains(buffers));
+    buffers.ok_or_else(|| "expected 1, 2 or 3".to_string())
 }
 
 pub(super) fn seed_or_off(value: &str) -> Result<Option<u64>, Expected> {
