@@ -30,6 +30,8 @@ pub mod save_and_load {}
 
 #[doc = include_str!("../guide/optimize-a-model.md")]
 pub mod optimize_a_model {}
+#[doc = include_str!("../guide/load-data.md")]
+pub mod load_data {}
 
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}

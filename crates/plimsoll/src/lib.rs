@@ -216,6 +216,26 @@ pub mod nn {
 /// ```
 pub mod files {
     pub use plimsoll_files::*;
+/// Data loading: datasets, samplers, loaders whose waiting batches are bounded in bytes,
+/// prefetchers to a device, and inputs larger than one in chunks.
+///
+/// ```
+/// use plimsoll::{data, prelude::*};
+///
+/// # fn main() -> Result<()> {
+/// let x = Tensor::arange(0, 10, 1, DType::F32)?.view(&[10, 1])?;
+/// let options = data::LoaderOptions::new().batch_size(4usize).shuffle(true).num_workers(1usize);
+/// let loader = data::DataLoader::new(data::TensorDataset::new(x)?, options)?;
+/// let mut sum = 0.0;
+/// for batch in loader.epoch()? {
+///     sum += batch?.sum()?.item::<f32>()?;
+/// }
+/// assert_eq!(sum, 45.0);
+/// # Ok(())
+/// # }
+/// ```
+pub mod data {
+    pub use plimsoll_data::*;
 }
 
 /// What most programs import.
