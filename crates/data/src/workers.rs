@@ -190,23 +190,27 @@ impl<B: Batch> Shared<B> {
         let mut plan = job.plan.lock();
         let Some(number) = self.begin_one() else { return false };
         let place = Place { worker: Some(worker), batch: job.first.batch + number, ..job.first };
-        let task = catch_unwind(AssertUnwindSafe(|| plan.next()));
-        drop(plan);
-        match task {
-            Ok(Some(task)) => self.carry_out(task, number, place),
+        match catch_unwind(AssertUnwindSafe(|| plan.next())) {
+            Ok(Some(task)) => {
+                drop(plan);
+                self.carry_out(task, number, place);
+                true
+            }
             Ok(None) => {
+                // Before the plan is let go: nobody may begin another batch after the last.
                 let mut state = self.state.lock();
                 state.gate.take_back();
                 self.end_at(&mut state, number);
-                return false;
+                false
             }
             Err(panic) => {
-                let lost = plan_is_lost(place.panicked(&*panic, None));
                 self.end_at(&mut self.state.lock(), number + 1);
+                drop(plan);
+                let lost = plan_is_lost(place.panicked(&*panic, None));
                 self.hand_over(number, Err(lost), false);
+                false
             }
         }
-        true
     }
 
     /// Waits until a batch may be begun; its number, or `None` at the end.
