@@ -30,6 +30,42 @@ struct CodeLines {
 
 static PLACES: Mutex<Option<CodeLines>> = Mutex::new(None);
 
+/// No place: what a thread that works for none has adopted.
+const NOBODY: u32 = u32::MAX - 1;
+
+thread_local! {
+    /// The place for which this thread works, where none of its own frames is a program's.
+    static ADOPTED: Cell<u32> = const { Cell::new(NOBODY) };
+}
+
+/// The number of the line that is running now, for a thread that is started to work for it.
+#[pyfunction]
+fn _line(py: Python<'_>) -> u32 {
+    match here(py) {
+        Site::Foreign(number) => number,
+        _ => NOBODY,
+    }
+}
+
+/// Makes this thread work for a line of another thread: what it asks for in no program's own frame
+/// has that line as its origin.
+#[pyfunction]
+fn _adopt_line(number: u32) {
+    ADOPTED.set(number);
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_line, module)?)?;
+    module.add_function(wrap_pyfunction!(_adopt_line, module)?)
+}
+
+/// Whether code is the standard library's, at the bottom of every thread that Python starts.
+fn is_start_of_thread(code: &Bound<'_, PyAny>) -> bool {
+    let file = code.getattr(intern!(code.py(), "co_filename"));
+    let file = file.and_then(|file| file.extract::<String>()).unwrap_or_default();
+    file.rsplit(['/', '\\']).next() == Some("threading.py")
+}
+
 /// Stands for every place in this package.
 const OWN: u32 = u32::MAX;
 
@@ -62,6 +98,10 @@ pub(crate) fn here(py: Python<'_>) -> Site {
             Bound::from_owned_ptr_or_opt(py, code.cast::<ffi::PyObject>())
         };
         let Some(code) = code else { break };
+        let adopted = ADOPTED.get();
+        if adopted != NOBODY && is_start_of_thread(&code) {
+            return Site::Foreign(adopted);
+        }
         let offset = frame
             .getattr(intern!(py, "f_lasti"))
             .and_then(|offset| offset.extract::<i32>())

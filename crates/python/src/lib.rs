@@ -61,6 +61,7 @@ use pyo3::prelude::*;
 fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     frames::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    frames::register(module)?;
     error::register(module)?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<storage::PyStorage>()?;

@@ -1,0 +1,48 @@
+"""PyTorch's `utils.data`: datasets, samplers, and a loader of batches.
+
+Orders are PyTorch's to the last number: a loader that is given the same seed gives the same batches in the same order. Workers are
+threads of this process, not processes yet: nothing is pickled, a dataset's tensors are shared, and Python code of several workers runs
+in turns as far as the interpreter's lock says. What Rust programs use is the crate `plimsoll-data`.
+"""
+
+from __future__ import annotations
+
+from ._collate import default_collate as default_collate
+from ._collate import default_convert as default_convert
+from ._worker_info import get_worker_info as get_worker_info
+from .dataloader import DataLoader as DataLoader
+from .dataset import ChainDataset as ChainDataset
+from .dataset import ConcatDataset as ConcatDataset
+from .dataset import Dataset as Dataset
+from .dataset import IterableDataset as IterableDataset
+from .dataset import StackDataset as StackDataset
+from .dataset import Subset as Subset
+from .dataset import TensorDataset as TensorDataset
+from .dataset import random_split as random_split
+from .sampler import BatchSampler as BatchSampler
+from .sampler import RandomSampler as RandomSampler
+from .sampler import Sampler as Sampler
+from .sampler import SequentialSampler as SequentialSampler
+from .sampler import SubsetRandomSampler as SubsetRandomSampler
+from .sampler import WeightedRandomSampler as WeightedRandomSampler
+
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "random_split",
+]

@@ -1,0 +1,193 @@
+"""Threads that make batches ahead. Step n is made by worker n modulo their number, as in PyTorch, so that what a worker sees does not
+depend on how fast the others are; results are handed out in order unless the loader says otherwise.
+
+Workers know nothing of their loader: when its iterator is forgotten, they are told to stop, and what they made is let go.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ... import _plimsoll
+from ._fetch import StreamFetcher
+from ._worker_info import _RNG, WorkerInfo, set_worker_info
+
+
+class Failure:
+    """An exception of a worker, as text and class: the exception itself would keep the worker's frames, and all they hold."""
+
+    def __init__(self, where: str) -> None:
+        self.exc_type = sys.exc_info()[0] or RuntimeError
+        self.where = where
+        self.text = traceback.format_exc()
+
+    def reraise(self) -> None:
+        """Raises it here: the same class, with the worker's traceback in its message."""
+        message: Any = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.text}"
+        if self.exc_type is KeyError:
+            # A KeyError shows the repr of its argument; this one's is the text.
+            message = _Verbatim(message)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=message)
+        try:
+            exception = self.exc_type(message)
+        except Exception:
+            # A class that takes other arguments cannot be made again.
+            raise RuntimeError(message) from None
+        raise exception
+
+
+class _Verbatim(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class StreamEnd:
+    """A worker's stream is over."""
+
+
+class _Channel:
+    """What workers and consumer share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.tasks: list[deque[tuple[int, Any]]] = []
+        self.results: dict[int, Any] = {}
+        self.arrived: deque[int] = deque()
+        #: Counts epochs: fetchers are made anew for each.
+        self.epoch = 0
+        self.stopped = False
+
+
+class Workers:
+    """The worker threads of one iterator."""
+
+    def __init__(
+        self,
+        count: int,
+        dataset: Any,
+        make_fetcher: Callable[[Any], Any],
+        base_seed: int,
+        init_fn: Callable[[int], Any] | None,
+        pin: Callable[[Any], Any] | None,
+    ) -> None:
+        self._channel = _Channel()
+        self._channel.tasks = [deque() for _ in range(count)]
+        self._threads = []
+        # What workers make in no frame of the program's is asked for by the line that iterates.
+        line = _plimsoll._line()
+        for number in range(count):
+            info = _info(number, count, base_seed + number, dataset)
+            arguments = (self._channel, line, info, make_fetcher, init_fn, pin)
+            thread = threading.Thread(target=_live, args=arguments, name=f"plimsoll data {number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def submit(self, worker: int, step: int, keys: Any) -> None:
+        with self._channel.changed:
+            self._channel.tasks[worker].append((step, keys))
+            self._channel.changed.notify_all()
+
+    def take(self, step: int | None, timeout: float) -> tuple[int, Any]:
+        """The result of a step, or of whichever step is done first."""
+        channel = self._channel
+        with channel.changed:
+            while not (channel.results if step is None else step in channel.results):
+                if not channel.changed.wait(timeout or None) and timeout:
+                    raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+            found = channel.arrived[0] if step is None else step
+            channel.arrived.remove(found)
+            return found, channel.results.pop(found)
+
+    def begin_epoch(self) -> None:
+        """Forgets what was asked for and makes the workers begin anew."""
+        with self._channel.changed:
+            self._channel.epoch += 1
+            for tasks in self._channel.tasks:
+                tasks.clear()
+            self._channel.results.clear()
+            self._channel.arrived.clear()
+
+    def stop(self) -> None:
+        """Tells the workers to stop, and waits for them; what they made is let go."""
+        channel = self._channel
+        with channel.changed:
+            channel.stopped = True
+            channel.changed.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        channel.results.clear()
+        channel.arrived.clear()
+
+
+def _info(number: int, count: int, seed: int, dataset: Any) -> WorkerInfo:
+    numpy = sys.modules.get("numpy")
+    own_numbers = _RNG(
+        random.Random(seed),
+        _plimsoll.Generator().manual_seed(seed),
+        numpy.random.default_rng(seed % 2**64) if numpy else None,
+    )
+    # Each has a copy, so that `worker_init_fn` may give each its part; what it holds is shared.
+    return WorkerInfo(number, count, seed, copy.copy(dataset), own_numbers)
+
+
+def _live(
+    channel: _Channel,
+    line: int,
+    info: WorkerInfo,
+    make_fetcher: Callable[[Any], Any],
+    init_fn: Callable[[int], Any] | None,
+    pin: Callable[[Any], Any] | None,
+) -> None:
+    """The life of a worker."""
+    _plimsoll._adopt_line(line)
+    set_worker_info(info)
+    where = f"in DataLoader worker thread {info.id}"
+    fetcher, epoch, failure = None, None, None
+    try:
+        if init_fn is not None:
+            init_fn(info.id)
+    except Exception:
+        failure = Failure(where)
+    while True:
+        with channel.changed:
+            while not channel.stopped and not channel.tasks[info.id]:
+                channel.changed.wait()
+            if channel.stopped:
+                return
+            step, keys = channel.tasks[info.id].popleft()
+            now = channel.epoch
+        if epoch != now:
+            fetcher, epoch = None, now
+        result: Any
+        try:
+            if failure is not None:
+                # Told once; later steps are tried all the same, as in PyTorch.
+                result, failure = failure, None
+            else:
+                if fetcher is None:
+                    fetcher = make_fetcher(info.dataset)
+                result = fetcher.fetch(keys)
+                if pin is not None:
+                    result = pin(result)
+        except Exception as problem:
+            over = isinstance(problem, StopIteration) and isinstance(fetcher, StreamFetcher)
+            result = StreamEnd() if over else Failure(where)
+        with channel.changed:
+            if not channel.stopped and channel.epoch == now:
+                channel.results[step] = result
+                channel.arrived.append(step)
+                channel.changed.notify_all()
+        # The next wait must not keep the batch.
+        del result, keys
