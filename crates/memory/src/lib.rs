@@ -31,11 +31,13 @@ pub use book::history::Entry;
 pub use book::pool::Pool;
 pub use book::stats::{PoolStat, Stat, Stats};
 pub use book::summary::memory_summary;
+pub use book::watch::{BookChange, BookObserver, Watching, watch_books};
 pub use configuration::{
     CONFIGURATION_VARIABLE, Configuration, ConfigurationBuilder, GivenBy, HistoryLevel, Key,
     Setting, SimdLevel,
 };
 pub use origin::annotations::{Annotation, AnnotationScope, Stage, annotate};
+pub use origin::calls::{CallHook, hear_calls};
 pub use origin::context::{
     ModulePath, ModuleScope, OperationScope, Phase, PhaseScope, current_module, current_operation,
     current_phase, enter_module, enter_operation, enter_phase, resume_module,

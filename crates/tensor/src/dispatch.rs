@@ -18,6 +18,7 @@ use crate::autograd::{is_inference_mode_enabled, rules};
 use crate::checkpoint::selective;
 use crate::device::Entry;
 use crate::launch::{self, LaunchRequest, Need, PinnedOperands};
+use crate::observe;
 use crate::operation::{Inferred, Metas, Needs, Operation, Outputs, Saves};
 use crate::storage::Storage;
 use crate::storage::{dependents, provenance};
@@ -72,6 +73,7 @@ pub(crate) fn apply_into(
     let needs = rules::needs(op.info(), inputs);
     let call = Call { op, entry, inputs, needs, site };
     match inputs {
+        _ if observe::is_on() => call.heard(dest, outputs),
         // The usual numbers, without a list.
         [a] => call.apply(&[a.meta()], dest, outputs),
         [a, b] => call.apply(&[a.meta(), b.meta()], dest, outputs),
@@ -125,6 +127,20 @@ struct Call<'a> {
 impl Call<'_> {
     fn name(&self) -> &'static str {
         self.op.info().name
+    }
+
+    /// Runs it while observers listen.
+    #[cold]
+    #[inline(never)]
+    fn heard(&self, dest: Dest<'_>, outputs: &mut Outputs) -> Result<()> {
+        let metas: SmallVec<[&Meta; 4]> = self.inputs.iter().map(|input| input.meta()).collect();
+        let in_place = matches!(dest, Dest::InPlace);
+        let (name, device) = (self.name(), self.entry.device());
+        let call = observe::Call::operation(name, in_place, self.site, device, self.inputs);
+        let entered = observe::enter(&call);
+        let done = self.apply(&metas, dest, outputs);
+        entered.leave(outputs);
+        done
     }
 
     #[inline(always)]

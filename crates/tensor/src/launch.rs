@@ -247,7 +247,7 @@ fn measure(
     }
     if entry.is_asynchronous() {
         order(entry, inputs, &[])?;
-        entry.record(entry.current_stream()).wait();
+        entry.wait_for(entry.current_stream());
         entry.surface()?;
     }
     // The stand-in's memory is the host's, so once its stream has come this far the caller may look

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, take_back};
-use plimsoll_tensor::observe::{Launch, LaunchCount, LaunchCounts, LaunchTime, Observer, observe};
+use plimsoll_tensor::observe::{
+    Call, CallKind, Launch, LaunchCount, LaunchCounts, LaunchTime, Observer, observe,
+};
 use plimsoll_tensor::*;
 
 type Outcome = Result<()>;
@@ -173,5 +175,82 @@ fn an_observer_may_run_operations_and_panics_of_one_are_ignored() -> Outcome {
     drop(x.abs()?);
     drop(observing);
     assert_eq!(x.to_vec::<f32>()?, [-1.0; 4]);
+    Ok(())
+}
+
+/// Keeps the calls of one thread as text: names at their depths, results behind them.
+#[derive(Default)]
+struct Calls(Mutex<(usize, Vec<String>)>);
+
+impl Observer for Calls {
+    fn enter(&self, call: &Call<'_>) {
+        let mut calls = self.0.lock().unwrap();
+        let in_place = call.kind == CallKind::Operation { in_place: true };
+        let line =
+            format!("{}{}{}", "  ".repeat(calls.0), call.name, if in_place { "_" } else { "" });
+        calls.0 += 1;
+        calls.1.push(line);
+    }
+
+    fn leave(&self, outputs: &[Tensor]) {
+        let mut calls = self.0.lock().unwrap();
+        calls.0 -= 1;
+        if let Some(output) = outputs.first() {
+            let line = format!("{}-> {:?}", "  ".repeat(calls.0), output.shape());
+            calls.1.push(line);
+        }
+    }
+}
+
+#[test]
+fn calls_lie_in_each_other_with_what_they_make() -> Outcome {
+    let device = device::private_cpu(&Default::default())?;
+    device::set_chaos(device, None);
+    let calls = Arc::new(Calls::default());
+    let observing = observe(calls.clone());
+    let x = Tensor::zeros(&[4], (DType::F32, device))?.requires_grad_(true)?;
+    x.exp()?.sum()?.backward()?;
+    x.detach().add_(1.0)?;
+    let failed = x.add(&Tensor::zeros(&[3], (DType::F32, device))?);
+    drop(observing);
+    assert!(failed.is_err());
+    let calls = calls.0.lock().unwrap();
+    assert_eq!(calls.0, 0, "every beginning has an end");
+    let seen = |line: &str| calls.1.iter().any(|call| call == line);
+    for line in [
+        "zeros",
+        "  full",
+        "  -> [4]",
+        "exp",
+        "autograd::engine::evaluate_function: ExpBackward0",
+        "  ExpBackward0",
+        "    mul",
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+        "add_",
+        "add",
+    ] {
+        assert!(seen(line), "{line:?} in {:#?}", calls.1);
+    }
+    Ok(())
+}
+
+#[test]
+fn waits_and_the_ways_of_copies_are_told() -> Outcome {
+    let device = device::stand_in(Default::default())?;
+    let (calls, log) = (Arc::new(Calls::default()), Log::of(device));
+    let observing = (observe(calls.clone()), observe(log.clone()));
+    let there = Tensor::ones(&[4], DType::F32)?.to(device)?;
+    there.add(1.0)?.to_vec::<f32>()?;
+    device::synchronize(device)?;
+    drop(observing);
+    let names = calls.0.lock().unwrap().1.clone();
+    let count = |name: &str| names.iter().filter(|line| line.trim_start() == name).count();
+    assert_eq!((count("streamSynchronize"), count("deviceSynchronize")), (2, 1), "{names:#?}");
+    let ended = log.ended.lock().unwrap();
+    let way = ended.iter().find_map(|(launch, _)| launch.copy).unwrap();
+    assert_eq!((way.from, way.to, way.pageable), (Device::cpu(), device, true));
+    let (first, last) = (&ended[0].1, &ended[ended.len() - 1].1);
+    assert_eq!(first.started_after(first), Some(Duration::ZERO));
+    assert!(last.started_after(first).is_some());
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::book::event::Action;
 use crate::book::history::Entry;
 use crate::book::stamp::Stamp;
 use crate::book::stats::Stats;
+use crate::book::watch;
 use crate::configuration::Configuration;
 use crate::configuration::HistoryLevel;
 use crate::origin::context::{ModulePath, Phase};
@@ -121,6 +122,7 @@ impl Arena {
         let rules = SizeRules::new(configuration);
         let limits = Limits::new(configuration, &*source);
         let mut state = State::new(rules.clone(), limits);
+        state.ledger.owner = (device, name);
         state.ledger.history.set(configuration.history_level, configuration.history_entries);
         let arena: &'static Arena = Box::leak(Box::new(Arena {
             device,
@@ -134,6 +136,7 @@ impl Arena {
             history_level: AtomicU8::new(configuration.history_level as u8),
         }));
         hold_tables_at_fork();
+        hold_at_fork(&[&watch::OBSERVERS]);
         hold_at_fork(&[arena]);
         arena
     }

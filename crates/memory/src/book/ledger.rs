@@ -3,12 +3,15 @@
 //!
 //! What the counters mean is in `stats.rs`, how the breakdown remembers the peak in `breakdown.rs`.
 
+use plimsoll_core::Device;
+
 use crate::book::breakdown::{Breakdown, BreakdownRow, Moment};
 use crate::book::event::{Action, Event};
 use crate::book::history::History;
 use crate::book::pool::Pool;
 use crate::book::stats::{Counters, Metric, Stats};
 use crate::origin::intern::OriginId;
+use crate::book::watch::{self, BookChange};
 use crate::origin::kind::Kind;
 
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Ledger {
     /// Open peak scopes, oldest first.
     scopes: Vec<ScopePeaks>,
     next_scope: u64,
+    /// Whose book it is, for observers.
+    pub(crate) owner: (Device, Option<&'static str>),
     pub(crate) history: History,
 }
 
@@ -55,6 +60,7 @@ impl Ledger {
             external: Breakdown::default(),
             scopes: Vec::new(),
             next_scope: 0,
+            owner: (Device::CPU, None),
             history: History::default(),
         }
     }
@@ -81,6 +87,7 @@ impl Ledger {
             scope.allocated_bytes =
                 scope.allocated_bytes.max(self.counters.current(Metric::AllocatedBytes));
         }
+        self.tell(event);
         self.history.record(event);
     }
 
@@ -90,13 +97,30 @@ impl Ledger {
     pub(crate) fn freed(&mut self, event: &Event) {
         self.let_go(event);
         self.unused(event);
+        self.tell(event);
         self.history.record_freed(event);
     }
 
     /// Books that a block's owner let go of it.
     pub(crate) fn free_requested(&mut self, event: &Event) {
         self.let_go(event);
+        self.tell(event);
         self.history.record(event);
+    }
+
+    /// Tells observers, if there are any.
+    #[inline(always)]
+    fn tell(&self, event: &Event) {
+        if watch::is_on() {
+            let (device, arena) = self.owner;
+            watch::tell(&BookChange {
+                device,
+                arena,
+                event: *event,
+                allocated_bytes: self.allocated_bytes(),
+                reserved_bytes: self.reserved_bytes(),
+            });
+        }
     }
 
     /// Books that nothing uses a block any more.
@@ -184,6 +208,7 @@ impl Ledger {
                 debug_assert!(false, "{:?} has a function of its own", event.action);
             }
         }
+        self.tell(event);
         self.history.record(event);
     }
 

@@ -9,3 +9,4 @@ pub(crate) mod pool;
 pub(crate) mod stamp;
 pub(crate) mod stats;
 pub(crate) mod summary;
+pub(crate) mod watch;

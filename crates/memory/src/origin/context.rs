@@ -9,6 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::origin::annotations::{self, Stage};
+use crate::origin::calls;
 use crate::platform::lock::Lock;
 
 /// The part of a training iteration that is running.
@@ -196,6 +197,8 @@ impl Drop for ModuleScope {
 #[derive(Debug)]
 pub struct OperationScope {
     outermost: bool,
+    /// Whether observers were told that it begins.
+    told: bool,
     not_send: PhantomData<*const ()>,
 }
 
@@ -218,13 +221,17 @@ pub fn enter_operation(name: &'static str) -> OperationScope {
         }
         Some(_) => false,
     });
-    OperationScope { outermost: outermost == Ok(true), not_send: PhantomData }
+    let outermost = outermost == Ok(true);
+    OperationScope { outermost, told: outermost && calls::entered(name), not_send: PhantomData }
 }
 
 impl Drop for OperationScope {
     #[inline]
     fn drop(&mut self) {
         if self.outermost {
+            if self.told {
+                calls::left();
+            }
             let _ = OPERATION.try_with(|current| current.set(None));
         }
     }

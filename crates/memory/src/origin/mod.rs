@@ -2,6 +2,7 @@
 //! the table (`intern.rs`) that makes of each origin a small number.
 
 pub(crate) mod annotations;
+pub(crate) mod calls;
 pub(crate) mod context;
 pub(crate) mod intern;
 pub(crate) mod iteration;

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result};
-use plimsoll_memory::{Phase, enter_phase, resume_module, with_site};
+use plimsoll_memory::{OriginId, Phase, enter_phase, resume_module, with_site};
 
 use super::accumulate::{self, Accumulator};
 use super::node::{Derivative, Edge, Node};
@@ -16,6 +16,7 @@ use super::saved::{self, Unpacked};
 use super::tasks::{Ready, Received, Target, Task, Tasks, oldest_first};
 use super::{anomaly, mode, views};
 use crate::Tensor;
+use crate::observe::{self, CallKind};
 use crate::operation::{Backward, Grads, Needs, Operation};
 
 /// A place in the graph: which node or leaf, and which output of it.
@@ -249,6 +250,8 @@ impl Run {
 
     /// Runs one node and passes its results on.
     fn visit(&mut self, node: &Arc<Node>, mut task: Task) -> Result<()> {
+        let evaluated = || format!("autograd::engine::evaluate_function: {}", node.backward_name());
+        let _heard = observe::backward(|| (evaluated(), CallKind::Evaluation, node.origin()));
         let wanted = self.wanted(node);
         let create_graph = self.create_graph;
         let grads = with_site(node.site, || {
@@ -274,6 +277,10 @@ impl Run {
 
 /// A leaf's gradient: through its hooks and into its place.
 fn arrive(accumulator: &Accumulator, mut grads: Received) -> Result<()> {
+    let _heard = observe::backward(|| {
+        let name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+        (name.to_string(), CallKind::Evaluation, OriginId::UNKNOWN)
+    });
     let hooks = &accumulator.hooks;
     let leaf = accumulator.leaf();
     if leaf.as_ref().is_some_and(|leaf| !leaf.is_leaf()) {
@@ -324,6 +331,7 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
         Grads::new()
     } else {
         match &node.chain {
+            _ if observe::is_on() => heard(node, saved, grads, wanted)?,
             None => differentiate(node, saved, grads, wanted)?,
             Some(chain) => differentiate_view(node, chain, saved, grads, wanted)?,
         }
@@ -331,6 +339,16 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
     results.resize(node.edges.len(), None);
     node.hooks.run_post(&mut results, grads)?;
     Ok(results)
+}
+
+/// The derivative, while observers listen.
+#[cold]
+fn heard(node: &Arc<Node>, saved: Unpacked, grads: &mut Received, wanted: Needs) -> Result<Grads> {
+    let _heard = observe::backward(|| (node.backward_name(), CallKind::Node, node.origin()));
+    match &node.chain {
+        None => differentiate(node, saved, grads, wanted),
+        Some(chain) => differentiate_view(node, chain, saved, grads, wanted),
+    }
 }
 
 /// The operation's derivative, applied.

@@ -13,6 +13,7 @@ use super::stand_in::Engine;
 use super::{spill_arena, stream};
 use crate::generator::Generator;
 use crate::lock::Mutex;
+use crate::observe::{self, WaitFor};
 use crate::operation::Metas;
 use crate::storage::Storage;
 use crate::storage::chaos::Chaos;
@@ -196,6 +197,12 @@ impl Entry {
         self.arena.source().record(stream)
     }
 
+    /// Makes the host wait for everything that `stream` has been given; observers hear of it.
+    pub(crate) fn wait_for(&self, stream: StreamId) {
+        let _heard = observe::wait(self.device, WaitFor::Stream);
+        self.record(stream).wait();
+    }
+
     /// Makes later work on `stream` wait for `fence`; where work runs at once, that is now.
     pub(crate) fn wait_on_stream(&self, stream: StreamId, fence: Fence) -> Result<()> {
         match self.backend {
@@ -233,7 +240,7 @@ impl Entry {
             // Its memory is the host's, and whoever reads it there knows no streams.
             Backend::StandIn(_) => {
                 self.order(stream, storage, false)?;
-                self.record(stream).wait();
+                self.wait_for(stream);
                 self.surface()
             }
             Backend::Cuda(gpu) => {
@@ -253,6 +260,7 @@ impl Entry {
     }
 
     pub(super) fn synchronize_all(&self) {
+        let _heard = self.is_asynchronous().then(|| observe::wait(self.device, WaitFor::Device));
         match self.backend {
             Backend::Cpu => {}
             Backend::StandIn(engine) => engine.synchronize_all(),

@@ -1,5 +1,5 @@
 //! Marks: points of a stream's queue that remember when the device passed them, so that two of them
-//! tell how long what lies between took. For observers (`observe.rs`); ordering work takes fences,
+//! tell how long what lies between took. For observers (`observe/`); ordering work takes fences,
 //! which know no time and cost less.
 
 use std::sync::{Arc, OnceLock};

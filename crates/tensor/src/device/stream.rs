@@ -10,6 +10,7 @@ use plimsoll_memory::{Fence, StreamId};
 
 use super::{Backend, Entry, entry};
 use crate::Tensor;
+use crate::observe::{self, WaitFor};
 
 /// A queue of work on a device: what is queued on one stream runs in order, streams run beside each
 /// other.
@@ -159,6 +160,7 @@ impl Event {
     /// Waits until the work before it has run. An operation that failed meanwhile on the device is
     /// told of here.
     pub fn synchronize(&self) -> Result<()> {
+        let _heard = observe::wait(self.device, WaitFor::Event);
         self.fence.wait();
         entry(self.device).surface()
     }

@@ -20,7 +20,7 @@ use crate::autograd::rules;
 use crate::autograd::saved::SavedTensors;
 use crate::device;
 use crate::launch::PinnedOperands;
-use crate::observe;
+use crate::observe::{self, Call};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
@@ -86,6 +86,8 @@ pub(crate) fn to_device(
     manner: Manner,
     site: Site,
 ) -> Result<Tensor> {
+    let heard = || observe::enter(&Call::operation(TO.name, false, site, target, &[source]));
+    let _heard = observe::is_on().then(heard);
     let dense;
     let source = if source.layout().is_dense() {
         source
@@ -118,7 +120,7 @@ pub(crate) fn to_device(
     let written = std::slice::from_ref(&moved);
     let mut held = PinnedOperands::inputs(&inputs)?;
     held.and_outputs(written)?;
-    let observed = observe::begin(to, TO.name, origin, &inputs, written);
+    let observed = observe::begin_copy(TO.name, origin, (source, &moved));
     held.claimed(written, || copy_bytes(source, &moved, manner))?;
     drop((observed, held));
     if needs.any() {
@@ -176,7 +178,7 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
             to.copy_on_stream(there, start, end, bytes, keeps.cloned())?;
             match keeps {
                 Some(host) => host.uses.busy_until(to.record(there), false),
-                None => to.record(there).wait(),
+                None => to.wait_for(there),
             }
             Ok(())
         }
@@ -189,7 +191,7 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
                 host.uses.busy_until(from.record(here), true);
                 return Ok(());
             }
-            from.record(here).wait();
+            from.wait_for(here);
             from.surface()
         }
     }

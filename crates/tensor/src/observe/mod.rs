@@ -1,10 +1,12 @@
 //! Observers: whoever wants to see every launch of the one path (a profiler, a watch, a planner of
-//! dry runs). Off, they cost each launch one load. An observer hears of a launch before its
-//! storages are claimed and after they are let go, so it may run operations of its own; those it
-//! hears of too.
+//! dry runs), and the calls that launch (`calls.rs`). Off, they cost each launch and each call one
+//! load. An observer hears of a launch before its storages are claimed and after they are let go,
+//! so it may run operations of its own; those it hears of too.
 //!
 //! On a device that queues its work the end is heard when the work is queued. How long it took the
 //! device is asked later ([`LaunchTime`]): two marks in the stream's queue, before and after.
+
+mod calls;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_core::Device;
-use plimsoll_memory::OriginId;
+use plimsoll_memory::{OriginId, hear_calls};
+use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::device::{Entry, Mark};
 use crate::lock::{Mutex, RwLock};
+pub use calls::{Call, CallKind};
+pub(crate) use calls::{WaitFor, backward, enter, is_on, wait};
 
 /// One launch of an operation's kernel, or a copy between devices.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +42,24 @@ pub struct Launch {
     pub bytes_read: usize,
     /// Bytes of the elements that it writes.
     pub bytes_written: usize,
+    /// Of a copy between devices, its way.
+    pub copy: Option<CopyWay>,
 }
 
-/// Somebody who hears of every launch. Both functions run on the thread that launches; a panic
-/// inside is ignored.
+/// The way of a copy between devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopyWay {
+    /// Where the bytes lie.
+    pub from: Device,
+    /// Where they go.
+    pub to: Device,
+    /// An end in host memory that may be moved: the driver copies it to memory that may not first.
+    pub pageable: bool,
+}
+
+/// Somebody who hears of every launch and every call. All functions run on the thread that launches
+/// or calls; a panic inside is ignored.
 pub trait Observer: Send + Sync + 'static {
     /// A launch is about to begin.
     fn begin(&self, launch: &Launch) {
@@ -51,6 +70,18 @@ pub trait Observer: Send + Sync + 'static {
     /// (dry run).
     fn end(&self, launch: &Launch, time: &LaunchTime) {
         let _ = (launch, time);
+    }
+
+    /// A call begins on this thread, inside those that have begun and not ended. A wait may begin
+    /// while storages are claimed: whoever hears of one must not run operations.
+    fn enter(&self, call: &Call<'_>) {
+        let _ = call;
+    }
+
+    /// The innermost call of this thread ended, with these results, or none if it failed or its
+    /// results are not known. Who began to listen inside a call hears of its end alone.
+    fn leave(&self, outputs: &[Tensor]) {
+        let _ = outputs;
     }
 }
 
@@ -74,6 +105,15 @@ impl LaunchTime {
             Time::None => None,
             Time::Host(elapsed) => Some(*elapsed),
             Time::Device(marks) => marks.1.since(&marks.0),
+        }
+    }
+
+    /// How long after the start of `earlier` it started, on a device that queues: both were launched
+    /// on one device, which has come so far; 0 if it started before.
+    pub fn started_after(&self, earlier: &LaunchTime) -> Option<Duration> {
+        match (&self.0, &earlier.0) {
+            (Time::Device(marks), Time::Device(before)) => marks.0.since(&before.0),
+            _ => None,
         }
     }
 
@@ -117,7 +157,19 @@ pub fn observe(observer: Arc<dyn Observer>) -> Observing {
     let mut observers = OBSERVERS.write();
     observers.push((id, observer));
     ON.store(true, Ordering::Relaxed);
+    hear_calls(calls::NAMED, true);
     Observing { id }
+}
+
+/// Those who listen now; they are told without the lock, so that they may run operations.
+fn listening() -> SmallVec<[Arc<dyn Observer>; 2]> {
+    OBSERVERS.read().iter().map(|(_, observer)| observer.clone()).collect()
+}
+
+fn tell(what: impl Fn(&dyn Observer)) {
+    for observer in &listening() {
+        let _ = catch_unwind(AssertUnwindSafe(|| what(&**observer)));
+    }
 }
 
 impl Drop for Observing {
@@ -127,6 +179,7 @@ impl Drop for Observing {
             let at = observers.iter().position(|(id, _)| *id == self.id);
             let gone = at.map(|at| observers.remove(at));
             ON.store(!observers.is_empty(), Ordering::Relaxed);
+            hear_calls(calls::NAMED, !observers.is_empty());
             gone
         };
         drop(gone);
@@ -136,7 +189,7 @@ impl Drop for Observing {
 /// A launch that observers heard the beginning of; they hear its end when this is dropped.
 pub(crate) struct Observed {
     launch: Launch,
-    observers: Vec<Arc<dyn Observer>>,
+    observers: SmallVec<[Arc<dyn Observer>; 2]>,
     entry: &'static Entry,
     begun: Instant,
     mark: Option<Mark>,
@@ -151,10 +204,28 @@ pub(crate) fn begin(
     inputs: &[&Tensor],
     outputs: &[Tensor],
 ) -> Option<Observed> {
-    if !ON.load(Ordering::Relaxed) {
-        return None;
-    }
-    Some(Observed::begin(entry, operation, origin, inputs, outputs))
+    is_on().then(|| Observed::begin(entry, operation, origin, (inputs, outputs), None))
+}
+
+/// The same of a copy between devices, on a stream of its target, or of its source if that is the
+/// host.
+pub(crate) fn begin_copy(
+    operation: &'static str,
+    origin: OriginId,
+    (from, to): (&Tensor, &Tensor),
+) -> Option<Observed> {
+    is_on().then(|| {
+        let pageable = |end: &Tensor| end.device().is_cpu() && !end.storage().is_page_locked();
+        let crosses = from.device().is_cpu() != to.device().is_cpu();
+        let way = CopyWay {
+            from: from.device(),
+            to: to.device(),
+            pageable: crosses && (pageable(from) || pageable(to)),
+        };
+        let to_host = from.entry().is_asynchronous() && to.device().is_cpu();
+        let entry = if to_host && !to.device().is_dry() { from.entry() } else { to.entry() };
+        Observed::begin(entry, operation, origin, (&[from], std::slice::from_ref(to)), Some(way))
+    })
 }
 
 impl Observed {
@@ -163,20 +234,22 @@ impl Observed {
         entry: &'static Entry,
         operation: &'static str,
         origin: OriginId,
-        inputs: &[&Tensor],
-        outputs: &[Tensor],
+        (inputs, outputs): (&[&Tensor], &[Tensor]),
+        copy: Option<CopyWay>,
     ) -> Observed {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let launch = Launch {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             operation,
             origin,
-            device: entry.device(),
+            // A copy to the host is a launch of the host's, at its device's time.
+            device: copy.map_or(entry.device(), |way| way.to),
             stream: entry.current_stream().0,
             bytes_read: inputs.iter().map(|input| input.nbytes()).sum(),
             bytes_written: outputs.iter().map(Tensor::nbytes).sum(),
+            copy,
         };
-        let observers: Vec<_> = OBSERVERS.read().iter().map(|(_, o)| o.clone()).collect();
+        let observers = listening();
         for observer in &observers {
             let _ = catch_unwind(AssertUnwindSafe(|| observer.begin(&launch)));
         }

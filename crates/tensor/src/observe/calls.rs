@@ -1,0 +1,161 @@
+//! Calls, as observers hear of them: what a user called by name, the operations it is made of,
+//! nodes of a graph that runs backward, and waits of the host for a device. Calls of one thread lie
+//! in each other. What is launched on a device inside them is in `mod.rs`.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use plimsoll_core::{Device, DeviceKind};
+use plimsoll_memory::{CallHook, OriginId, Site};
+
+use super::{ON, tell};
+use crate::Tensor;
+
+/// What sort of call one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// What the user called (`zeros`, `cross_entropy`), where other operations do the work.
+    Named,
+    /// An operation of the registry.
+    Operation {
+        /// It writes over its first operand.
+        in_place: bool,
+    },
+    /// The engine handles one node: hooks, derivative, sums of gradients.
+    Evaluation,
+    /// The derivative of a node alone.
+    Node,
+    /// The host waits for a device.
+    Wait,
+}
+
+/// A call that begins.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Call<'a> {
+    /// The operation's name, or the node's: `add`, `AddBackward0`.
+    pub name: Cow<'static, str>,
+    /// What it is.
+    pub kind: CallKind,
+    /// Who asked for it; of a node, who ran the forward operation.
+    pub origin: OriginId,
+    /// Where it runs, where that is known.
+    pub device: Option<Device>,
+    /// What it is given.
+    pub inputs: &'a [&'a Tensor],
+}
+
+impl<'a> Call<'a> {
+    /// An operation that runs now.
+    pub(crate) fn operation(
+        name: &'static str,
+        in_place: bool,
+        site: Site,
+        device: Device,
+        inputs: &'a [&'a Tensor],
+    ) -> Call<'a> {
+        Call {
+            name: Cow::Borrowed(name),
+            kind: CallKind::Operation { in_place },
+            origin: OriginId::intern(name, site),
+            device: Some(device),
+            inputs,
+        }
+    }
+}
+
+/// A call that was told of; dropping it tells of its end.
+pub(crate) struct Entered {
+    // Calls lie in each other on one thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Whether anybody listens.
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Tells observers that a call begins. For whoever has asked [`is_on`].
+pub(crate) fn enter(call: &Call<'_>) -> Entered {
+    tell(|observer| observer.enter(call));
+    Entered { not_send: PhantomData }
+}
+
+impl Entered {
+    /// It ends, with these results.
+    pub(crate) fn leave(self, outputs: &[Tensor]) {
+        std::mem::forget(self);
+        tell(|observer| observer.leave(outputs));
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        tell(|observer| observer.leave(&[]));
+    }
+}
+
+/// A part of backward: `part` gives its name, kind and who ran forward.
+#[inline]
+pub(crate) fn backward(part: impl FnOnce() -> (String, CallKind, OriginId)) -> Option<Entered> {
+    if !is_on() {
+        return None;
+    }
+    let (name, kind, origin) = part();
+    Some(enter(&Call { name: Cow::Owned(name), kind, origin, device: None, inputs: &[] }))
+}
+
+/// What the host waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum WaitFor {
+    Stream,
+    Device,
+    Event,
+}
+
+/// The host begins to wait for `device`; it ends when the result is dropped.
+#[inline]
+pub(crate) fn wait(device: Device, what: WaitFor) -> Option<Entered> {
+    is_on().then(|| begin_wait(device, what))
+}
+
+#[cold]
+fn begin_wait(device: Device, what: WaitFor) -> Entered {
+    // The driver's own names, by which PyTorch's profiler shows them.
+    let name = match (device.kind(), what) {
+        (DeviceKind::Cuda, WaitFor::Stream) => "cudaStreamSynchronize",
+        (DeviceKind::Cuda, WaitFor::Device) => "cudaDeviceSynchronize",
+        (DeviceKind::Cuda, WaitFor::Event) => "cudaEventSynchronize",
+        (_, WaitFor::Stream) => "streamSynchronize",
+        (_, WaitFor::Device) => "deviceSynchronize",
+        (_, WaitFor::Event) => "eventSynchronize",
+    };
+    enter(&Call {
+        name: Cow::Borrowed(name),
+        kind: CallKind::Wait,
+        origin: OriginId::intern("synchronize", Site::in_force()),
+        device: Some(device),
+        inputs: &[],
+    })
+}
+
+/// How the memory crate tells of calls by name.
+pub(super) const NAMED: CallHook = CallHook { entered: named_begins, left: named_ends };
+
+fn named_begins(name: &'static str) {
+    let call = Call {
+        name: Cow::Borrowed(name),
+        kind: CallKind::Named,
+        origin: OriginId::intern(name, Site::in_force()),
+        device: None,
+        inputs: &[],
+    };
+    tell(|observer| observer.enter(&call));
+}
+
+fn named_ends() {
+    tell(|observer| observer.leave(&[]));
+}
