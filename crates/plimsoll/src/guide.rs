@@ -36,5 +36,8 @@ pub mod load_data {}
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}
 
+#[doc = include_str!("../guide/profile-a-program.md")]
+pub mod profile_a_program {}
+
 #[doc = include_str!("../guide/what-pytorch-really-does.md")]
 pub mod what_pytorch_really_does {}

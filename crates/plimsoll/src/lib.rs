@@ -236,6 +236,23 @@ pub mod files {
 /// ```
 pub mod data {
     pub use plimsoll_data::*;
+/// The profiler: time on host and device, bytes and floating point operations by operation, line
+/// and module, as PyTorch's tables, traces and flame graphs; and why a program is slow, in words.
+///
+/// ```
+/// use plimsoll::{prelude::*, profile::{Profile, TableOptions}};
+///
+/// # fn main() -> Result<()> {
+/// let x = Tensor::ones(&[64, 64], DType::F32)?;
+/// let recording = Profile::new().shapes(true).flops(true).run(|| x.mm(&x)?.exp().map(drop))?;
+/// println!("{}", recording.report(&TableOptions::new().sort_by("cpu_time_total"))?);
+/// let mm = recording.events().iter().find(|event| event.name == "aten::mm").expect("it ran");
+/// assert_eq!((mm.flops, &mm.input_shapes[0][..]), (2 * 64 * 64 * 64, &[64, 64][..]));
+/// # Ok(())
+/// # }
+/// ```
+pub mod profile {
+    pub use plimsoll_profile::*;
 }
 
 /// What most programs import.
