@@ -84,6 +84,22 @@ pub(crate) fn install() {
 
 /// The Python line that is running now: the innermost one that is not this package's own.
 pub(crate) fn here(py: Python<'_>) -> Site {
+    each_outwards(py, Some).unwrap_or_default()
+}
+
+/// All Python lines that are running now and are not this package's own, innermost first.
+pub(crate) fn stack(py: Python<'_>) -> Vec<Site> {
+    let mut lines = Vec::new();
+    each_outwards::<()>(py, |site| {
+        lines.push(site);
+        None
+    });
+    lines
+}
+
+/// Shows `look` the user's lines, innermost first, until it finds what it looks for.
+#[inline]
+fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> Option<R> {
     // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that
     // lives while we do not return to it.
     let innermost = unsafe {
@@ -102,16 +118,21 @@ pub(crate) fn here(py: Python<'_>) -> Site {
         if adopted != NOBODY && is_start_of_thread(&code) {
             return Site::Foreign(adopted);
         }
+        let code = code?;
         let offset = frame
             .getattr(intern!(py, "f_lasti"))
             .and_then(|offset| offset.extract::<i32>())
             .unwrap_or(-1);
-        match number(code, offset) {
-            Some(OWN) => next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none()),
-            found => return found.map_or(Site::Unknown, Site::Foreign),
+        let found = match number(code, offset) {
+            Some(OWN) => None,
+            found => look(found.map_or(Site::Unknown, Site::Foreign)),
+        };
+        if found.is_some() {
+            return found;
         }
+        next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none());
     }
-    Site::Unknown
+    None
 }
 
 /// Whether code lies in the folder of this package. A wrapper in Python is nobody's origin.

@@ -47,6 +47,7 @@ mod optim;
 mod optimizer;
 mod overrides;
 mod pool;
+mod profiler;
 mod random;
 mod saved_hooks;
 mod select;
@@ -86,6 +87,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hooks::register(module)?;
     node::register(module)?;
     pool::register(module)?;
+    profiler::register(module)?;
     random::register(module)?;
     saved_hooks::register(module)?;
     subclass::register(module)?;

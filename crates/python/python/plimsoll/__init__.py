@@ -30,6 +30,7 @@ from . import backends as backends
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
+from . import profiler as profiler
 from . import random as random
 from . import signal as signal
 from . import special as special

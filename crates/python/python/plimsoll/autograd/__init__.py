@@ -14,6 +14,8 @@ from .._modes import set_grad_enabled as set_grad_enabled
 from .._plimsoll import Tensor
 from . import function as function
 from . import graph as graph
+from . import profiler as profiler
+from . import profiler_util as profiler_util
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .function import Function as Function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from . import benchmark as benchmark
 from . import checkpoint as checkpoint
 
 if _TYPE_CHECKING:

@@ -1,0 +1,208 @@
+"""The profiler from Python: PyTorch's names and tables over what Rust records, to the ledger's bytes."""
+
+import gzip
+import json
+import warnings
+
+import pytest
+
+import plimsoll as pm
+from plimsoll.autograd import profiler as old
+from plimsoll.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+
+def work(x):
+    (x @ x).exp().sum().backward()
+
+
+def leaf(n=8):
+    return pm.ones(n, n, requires_grad=True)
+
+
+def test_without_arguments():
+    with profile() as prof:
+        work(leaf())
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["aten::exp"].count == 1
+    assert rows["ExpBackward0"].scope == 1
+    assert rows["aten::exp"].self_cpu_time_total > 0
+    table = prof.key_averages().table(sort_by="cpu_time_total", row_limit=5)
+    assert "Self CPU %" in table and "CPU Mem" not in table
+    assert table.splitlines()[-1].startswith("Self CPU time total: ")
+
+
+@pytest.mark.parametrize("key", ["cpu_time", "self_cpu_time_total", "cuda_time_total", "self_device_memory_usage", "count"])
+def test_sort_keys(key):
+    with profile(profile_memory=True) as prof:
+        work(leaf())
+    assert prof.key_averages().table(sort_by=key)
+
+
+def test_an_unknown_key_raises_as_pytorch_does():
+    with profile() as prof:
+        pm.ones(2).exp()
+    with pytest.raises(AttributeError, match="'FunctionEventAvg' object has no attribute 'beauty'"):
+        prof.key_averages().table(sort_by="beauty")
+
+
+def test_self_bytes_are_the_ledgers():
+    x = leaf()
+    before = pm.memory_allocated()
+    with profile(profile_memory=True) as prof:
+        work(x)
+        kept = x.detach() + 1
+    assert sum(event.self_cpu_memory_usage for event in prof.events()) == pm.memory_allocated() - before
+    assert prof.key_averages().total_average().self_cpu_memory_usage == 1024
+    assert kept.numel() == 64
+
+
+def test_events_lie_in_each_other():
+    with profile(record_shapes=True, with_flops=True) as prof:
+        with record_function("outer"):
+            pm.ones(4, 3).mm(pm.ones(3, 2))
+    events = prof.events()
+    mm = next(event for event in events if event.name == "aten::mm")
+    assert (mm.input_shapes, mm.flops, mm.cpu_parent.name) == ([[4, 3], [3, 2]], 48, "outer")
+    assert mm.cpu_parent.is_user_annotation and mm in mm.cpu_parent.cpu_children
+    assert mm.time_range.elapsed_us() == mm.cpu_time_total
+    outer = mm.cpu_parent
+    assert outer.self_cpu_time_total == outer.cpu_time_total - sum(c.cpu_time_total for c in outer.cpu_children)
+    grouped = prof.key_averages(group_by_input_shape=True).table()
+    assert "Input Shapes" in grouped and "[[4, 3], [3, 2]]" in grouped and "Total FLOPs" in grouped
+
+
+def test_stacks_are_the_users_lines(tmp_path):
+    def inner():
+        return pm.ones(1 << 16).exp()
+
+    with profile(with_stack=True) as prof:
+        inner()
+    exp = next(event for event in prof.events() if event.name == "aten::exp")
+    assert "test_profiler.py(" in exp.stack[0] and exp.stack[0].endswith(": inner")
+    assert exp.stack[1].endswith(": test_stacks_are_the_users_lines")
+    table = prof.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in table
+    path = tmp_path / "stacks.txt"
+    prof.export_stacks(str(path), "self_cpu_time_total")
+    lines = path.read_text().splitlines()
+    assert any("test_stacks_are_the_users_lines;" in line and line.rsplit(" ", 1)[1].isdigit() for line in lines)
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.export_stacks(str(path), "count")
+
+
+def test_backward_has_the_forward_line():
+    with profile(with_stack=True) as prof:
+        y = leaf().exp()
+        y.sum().backward()
+    node = next(event for event in prof.events() if event.name == "ExpBackward0")
+    assert node.stack[0].endswith(": test_backward_has_the_forward_line")
+
+
+def test_a_trace_with_counters(tmp_path):
+    with profile(profile_memory=True) as prof:
+        kept = pm.ones(256)
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    trace = json.loads(path.read_text())["traceEvents"]
+    assert any(event["ph"] == "X" and event["name"] == "aten::ones" for event in trace)
+    counters = [event for event in trace if event["ph"] == "C" and event["name"] == "memory cpu"]
+    assert counters[-1]["args"]["allocated_bytes"] == pm.memory_allocated()
+    packed = tmp_path / "trace.json.gz"
+    prof.export_chrome_trace(str(packed))
+    assert json.loads(gzip.decompress(packed.read_bytes()))["traceEvents"] == trace
+    prof.export_memory_timeline(str(path))
+    times, allocated = json.loads(path.read_text())
+    assert times == sorted(times) and allocated[-1] == pm.memory_allocated()
+    assert kept.numel() == 256
+    with pytest.raises(RuntimeError, match="averages"):
+        prof.key_averages().export_chrome_trace(str(path))
+
+
+def test_a_schedule_is_pytorchs():
+    plan = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    named = [plan(step).name for step in range(11)]
+    cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
+    assert named == ["NONE", *cycle, *cycle, "NONE", "NONE"]
+    assert schedule(wait=2, warmup=1, active=1, skip_first_wait=1)(0) == ProfilerAction.WARMUP
+    with pytest.raises(AssertionError, match=r"active=0 \(need > 0\)"):
+        schedule(wait=1, warmup=1, active=0)
+    with pytest.warns(UserWarning, match="won't be using warmup"):
+        schedule(wait=1, warmup=0, active=1)
+
+
+def test_steps_by_a_schedule(tmp_path):
+    ready = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan = schedule(wait=1, warmup=1, active=1, repeat=2)
+    with profile(schedule=plan, on_trace_ready=lambda prof: ready.append(prof.events())) as prof:
+        for _ in range(8):
+            pm.ones(4).exp()
+            prof.step()
+    steps = [[event.trace_name for event in events if event.name == "ProfilerStep*"] for events in ready]
+    assert steps == [["ProfilerStep#2"], ["ProfilerStep#5"]]
+    assert all(sum(event.name == "aten::exp" for event in events) == 1 for events in ready)
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path), "worker")):
+        pm.ones(4)
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith("worker.") and file.name.endswith(".pt.trace.json")
+
+
+def test_activities():
+    assert ProfilerActivity.CPU in supported_activities()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+        pm.ones(4)
+    assert len(prof.events()) > 0
+    with pytest.raises(AssertionError, match="No valid profiler activities"):
+        profile(activities=[])
+
+
+def test_a_range_as_a_decorator():
+    @record_function("named")
+    def countdown(n):
+        return n and countdown(n - 1)
+
+    countdown(3)  # nobody listens
+    with profile() as prof:
+        countdown(2)
+    (row,) = prof.key_averages()
+    assert (row.key, row.count, row.is_user_annotation) == ("named", 3, True)
+
+
+def test_one_at_a_time_and_results_only_at_the_end():
+    with profile() as prof:
+        with pytest.raises(ValueError, match="running already"):
+            profile().start()
+        with pytest.raises(AssertionError, match="end its block"):
+            prof.events()
+
+
+def test_the_old_name():
+    with old.profile(profile_memory=True, record_shapes=True) as prof:
+        with old.record_function("range"):
+            pm.ones(4, 4).exp()
+    assert prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_memory_usage")
+    assert prof.total_average().count == len(prof.function_events)
+    assert prof.self_cpu_time_total > 0
+    with old.profile(enabled=False) as none:
+        pm.ones(4)
+    assert none is None
+    assert str(old.profile()) == "<unfinished torch.autograd.profile>"
+
+
+def test_advice_names_the_line():
+    x = pm.ones(256, 256)
+    with profile() as prof:
+        for _ in range(4):
+            x.mm(x)
+    first = prof.advice()[0]
+    assert first.startswith("aten::mm takes ") and "test_profiler.py" in first
+    assert first in prof.report()
