@@ -180,7 +180,9 @@ fn waits(recording: &Recording) -> Option<Advice> {
 }
 
 fn pageable(recording: &Recording) -> Option<Advice> {
-    let copies = recording.events().iter().filter(|e| e.kind == EventKind::Kernel && e.pageable);
+    // Results that are read are waited for, whatever memory they come to.
+    let to_device = |e: &&Event| e.pageable && e.name.starts_with("Memcpy HtoD");
+    let copies = recording.events().iter().filter(to_device);
     let (mut count, mut bytes, mut ns) = (0, 0, 0);
     for copy in copies {
         (count, bytes, ns) = (count + 1, bytes + copy.copied_bytes, ns + copy.self_device_ns);

@@ -170,15 +170,20 @@ impl Builder {
     }
 
     fn memory(&mut self, open: Option<usize>, thread: u64, entry: &MemoryEntry) {
-        self.memory.push(MemoryPoint {
-            at_ns: entry.at_ns,
-            device: entry.device,
-            arena: entry.arena,
-            address: entry.address,
-            change_bytes: entry.change_bytes,
-            allocated_bytes: entry.allocated_bytes,
-            reserved_bytes: entry.reserved_bytes,
-        });
+        if self.asked.memory {
+            self.memory.push(MemoryPoint {
+                at_ns: entry.at_ns,
+                device: entry.device,
+                arena: entry.arena,
+                address: entry.address,
+                change_bytes: entry.change_bytes,
+                allocated_bytes: entry.allocated_bytes,
+                reserved_bytes: entry.reserved_bytes,
+            });
+        } else if open.is_none() {
+            // Segments are heard of at any rate, for advice on the calls that took them.
+            return;
+        }
         let event = open.unwrap_or_else(|| {
             let origin = entry.origin.get();
             self.events.push(Event {
