@@ -30,6 +30,7 @@ pub mod save_and_load {}
 
 #[doc = include_str!("../guide/optimize-a-model.md")]
 pub mod optimize_a_model {}
+
 #[doc = include_str!("../guide/load-data.md")]
 pub mod load_data {}
 

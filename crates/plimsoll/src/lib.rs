@@ -216,6 +216,8 @@ pub mod nn {
 /// ```
 pub mod files {
     pub use plimsoll_files::*;
+}
+
 /// Data loading: datasets, samplers, loaders whose waiting batches are bounded in bytes,
 /// prefetchers to a device, and inputs larger than one in chunks.
 ///
@@ -236,6 +238,8 @@ pub mod files {
 /// ```
 pub mod data {
     pub use plimsoll_data::*;
+}
+
 /// The profiler: time on host and device, bytes and floating point operations by operation, line
 /// and module, as PyTorch's tables, traces and flame graphs; and why a program is slow, in words.
 ///

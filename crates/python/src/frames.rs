@@ -113,12 +113,11 @@ fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> 
             let code = ffi::PyFrame_GetCode(frame.as_ptr().cast());
             Bound::from_owned_ptr_or_opt(py, code.cast::<ffi::PyObject>())
         };
-        let Some(code) = code else { break };
+        let code = code?;
         let adopted = ADOPTED.get();
         if adopted != NOBODY && is_start_of_thread(&code) {
-            return Site::Foreign(adopted);
+            return look(Site::Foreign(adopted));
         }
-        let code = code?;
         let offset = frame
             .getattr(intern!(py, "f_lasti"))
             .and_then(|offset| offset.extract::<i32>())

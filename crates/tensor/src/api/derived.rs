@@ -132,7 +132,13 @@ impl Tensor {
     /// [`Tensor::ldexp`] in place.
     #[track_caller]
     pub fn ldexp_(&self, other: &Tensor) -> Result<&Tensor> {
-        composed("ldexp", Site::caller(), || self.copy_(&self.ldexp(other)?).map(drop))?;
+        composed("ldexp", Site::caller(), || {
+            if !self.dtype().is_float() || other.dtype().is_float() {
+                // The gradient of the exponents needs what was here, which `mul_` keeps.
+                return self.mul_(&other.rpow(2.0)?).map(drop);
+            }
+            self.copy_(&self.ldexp(other)?).map(drop)
+        })?;
         Ok(self)
     }
 
