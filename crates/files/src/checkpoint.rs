@@ -1,6 +1,6 @@
 //! The state of a training run as one file: what must be known to go on as if it had never stopped.
-//! It is an ordinary `.pt`, so PyTorch opens it too. Optimizers, schedulers, scalers and loaders give
-//! their states as values; this page knows only where each has its place.
+//! It is an ordinary `.pt`, so PyTorch opens it too. Optimizers, schedulers, scalers and loaders
+//! give their states as values; this page knows only where each has its place.
 
 use std::path::Path;
 

@@ -111,8 +111,8 @@ impl Source {
         let owner = Source(self.0.clone());
         // SAFETY: `bytes` is a part of this source, which the tensor holds and which never moves.
         // Tensors that are handed out lie on a private mapping that may be written; the others are
-        // read by one copy and dropped. Slices of these bytes exist only until a reader, which takes
-        // the source, hands its tensors out. Bools were looked at by the caller.
+        // read by one copy and dropped. Slices of these bytes exist only until a reader, which
+        // takes the source, hands its tensors out. Bools were looked at by the caller.
         unsafe { Tensor::from_foreign_on(device, owner, address, &[numel as i64], &[1], dtype) }
     }
 }

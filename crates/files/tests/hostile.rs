@@ -1,5 +1,5 @@
-//! Files that lie: each is an error that says which entry, never a panic, and never more memory than
-//! the file's size calls for. The archives are made here by hand, not by the crate's own writer.
+//! Files that lie: each is an error that says which entry, never a panic, and never more memory
+//! than the file's size calls for. The archives are made here by hand, not by the crate's writer.
 
 use plimsoll_core::{DType, Result};
 use plimsoll_files::{Source, Unpickling, Value, load_from};

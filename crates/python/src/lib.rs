@@ -28,6 +28,8 @@ mod dlpack;
 mod dtype;
 mod error;
 mod exchange;
+mod file_values;
+mod files;
 mod frames;
 mod function;
 #[allow(clippy::unsafe_removed_from_name, reason = "`unsafe_chunk` is PyTorch's name")]
@@ -84,6 +86,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     optimizer::register(module)?;
     overrides::register(module)?;
     custom::register(module)?;
+    files::register(module)?;
     hooks::register(module)?;
     node::register(module)?;
     pool::register(module)?;

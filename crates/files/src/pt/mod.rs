@@ -1,9 +1,9 @@
-//! PyTorch's `.pt` files: a zip archive with a pickle (`data.pkl`) and the storages that its tensors
-//! lie in (`data/0`, ...).
+//! PyTorch's `.pt` files: a zip archive with a pickle (`data.pkl`) and the storages that its
+//! tensors lie in (`data/0`, ...).
 //!
-//! Reading: `zip` finds the entries, `machine.rs` runs the pickle into `heap.rs` (what calls make is
-//! in `calls.rs`, which globals there are in `globals.rs`), and `build.rs` turns that into values and
-//! storages into tensors. Writing is `write.rs`.
+//! Reading: `zip` finds the entries, `machine.rs` runs the pickle into `heap.rs` (what calls make
+//! is in `calls.rs`, which globals there are in `globals.rs`), and `build.rs` turns that into values
+//! and storages into tensors. Writing is `write.rs`.
 
 mod build;
 mod calls;

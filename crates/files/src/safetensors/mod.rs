@@ -1,6 +1,6 @@
-//! Safetensors: a header that says where each tensor's bytes are, then the bytes. The functions have
-//! the names and rules of the Python package's `safetensors.torch`: tensors are contiguous, and no
-//! two share memory, because the format has neither strides nor storages.
+//! Safetensors: a header that says where each tensor's bytes are, then the bytes. The functions
+//! have the names and rules of the Python package's `safetensors.torch`: tensors are contiguous,
+//! and no two share memory, because the format has neither strides nor storages.
 
 mod header;
 
@@ -83,8 +83,8 @@ pub fn load_file(path: impl AsRef<Path>, device: Device) -> Result<StateDict> {
     with_site(site, || Ok(load_file_with(path, LoadOptions::new().device(device))?.0))
 }
 
-/// As [`load_file`], with options, and with the texts beside the tensors. The file names no devices:
-/// without one, tensors are in host memory.
+/// As [`load_file`], with options, and with the texts beside the tensors. The file names no
+/// devices: without one, tensors are in host memory.
 ///
 /// ```
 /// use plimsoll_files::{LoadOptions, safetensors};

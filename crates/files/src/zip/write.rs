@@ -1,5 +1,5 @@
-//! Writes an archive, from its start to its end: the checksum of an entry follows its bytes, so that
-//! they are read once and the file is never gone back in.
+//! Writes an archive, from its start to its end: the checksum of an entry follows its bytes, so
+//! that they are read once and the file is never gone back in.
 
 use std::io::Write;
 

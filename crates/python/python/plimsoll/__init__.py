@@ -32,6 +32,8 @@ from . import masked as masked
 from . import nn as nn
 from . import profiler as profiler
 from . import random as random
+from . import safetensors as safetensors
+from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import utils as utils
@@ -60,6 +62,8 @@ from .functional import tensordot as tensordot
 from .functional import unravel_index as unravel_index
 from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
 from .nn.functional import rms_norm as rms_norm
+from .serialization import load as load
+from .serialization import save as save
 
 if _TYPE_CHECKING:
     from . import optim as optim

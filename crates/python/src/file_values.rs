@@ -1,0 +1,187 @@
+//! Python objects as values of files, and back: what `torch.load` with `weights_only` allows, and
+//! nothing else. Classes are looked at exactly: a subclass of `dict` is something that only running
+//! code could make again.
+
+use plimsoll_files::{Dict, Value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType,
+};
+
+use crate::companion;
+use crate::device::{PyDevice, named};
+use crate::dtype::{self, PyDType};
+use crate::tensor::PyTensor;
+
+/// How deep containers may nest; deeper ones hold themselves, mostly.
+const DEPTH: usize = 500;
+
+/// The classes that are looked up once for a whole tree.
+pub(crate) struct Classes<'py> {
+    ordered_dict: Bound<'py, PyType>,
+    parameter: Bound<'py, PyType>,
+    pickling_error: Bound<'py, PyType>,
+}
+
+impl<'py> Classes<'py> {
+    pub(crate) fn new(py: Python<'py>) -> PyResult<Classes<'py>> {
+        let class = |module: &str, name: &str| -> PyResult<Bound<'py, PyType>> {
+            Ok(py.import(module)?.getattr(name)?.cast_into()?)
+        };
+        Ok(Classes {
+            ordered_dict: class("collections", "OrderedDict")?,
+            parameter: class("plimsoll.nn.parameter", "Parameter")?,
+            pickling_error: class("pickle", "PicklingError")?,
+        })
+    }
+
+    /// The value of an object.
+    pub(crate) fn value(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        if object.is_none() {
+            return Ok(Value::None);
+        }
+        if let Ok(flag) = object.cast_exact::<PyBool>() {
+            return Ok(Value::Bool(flag.is_true()));
+        }
+        if object.is_exact_instance_of::<PyInt>() {
+            let number = object.extract::<i128>();
+            return number
+                .map(Value::Int)
+                .map_err(|_| self.refused("an int of more than 128 bits"));
+        }
+        if let Ok(number) = object.cast_exact::<PyFloat>() {
+            return Ok(Value::Float(number.value()));
+        }
+        if let Ok(text) = object.cast_exact::<PyString>() {
+            return Ok(Value::Str(text.to_cow()?.into_owned()));
+        }
+        if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+            return Ok(Value::Bytes(bytes.as_bytes().to_vec()));
+        }
+        if let Ok(bytes) = object.cast_exact::<PyByteArray>() {
+            return Ok(Value::Bytes(bytes.to_vec()));
+        }
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return self.tensor(tensor);
+        }
+        if let Ok(dtype) = object.cast::<PyDType>() {
+            return Ok(Value::DType(dtype.get().0));
+        }
+        if let Ok(device) = object.cast::<PyDevice>() {
+            return Ok(Value::Device(device.get().0.to_string()));
+        }
+        self.container(object, depth + 1)
+    }
+
+    fn tensor(&self, tensor: &Bound<'py, PyTensor>) -> PyResult<Value> {
+        let (py, class) = (tensor.py(), tensor.get_type());
+        if class.is(&self.parameter) {
+            return Ok(Value::Parameter(tensor.get().tensor()));
+        }
+        // A buffer is a tensor that says so in an attribute, as in PyTorch.
+        if class.is(&py.get_type::<PyTensor>()) {
+            return Ok(Value::Tensor(tensor.get().tensor()));
+        }
+        Err(self.refused(&format!("a tensor of the class {}", class.fully_qualified_name()?)))
+    }
+
+    fn container(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        if depth > DEPTH {
+            let what =
+                format!("containers nested more than {DEPTH} deep, or one that holds itself");
+            return Err(self.refused(&what));
+        }
+        let values = |items: &mut dyn Iterator<Item = Bound<'py, PyAny>>| {
+            items.map(|item| self.value(&item, depth)).collect::<PyResult<Vec<Value>>>()
+        };
+        if let Ok(items) = object.cast_exact::<PyList>() {
+            return Ok(Value::List(values(&mut items.iter())?));
+        }
+        if let Ok(items) = object.cast_exact::<PyTuple>() {
+            return Ok(Value::Tuple(values(&mut items.iter())?));
+        }
+        if let Ok(items) = object.cast_exact::<PySet>() {
+            return Ok(Value::Set(values(&mut items.iter())?));
+        }
+        let class = object.get_type();
+        let ordered = class.is(&self.ordered_dict);
+        if ordered || object.is_exact_instance_of::<PyDict>() {
+            return Ok(Value::Dict(self.dict(object.cast::<PyDict>()?, ordered, depth)?));
+        }
+        Err(self.refused(&format!("an object of the class {}", class.fully_qualified_name()?)))
+    }
+
+    fn dict(&self, object: &Bound<'py, PyDict>, ordered: bool, depth: usize) -> PyResult<Dict> {
+        let mut dict = if ordered { Dict::ordered() } else { Dict::new() };
+        for item in object.call_method0(intern!(object.py(), "items"))?.try_iter()? {
+            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
+            let key = self.value(&key, depth)?;
+            if !dict.insert(key, self.value(&value, depth)?) {
+                return Err(self.refused("a tensor as the key of a dict"));
+            }
+        }
+        if ordered {
+            let own = object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?;
+            if !own.is_empty() {
+                dict.set_attributes(Some(self.dict(&own, false, depth)?));
+            }
+        }
+        Ok(dict)
+    }
+
+    fn refused(&self, what: &str) -> PyErr {
+        let message = format!(
+            "save: cannot save {what}. Files hold tensors, parameters, dicts, lists, tuples, sets, numbers, texts, bytes, \
+             dtypes and devices, so that nothing needs to be run to read them: save a module's or an optimizer's \
+             state_dict()"
+        );
+        PyErr::from_type(self.pickling_error.clone(), message)
+    }
+
+    /// The object of a value.
+    pub(crate) fn object(&self, py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+        let objects = |items: Vec<Value>| {
+            items.into_iter().map(|item| self.object(py, item)).collect::<PyResult<Vec<_>>>()
+        };
+        Ok(match value {
+            Value::None => py.None().into_bound(py),
+            Value::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
+            Value::Int(number) => number.into_pyobject(py)?.into_any(),
+            Value::Float(number) => PyFloat::new(py, number).into_any(),
+            Value::Str(text) => PyString::new(py, &text).into_any(),
+            Value::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+            Value::List(items) => PyList::new(py, objects(items)?)?.into_any(),
+            Value::Tuple(items) => PyTuple::new(py, objects(items)?)?.into_any(),
+            Value::Set(items) => PySet::new(py, objects(items)?)?.into_any(),
+            Value::Dict(dict) => self.dict_object(py, dict)?,
+            // Shapes are tuples here.
+            Value::Size(sizes) => PyTuple::new(py, sizes)?.into_any(),
+            Value::DType(dtype) => dtype::object(py, dtype)?.into_any(),
+            Value::Device(name) => Bound::new(py, PyDevice(named(py, &name)?))?.into_any(),
+            Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),
+            Value::Parameter(tensor) => {
+                companion::wrap_new(py, tensor, &self.parameter)?.into_any()
+            }
+        })
+    }
+
+    fn dict_object(&self, py: Python<'py>, dict: Dict) -> PyResult<Bound<'py, PyAny>> {
+        let object = match dict.is_ordered() {
+            true => self.ordered_dict.call0()?,
+            false => PyDict::new(py).into_any(),
+        };
+        if let Some(attributes) = dict.attributes() {
+            for (name, value) in attributes.iter() {
+                let name =
+                    name.as_str().ok_or_else(|| PyTypeError::new_err("an attribute's name"))?;
+                object.setattr(name, self.object(py, value.clone())?)?;
+            }
+        }
+        for (key, value) in dict {
+            object.set_item(self.object(py, key)?, self.object(py, value)?)?;
+        }
+        Ok(object)
+    }
+}

@@ -1,0 +1,209 @@
+"""`save`, `load` and `safetensors`: PyTorch's files are read, and what is written comes back as it was."""
+
+import collections
+import io
+import os
+import pathlib
+import pickle
+
+import plimsoll
+import pytest
+from plimsoll import nn, safetensors
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "files" / "tests" / "golden"
+
+
+def back(value, **options):
+    buffer = io.BytesIO()
+    plimsoll.save(value, buffer)
+    buffer.seek(0)
+    return plimsoll.load(buffer, **options)
+
+
+def check(values):
+    assert {name: tensor.tolist() for name, tensor in values["dtypes"].items()} == {
+        name: [False, True, True] if name == "bool" else [0, 1, 1] for name in values["dtypes"]
+    }
+    assert all(tensor.dtype is getattr(plimsoll, name) for name, tensor in values["dtypes"].items())
+    base = values["base"]
+    assert base.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert values["transposed"].stride() == (1, 4) and values["part"].storage_offset() == 5
+    base[1, 1] = 50
+    assert values["part"][0, 0].item() == values["transposed"][1, 1].item() == 50, "one storage"
+    base[1, 1] = 5
+    assert values["expanded"].stride() == (0, 0) and values["expanded"].shape == (2, 3)
+    assert values["scalar"].item() == 2.5 and values["empty"].shape == (0, 3)
+    assert values["leaf"].requires_grad and values["leaf"].is_leaf
+    assert type(values["parameter"]) is nn.Parameter and values["parameter"].requires_grad
+    assert type(values["frozen"]) is nn.Parameter and not values["frozen"].requires_grad
+    assert values["twice"][0] is values["twice"][1]
+    assert values["plain"] == [
+        *[None, True, False, 0, 255, 256, 65536, -1, 2**31, -(2**63), 2**64 - 1, 2**70],
+        *[0.1, "", "gr\u00fc\u00df", b"\x00\xff", ()],
+    ]
+    assert values["nested"] == {1: [(2, {"three": [[]]})], ("a", 1): {"set": {7}}}
+    assert type(values["ordered"]) is collections.OrderedDict and list(values["ordered"]) == ["b", "a"]
+    assert values["size"] == (3, 4) and values["dtype"] is plimsoll.bfloat16
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("name", ["values.pt", "protocol4.pt"])
+def test_values_of_pytorch(name, mmap):
+    read = plimsoll.load(GOLDEN / name, mmap=mmap)
+    check(read)
+    check(back(read))
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_what_was_trained_in_pytorch(mmap):
+    read = plimsoll.load(GOLDEN / "training.pt", mmap=mmap)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    assert str(model.load_state_dict(read["model"])) == "<All keys matched successfully>"
+    assert read["model"]._metadata["1"] == {"version": 2}
+    optimizer = plimsoll.optim.AdamW(model.parameters())
+    optimizer.load_state_dict(read["optimizer"])
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.001)
+    assert read["step"] == 3 and read["optimizer"]["state"][0]["step"].item() == 3
+    again = back(read)
+    assert again["model"]._metadata == read["model"]._metadata
+    assert all(again["model"][key].equal(read["model"][key]) for key in read["model"])
+
+
+def values():
+    base = plimsoll.arange(12, dtype=plimsoll.float32).reshape(3, 4)
+    twice = plimsoll.tensor([1.0, 2.0])
+    names = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+    return {
+        "dtypes": {name: plimsoll.tensor([0, 1, 1]).to(getattr(plimsoll, name)) for name in names},
+        "base": base,
+        "transposed": base.t(),
+        "part": base[1:, 1:3],
+        "expanded": plimsoll.tensor([5.0]).expand(2, 3),
+        "scalar": plimsoll.tensor(2.5, dtype=plimsoll.float64),
+        "empty": plimsoll.empty(0, 3),
+        "leaf": plimsoll.ones(2, requires_grad=True),
+        "parameter": nn.Parameter(plimsoll.full((2, 2), 3.0)),
+        "frozen": nn.Parameter(plimsoll.zeros(1), requires_grad=False),
+        "twice": [twice, twice],
+        "plain": [
+            *[None, True, False, 0, 255, 256, 65536, -1, 2**31, -(2**63), 2**64 - 1, 2**70],
+            *[0.1, "", "gr\u00fc\u00df", b"\x00\xff", ()],
+        ],
+        "nested": {1: [(2, {"three": [[]]})], ("a", 1): {"set": {7}}},
+        "ordered": collections.OrderedDict(b=1, a=2),
+        "size": base.shape,
+        "dtype": plimsoll.bfloat16,
+        "device": plimsoll.device("cpu"),
+    }
+
+
+def test_values_come_back(tmp_path):
+    read = back(values())
+    check(read)
+    assert read["device"] == plimsoll.device("cpu")
+    plimsoll.save(values(), tmp_path / "values.pt")
+    check(plimsoll.load(str(tmp_path / "values.pt")))
+    check(plimsoll.load(tmp_path / "values.pt", mmap=True, weights_only=False))
+    assert os.listdir(tmp_path) == ["values.pt"]
+
+
+def test_what_only_code_could_make_is_refused(tmp_path):
+    marker = pathlib.Path("/tmp/plimsoll-was-here")
+    marker.unlink(missing_ok=True)
+    for name, named in [("class.pt", "__main__.Own"), ("command.pt", "posix.system")]:
+        for weights_only in [True, False]:
+            with pytest.raises(pickle.UnpicklingError, match=f"GLOBAL {named}"):
+                plimsoll.load(GOLDEN / name, weights_only=weights_only)
+    assert not marker.exists()
+    with pytest.raises(RuntimeError, match="legacy format"):
+        plimsoll.load(GOLDEN / "legacy.pt")
+    with pytest.raises(pickle.UnpicklingError, match="ComplexFloatStorage"):
+        plimsoll.load(GOLDEN / "complex.pt")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        plimsoll.load(tmp_path / "nowhere.pt")
+    with pytest.raises(IsADirectoryError):
+        plimsoll.save({}, tmp_path)
+    cut = (GOLDEN / "training.pt").read_bytes()[:-30]
+    with pytest.raises(RuntimeError, match="cut short"):
+        plimsoll.load(io.BytesIO(cut))
+
+
+class Own(dict):
+    pass
+
+
+def test_what_cannot_be_saved_keeps_the_old_file(tmp_path):
+    path = tmp_path / "state.pt"
+    plimsoll.save({"step": 1}, path)
+    holds_itself = []
+    holds_itself.append(holds_itself)
+    for value, says in [
+        (Own(), "Own"),
+        (object(), "object"),
+        (nn.Linear(2, 2), "Linear"),
+        (collections.defaultdict(list), "defaultdict"),
+        (holds_itself, "holds itself"),
+        (2**200, "128 bits"),
+        ({"f": print}, "builtin_function_or_method"),
+    ]:
+        with pytest.raises(pickle.PicklingError, match=says):
+            plimsoll.save(value, path)
+    x = plimsoll.zeros(2)
+    with pytest.raises(TypeError, match="different types"):
+        plimsoll.save([x, x.view(plimsoll.int32)], path)
+    assert plimsoll.load(path) == {"step": 1}
+    assert os.listdir(tmp_path) == ["state.pt"]
+
+
+def test_map_location(tmp_path):
+    own = plimsoll.private_cpu()
+    path = tmp_path / "x.pt"
+    plimsoll.save([plimsoll.ones(3)], path)
+    for location in [own, {"cpu": own}]:
+        assert plimsoll.load(path, map_location=location)[0].device == own
+    seen = []
+
+    def asked(storage, location):
+        seen.append((storage.device, location))
+        return storage
+
+    assert plimsoll.load(path, asked)[0].device == plimsoll.device("cpu")
+    assert plimsoll.load(path, lambda storage, location: None)[0].tolist() == [1, 1, 1]
+    assert seen == [(plimsoll.device("cpu"), "cpu")]
+    with pytest.raises(ZeroDivisionError):
+        plimsoll.load(path, lambda storage, location: 1 / 0)
+    with pytest.raises(TypeError):
+        plimsoll.load(path, 3)
+    with pytest.raises(ValueError, match="mmap"):
+        plimsoll.load(io.BytesIO(path.read_bytes()), mmap=True)
+
+
+def test_memory_of_a_load(tmp_path):
+    own = plimsoll.private_cpu()
+    path = tmp_path / "x.pt"
+    x = plimsoll.ones(1 << 18)
+    plimsoll.save([x[:10], x[10:]], path)
+    read = plimsoll.load(path, map_location=own)
+    assert plimsoll.memory_allocated(own) == plimsoll.max_memory_allocated(own) == 1 << 20
+    read = plimsoll.load(path, map_location=own, mmap=True)
+    assert plimsoll.memory_allocated(own) == 0
+    read[0].zero_()
+    assert plimsoll.load(path)[0].sum().item() == 10, "the file stays as it is"
+
+
+def test_safetensors(tmp_path):
+    read = safetensors.load_file(GOLDEN / "tensors.safetensors")
+    assert read["weight"].tolist() == [[0, 1, 2], [3, 4, 5]] and read["mask"].tolist() == [True, False, True]
+    assert read["brain"].dtype is plimsoll.bfloat16 and read["step"].item() == 7
+    safetensors.save_file(read, tmp_path / "x.safetensors", metadata={"format": "pt"})
+    again = safetensors.load_file(str(tmp_path / "x.safetensors"), device="cpu")
+    assert {name: tensor.tolist() for name, tensor in again.items()} == {n: t.tolist() for n, t in read.items()}
+    assert safetensors.load(safetensors.save(read, {"epoch": "3"}))["half"].tolist() == [1.5, -2.0]
+    with pytest.raises(RuntimeError, match="share memory"):
+        safetensors.save({"a": read["weight"], "b": read["weight"]})
+    with pytest.raises(ValueError, match="non contiguous tensor: `a`"):
+        safetensors.save({"a": read["weight"].t()})
+    with pytest.raises(ValueError, match="Key `a`"):
+        safetensors.save({"a": 3})
+    with pytest.raises(ValueError, match="cut short"):
+        safetensors.load(safetensors.save(read)[:-1])
