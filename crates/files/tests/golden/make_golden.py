@@ -1,7 +1,7 @@
 """Writes the files that the tests read: what PyTorch and the safetensors package write, a few kB in all.
 
-Needs PyTorch 2.15 and safetensors: `python crates/files/tests/golden/make_golden.py`, from anywhere. What the files hold is said a second time in
-`tests/golden.rs` and in `crates/python/tests/test_files.py`.
+Needs PyTorch 2.15 and safetensors: `python crates/files/tests/golden/make_golden.py`, from anywhere. What the files hold
+is said a second time in `tests/golden.rs` and in `crates/python/tests/test_files.py`.
 """
 
 import collections
@@ -41,7 +41,10 @@ def values():
         "parameter": torch.nn.Parameter(torch.full((2, 2), 3.0)),
         "frozen": torch.nn.Parameter(torch.zeros(1), requires_grad=False),
         "twice": [twice, twice],
-        "plain": [None, True, False, 0, 255, 256, 65536, -1, 2**31, -(2**63), 2**64 - 1, 2**70, 0.1, "", "gr\u00fc\u00df", b"\x00\xff", ()],
+        "plain": [
+            *[None, True, False, 0, 255, 256, 65536, -1, 2**31, -(2**63), 2**64 - 1, 2**70],
+            *[0.1, "", "gr\u00fc\u00df", b"\x00\xff", ()],
+        ],
         "nested": {1: [(2, {"three": [[]]})], ("a", 1): {"set": {7}}},
         "ordered": collections.OrderedDict(b=1, a=2),
         "size": base.shape,
@@ -59,7 +62,8 @@ def training():
         model(torch.randn(5, 3)).square().sum().backward()
         optimizer.step()
         scheduler.step()
-    return model, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "step": 3}
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+    return model, {**state, "step": 3}
 
 
 def tensors():

@@ -1,6 +1,7 @@
-"""Reads what `write_for_pytorch` of `tests/golden.rs` wrote into a folder, by PyTorch and by the safetensors package: `python read_ours.py FOLDER`.
+"""Reads what `write_for_pytorch` of `tests/golden.rs` wrote into a folder, by PyTorch and by the safetensors package.
 
-The other direction of `make_golden.py`; for a machine with PyTorch, after `PLIMSOLL_WRITE_FOR_PYTORCH=FOLDER cargo test -p plimsoll-files`.
+The other direction of `make_golden.py`, for a machine with both: `PLIMSOLL_WRITE_FOR_PYTORCH=FOLDER cargo test -p
+plimsoll-files`, then `python read_ours.py FOLDER`.
 """
 
 import pathlib

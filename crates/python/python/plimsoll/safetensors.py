@@ -12,7 +12,7 @@ _Path = str | os.PathLike[str]
 
 
 def save_file(tensors: dict[str, Tensor], filename: _Path, metadata: dict[str, str] | None = None) -> None:
-    """Saves tensors by name. They are contiguous, and no two share memory. The file is replaced as a whole or not at all."""
+    """Saves tensors by name. They are contiguous, and no two share memory. A file is replaced as a whole."""
     _plimsoll._save_safetensors(_checked(tensors), os.fspath(filename), metadata)
 
 

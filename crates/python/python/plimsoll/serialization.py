@@ -1,4 +1,4 @@
-"""Saving and loading: PyTorch's `.pt` files, without running anything of them. A save replaces its file as a whole or not at all."""
+"""Saving and loading PyTorch's `.pt` files, without running anything of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Saves tensors, parameters, containers, numbers and texts to a file that `torch.load` reads, with `weights_only` as
-    well. Tensors that share memory are written once and share it when they are loaded.
+    """Saves tensors, parameters, containers, numbers and texts to a file that `torch.load` reads, with `weights_only`
+    as well. Tensors that share memory are written once and share it when they are loaded.
 
     A path is written under another name, brought to disk and renamed: after a crash or on a full disk the old file is
     whole. The pickle is always of protocol 2.
@@ -32,7 +32,7 @@ def save(
         _plimsoll._save(obj, os.fspath(f))
         return
     if not hasattr(f, "write"):
-        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}")
+        raise AttributeError(f"expected 'f' to be a path or a file-like object with a 'write' attribute, got {f!r}")
     f.write(_plimsoll._save(obj, None) or b"")
 
 
@@ -57,7 +57,7 @@ def load(
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not hasattr(f, "read"):
-        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'read' attribute, got {f!r}")
+        raise AttributeError(f"expected 'f' to be a path or a file-like object with a 'read' attribute, got {f!r}")
     return _plimsoll._load(bytes(f.read()), False, place)
 
 
