@@ -2,8 +2,8 @@
 //! tensors lie in (`data/0`, ...).
 //!
 //! Reading: `zip` finds the entries, `machine.rs` runs the pickle into `heap.rs` (what calls make
-//! is in `calls.rs`, which globals there are in `globals.rs`), and `build.rs` turns that into values
-//! and storages into tensors. Writing is `write.rs`.
+//! is in `calls.rs`, which globals there are in `globals.rs`), and `build.rs` turns that into
+//! values and storages into tensors. Writing is `write.rs`.
 
 mod build;
 mod calls;
