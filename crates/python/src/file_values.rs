@@ -81,7 +81,7 @@ impl<'py> Classes<'py> {
             return Ok(Value::Parameter(tensor.get().tensor()));
         }
         // A buffer is a tensor that says so in an attribute, as in PyTorch.
-        if class.is(&py.get_type::<PyTensor>()) {
+        if class.is(py.get_type::<PyTensor>()) {
             return Ok(Value::Tensor(tensor.get().tensor()));
         }
         Err(self.refused(&format!("a tensor of the class {}", class.fully_qualified_name()?)))
