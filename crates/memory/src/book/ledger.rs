@@ -10,8 +10,8 @@ use crate::book::event::{Action, Event};
 use crate::book::history::History;
 use crate::book::pool::Pool;
 use crate::book::stats::{Counters, Metric, Stats};
-use crate::origin::intern::OriginId;
 use crate::book::watch::{self, BookChange};
+use crate::origin::intern::OriginId;
 use crate::origin::kind::Kind;
 
 #[derive(Debug)]
