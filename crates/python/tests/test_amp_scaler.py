@@ -112,6 +112,7 @@ def test_what_comes_out_of_order_is_refused():
     loss = scaler.scale(weight.sum())
     with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
         scaler.step(optimizer)
+    assert not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
     with pytest.raises(AssertionError, match="No inf checks were recorded prior to update"):
         scaler.update()
     loss.backward()

@@ -192,16 +192,17 @@ class GradScaler:
 
     def _step_on_device(self, optimizer: Any, scale: Tensor, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
         """A step that divides the gradients itself, and finds out itself whether it is to happen."""
-        if state["stage"] is OptState.READY:
+        is_ready = state["stage"] is OptState.READY
+        if is_ready:
             one = _plimsoll.ones((), dtype=_plimsoll.float32, device=scale.device)
             found = self._unscale_grads_(optimizer, one, self._nothing(scale), True)
             state["found_inf_per_device"] = found
-            # Several scalers multiply.
-            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
-        else:
-            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
         self._check_recorded(state)
-        optimizer.found_inf = _together(list(state["found_inf_per_device"].values()), scale)
+        found_inf = _together(list(state["found_inf_per_device"].values()), scale)
+        own = getattr(optimizer, "grad_scale", None)
+        # Several scalers multiply.
+        optimizer.grad_scale = (scale if own is None else scale * own) if is_ready else own
+        optimizer.found_inf = found_inf
         try:
             return optimizer.step(*args, **kwargs)
         finally:
