@@ -1,7 +1,8 @@
 //! What copying ahead gains: batches that take as long to copy as to compute on, one after the
 //! other and with two and three buffers.
 //!
-//! `cargo run --release -p plimsoll-data --example overlap_bench -- [cuda | stand-in] [MiB] [batches]`
+//! `cargo run --release -p plimsoll-data --example overlap_bench -- [cuda | stand-in] [MiB]
+//! [batches]`
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};

@@ -63,7 +63,8 @@ where
 /// use plimsoll_data::{Collate, Stacked};
 /// use plimsoll_tensor::{DType, Tensor};
 ///
-/// let samples = vec![(Tensor::ones(&[3], DType::F32)?, 7i64), (Tensor::zeros(&[3], DType::F32)?, 8)];
+/// let row = |value| Tensor::full(&[3], value, DType::F32);
+/// let samples = vec![(row(1.0)?, 7i64), (row(0.0)?, 8)];
 /// let (x, label) = Stacked.collate(samples)?;
 /// assert_eq!((x.shape(), label.to_vec::<i64>()?), (&[2, 3][..], vec![7, 8]));
 /// # Ok::<(), plimsoll_tensor::Error>(())

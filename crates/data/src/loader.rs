@@ -55,8 +55,8 @@ pub struct Position {
 /// Makes the plan of an epoch from a position on.
 type Planner<B> = Box<dyn Fn(Position) -> Result<Plan<B>> + Send + Sync>;
 
-/// Loads batches: takes samples in an order, makes batches of them on threads, and hands them out in
-/// order.
+/// Loads batches: takes samples in an order, makes batches of them on threads, and hands them out
+/// in order.
 ///
 /// ```
 /// use plimsoll_data::{DataLoader, LoaderOptions, TensorDataset};
@@ -159,7 +159,8 @@ impl<B: Batch> DataLoader<B> {
     /// use plimsoll_data::{DataLoader, InMemory, LoaderOptions, WeightedRandomSampler};
     ///
     /// let order = WeightedRandomSampler::new(&[0.0, 1.0], 4, true, 0)?;
-    /// let loader = DataLoader::with_sampler(InMemory(vec![10i64, 20]), order, LoaderOptions::new())?;
+    /// let (data, options) = (InMemory(vec![10i64, 20]), LoaderOptions::new());
+    /// let loader = DataLoader::with_sampler(data, order, options)?;
     /// for batch in loader.epoch()? {
     ///     assert_eq!(batch?.to_vec::<i64>()?, [20]);
     /// }
@@ -231,7 +232,8 @@ impl<B: Batch> DataLoader<B> {
     /// # }
     /// let options = LoaderOptions::new().batch_size(2usize);
     /// let loader = DataLoader::over_stream(Arc::new(Count(3)), Stacked, options)?;
-    /// let batches: Vec<_> = loader.epoch()?.map(|b| b.unwrap().to_vec::<i64>().unwrap()).collect();
+    /// let numbers = loader.epoch()?.map(|batch| batch.unwrap().to_vec::<i64>().unwrap());
+    /// let batches: Vec<Vec<i64>> = numbers.collect();
     /// assert_eq!(batches, [vec![0, 1], vec![2]]);
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```

@@ -227,7 +227,9 @@ plimsoll_tensor::options! {
 /// std::fs::write(&path, "abcdefg")?;
 /// let text = TokenDataset::open(&path, 3)?;
 /// let (x, y) = text.get(1)?;
-/// assert_eq!((text.len(), x.to_vec::<i64>()?, y.to_vec::<i64>()?), (2, vec![100, 101, 102], vec![101, 102, 103]));
+/// assert_eq!(text.len(), 2);
+/// assert_eq!(x.to_vec::<i64>()?, [100, 101, 102]);
+/// assert_eq!(y.to_vec::<i64>()?, [101, 102, 103]);
 /// # std::fs::remove_file(path)?;
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```

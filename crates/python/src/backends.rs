@@ -1,5 +1,5 @@
-//! Settings of the GPU libraries and of kernel threads from Python. The modules with PyTorch's names
-//! are in the package (`backends/`).
+//! Settings of the GPU libraries and of kernel threads from Python. The modules with PyTorch's
+//! names are in the package (`backends/`).
 
 use plimsoll_tensor::backends::{DETERMINISTIC_ALGORITHMS, Switch, cudnn, matmul};
 use plimsoll_tensor::parallel;

@@ -1,6 +1,6 @@
 //! Saying what a tensor is to the program, so that the ledger counts its bytes under the right
-//! kind and module. Gradients and activations are known without being told; these are not. The rules of
-//! precedence are in `storage/roles.rs`.
+//! kind and module. Gradients and activations are known without being told; these are not. The
+//! rules of precedence are in `storage/roles.rs`.
 
 use plimsoll_memory::ModulePath;
 

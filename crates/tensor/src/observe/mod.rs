@@ -108,8 +108,8 @@ impl LaunchTime {
         }
     }
 
-    /// How long after the start of `earlier` it started, on a device that queues: both were launched
-    /// on one device, which has come so far; 0 if it started before.
+    /// How long after the start of `earlier` it started, on a device that queues: both were
+    /// launched on one device, which has come so far; 0 if it started before.
     pub fn started_after(&self, earlier: &LaunchTime) -> Option<Duration> {
         match (&self.0, &earlier.0) {
             (Time::Device(marks), Time::Device(before)) => marks.0.since(&before.0),
