@@ -87,9 +87,7 @@ pub(crate) trait RunningStatistics {
 
 /// A batch norm, as such a layer.
 pub(crate) fn running_statistics_of(module: &dyn Module) -> Option<&dyn RunningStatistics> {
-    fn is<'m, N: Module + RunningStatistics>(
-        module: &'m dyn Module,
-    ) -> Option<&'m dyn RunningStatistics> {
+    fn is<N: Module + RunningStatistics>(module: &dyn Module) -> Option<&dyn RunningStatistics> {
         (module as &dyn Any).downcast_ref::<N>().map(|norm| norm as &dyn RunningStatistics)
     }
     let found = is::<BatchNorm1d>(module).or_else(|| is::<BatchNorm2d>(module));

@@ -1,6 +1,8 @@
 //! The scaler of gradients: several optimizers and devices, float16, what is refused, and that
 //! nothing makes the host wait. Values beside PyTorch's are in `golden_optim/scalers.rs`.
 
+use std::slice::from_ref;
+
 use plimsoll_nn::amp::{GradScaler, GradScalerOptions};
 use plimsoll_nn::optim::{self, Optimizer};
 use plimsoll_nn::{Parameter, StateValue};
@@ -31,7 +33,7 @@ fn first(parameter: &Parameter) -> Result<f32> {
 fn several_optimizers_share_a_scale() -> Result<()> {
     for own in devices()? {
         let (a, b) = (parameter(own)?, parameter(own)?);
-        let (mut first_one, mut second) = (sgd(&[a.clone()])?, sgd(&[b.clone()])?);
+        let (mut first_one, mut second) = (sgd(from_ref(&a))?, sgd(from_ref(&b))?);
         let mut scaler = scaler()?;
         let loss = a.tensor().sum()?.add(&b.tensor().mul(f64::INFINITY)?.sum()?)?;
         scaler.scale(&loss)?.backward()?;
@@ -95,7 +97,7 @@ fn what_comes_out_of_order_is_refused() -> Result<()> {
     says(GradScaler::new(options().growth_factor(1.0)).map(drop), "growth factor must be > 1.0");
     says(GradScaler::new(options().backoff_factor(1.0)).map(drop), "backoff factor must be < 1.0");
     let weight = parameter(Device::cpu())?;
-    let mut optimizer = sgd(&[weight.clone()])?;
+    let mut optimizer = sgd(from_ref(&weight))?;
     let mut scaler = scaler()?;
     says(scaler.unscale_(&optimizer), "Attempted unscale_ but _scale is None");
     says(scaler.step(&mut optimizer), "Attempted step but _scale is None");
@@ -119,7 +121,7 @@ fn what_comes_out_of_order_is_refused() -> Result<()> {
 #[test]
 fn a_scaler_that_is_off_passes_through() -> Result<()> {
     let weight = parameter(Device::cpu())?;
-    let mut optimizer = sgd(&[weight.clone()])?;
+    let mut optimizer = sgd(from_ref(&weight))?;
     let mut scaler = GradScaler::new(GradScalerOptions::new().enabled(false))?;
     let loss = weight.tensor().mul(f64::INFINITY)?.sum()?;
     assert!(scaler.scale(&loss)?.shares_storage_with(&loss));
@@ -138,7 +140,7 @@ fn unscaling_takes_no_memory_of_a_gradients_size() -> Result<()> {
     for own in devices()? {
         device::set_chaos(own, None);
         let weight = Parameter::new(&Tensor::ones(&[1 << 16], (DType::F32, own))?)?;
-        let mut optimizer = sgd(&[weight.clone()])?;
+        let mut optimizer = sgd(from_ref(&weight))?;
         let mut scaler = scaler()?;
         scaler.scale(&weight.tensor().sum()?)?.backward()?;
         let before = memory::memory_allocated(own);

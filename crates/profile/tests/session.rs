@@ -66,7 +66,7 @@ fn self_bytes_add_up_to_the_ledgers_change() -> Result<()> {
         assert_eq!(sums, (after.0 - before.0, after.1 - before.1));
         assert_ne!(sums, (0, 0));
         let changes = recording.memory().iter().filter(|point| point.device == device);
-        let last = changes.clone().last().unwrap().allocated_bytes;
+        let last = changes.clone().next_back().unwrap().allocated_bytes;
         assert_eq!(last, memory::memory_allocated(device));
         assert_eq!(find(&recording, "[memory]").kind, EventKind::Memory);
         // What lies in no other event has all of it.

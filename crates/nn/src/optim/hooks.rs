@@ -6,11 +6,14 @@ use plimsoll_tensor::Result;
 
 type Hook<O> = Box<dyn FnMut(&mut O) -> Result<()> + Send>;
 
+/// Hooks by their numbers.
+type HookList<O> = Vec<(u64, Hook<O>)>;
+
 /// The hooks of an optimizer of type `O`.
 pub(super) struct StepHooks<O> {
     made: u64,
-    before: Vec<(u64, Hook<O>)>,
-    after: Vec<(u64, Hook<O>)>,
+    before: HookList<O>,
+    after: HookList<O>,
 }
 
 /// Which hook it is, to remove it by.
@@ -57,7 +60,7 @@ pub(super) fn between_hooks<O>(
     hooks: impl Fn(&mut O) -> &mut StepHooks<O>,
     step: impl FnOnce(&mut O) -> Result<()>,
 ) -> Result<()> {
-    let run = |optimizer: &mut O, list: fn(&mut StepHooks<O>) -> &mut Vec<(u64, Hook<O>)>| {
+    let run = |optimizer: &mut O, list: fn(&mut StepHooks<O>) -> &mut HookList<O>| {
         if list(hooks(optimizer)).is_empty() {
             return Ok(());
         }

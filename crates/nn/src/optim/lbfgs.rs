@@ -263,9 +263,9 @@ impl LBFGS {
         if let Some(diagonal) = &kept.diagonal {
             turned.mul_(diagonal)?;
         }
-        for at in 0..shares.len() {
+        for (at, before) in shares.into_iter().enumerate() {
             let share = number(&kept.differences[at].dot(&turned)?.mul(&kept.inverses[at])?)?;
-            turned.add_with_(&kept.moves[at], by(shares[at] - share))?;
+            turned.add_with_(&kept.moves[at], by(before - share))?;
         }
         Ok(turned)
     }

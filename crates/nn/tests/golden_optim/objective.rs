@@ -56,14 +56,14 @@ pub(crate) fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance
 /// Optimizers, of whatever rule.
 pub(crate) enum Made {
     Fused(Box<dyn Optimizer>),
-    Lbfgs(optim::LBFGS),
+    Lbfgs(Box<optim::LBFGS>),
 }
 
 impl Made {
     pub(crate) fn dynamic(&mut self) -> &mut dyn Optimizer {
         match self {
             Made::Fused(optimizer) => optimizer.as_mut(),
-            Made::Lbfgs(optimizer) => optimizer,
+            Made::Lbfgs(optimizer) => optimizer.as_mut(),
         }
     }
 
@@ -157,7 +157,7 @@ pub(crate) fn made(name: &str, params: &[Parameter]) -> Result<Made> {
                     other => panic!("no option {other}"),
                 }
             }
-            Ok(Made::Lbfgs(optim::LBFGS::new(params.to_vec(), options)?))
+            Ok(Made::Lbfgs(Box::new(optim::LBFGS::new(params.to_vec(), options)?)))
         }
         other => panic!("no optimizer {other}"),
     }
