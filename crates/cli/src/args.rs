@@ -174,7 +174,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
     /// Steps of the optimizer
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) steps: u64,
     /// Windows of text in a batch
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -23,6 +23,8 @@ use crate::gpt::vocabulary::Vocabulary;
 const VALIDATION_BATCHES: usize = 16;
 /// Times that a run validates, the last one at its end.
 const VALIDATIONS: u64 = 5;
+/// What the model goes on from.
+const PROMPT: &[u8] = b"\n/// The ";
 
 pub(crate) fn run(options: &Train) -> Result<()> {
     let device = device_of(&options.device)?;
@@ -165,11 +167,11 @@ impl Task {
             validation / bigram
         );
         if options.sample > 0 {
-            let given = self.vocabulary.encode(b"\n");
+            let given = self.vocabulary.encode(PROMPT);
             let context = (options.context as usize, options.seed);
             let written = sample::write(&trainer.model, &given, options.sample, context, device)?;
-            let written = self.vocabulary.decode(&written);
-            println!("\nThe model writes:\n{}", printable(&String::from_utf8_lossy(&written)));
+            let text = [PROMPT, &self.vocabulary.decode(&written)].concat();
+            println!("\nThe model writes:{}", printable(&String::from_utf8_lossy(&text)));
         }
         Ok(())
     }
