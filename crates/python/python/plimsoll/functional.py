@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from . import _plimsoll
 from ._plimsoll import Tensor
 
-__all__ = ["einsum", "histogramdd", "lu", "segment_reduce", "tensordot", "unravel_index"]
+__all__ = ["as_tensor", "einsum", "histogramdd", "lu", "segment_reduce", "tensordot", "unravel_index"]
 
 
 class _Histogramdd(NamedTuple):
@@ -33,6 +33,17 @@ def _subscripts(labels: Sequence[Any]) -> str:
         else:
             raise ValueError(f"einsum(): a label must be ... or a whole number from 0 to 51, not {label!r}")
     return text
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Data as a tensor: a tensor or an array shares its memory if neither dtype nor device changes, all else is copied."""
+    if not isinstance(data, Tensor):
+        if type(data).__name__ != "ndarray" or type(data).__module__ != "numpy":
+            return _plimsoll.tensor(data, dtype=dtype, device=device)
+        data = _plimsoll.from_numpy(data)
+    if dtype is None and device is None:
+        return data
+    return data.to(dtype=data.dtype if dtype is None else dtype, device=data.device if device is None else device)
 
 
 def lu(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import _plimsoll
 from ..._plimsoll import Tensor
+from ...functional import as_tensor
 
 _REFUSED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
@@ -45,7 +46,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data
     if _is_numpy(data):
-        return data if _is_text_array(data) else _plimsoll.as_tensor(data)
+        return data if _is_text_array(data) else as_tensor(data)
     if isinstance(data, Mapping):
         return rebuilt(data, lambda: {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -68,8 +69,8 @@ def default_collate(batch: Any) -> Any:
         if type(first).__name__ == "ndarray" or hasattr(first, "__array_finalize__"):
             if _is_text_array(first):
                 raise TypeError(_REFUSED.format(first.dtype))
-            return default_collate([_plimsoll.as_tensor(part) for part in batch])
-        return _input(_plimsoll.as_tensor(batch))
+            return default_collate([as_tensor(part) for part in batch])
+        return _input(as_tensor(batch))
     if isinstance(first, float):
         return _input(_plimsoll.tensor(batch, dtype=_plimsoll.float64))
     if isinstance(first, int):

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from ... import _plimsoll
+from ...functional import as_tensor
 from . import _draws
 
 __all__ = [
@@ -128,7 +129,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        self.weights = _plimsoll.as_tensor(weights, dtype=_plimsoll.float64)
+        self.weights = as_tensor(weights, dtype=_plimsoll.float64)
         if self.weights.dim() != 1:
             shape = tuple(self.weights.shape)
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {shape}")
