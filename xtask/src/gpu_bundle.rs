@@ -1,6 +1,7 @@
 //! `cargo xtask gpu-bundle`: a folder that runs the CUDA checks and benchmarks on a machine with a
-//! driver and no Rust. One program (`crates/testkit/src/bin/gpu_bundle`), stripped; the cubins; a
-//! script that runs it step by step and writes its results into `$OUT`.
+//! driver and no Rust. The checks (`crates/testkit/src/bin/gpu_bundle`), the command and the
+//! benchmark of prefetching, stripped; the cubins; a script that runs the checks step by step and
+//! writes their results into `$OUT`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,6 +10,13 @@ use crate::{nvrtc, run};
 
 /// What a bundle may weigh, so that it is carried to another machine in seconds.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// The programs: package, what kind of target, name.
+const PROGRAMS: [[&str; 3]; 3] = [
+    ["plimsoll-testkit", "--bin", "gpu_bundle"],
+    ["plimsoll-cli", "--bin", "plimsoll"],
+    ["plimsoll-data", "--example", "overlap_bench"],
+];
 
 const RUN: &str = r#"#!/usr/bin/env bash
 # Runs what is in this folder on a machine with an NVIDIA driver; results go to $OUT (or ./results).
@@ -60,9 +68,11 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&cubins).map_err(|e| format!("{}: {e}", cubins.display()))?;
     run::plain(&mut nvrtc::compile_into(&nvrtc::cubins())?)?;
     copy_cubins(&nvrtc::cubins(), &cubins)?;
-    let program = folder.join("gpu_bundle");
-    copy(&built(profile)?, &program)?;
-    run::plain(&mut run::command("strip", &[&program.to_string_lossy()]))?;
+    for program in PROGRAMS {
+        let stripped = folder.join(program[2]);
+        copy(&built(profile, program)?, &stripped)?;
+        run::plain(&mut run::command("strip", &[&stripped.to_string_lossy()]))?;
+    }
     let scripts = [
         "crates/tensor/examples/torch_gpu.py",
         "xtask/bench/gpu_rows.py",
@@ -83,26 +93,25 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program and finds it in cargo's messages.
-fn built(profile: &str) -> Result<PathBuf, String> {
-    const NAME: &str = "gpu_bundle";
-    let build = ["build", "--package", "plimsoll-testkit", "--bin", NAME, "--profile", profile];
+/// Builds a program and finds it in cargo's messages.
+fn built(profile: &str, [package, kind, name]: [&str; 3]) -> Result<PathBuf, String> {
+    let build = ["build", "--package", package, kind, name, "--profile", profile];
     let mut command = run::command(env!("CARGO"), &build);
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
-        return Err(format!("building {NAME} failed"));
+        return Err(format!("building {name} failed"));
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines()
-        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains(NAME))
+        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains(name))
         .filter_map(|line| {
             let from = line.find("\"executable\":\"")? + "\"executable\":\"".len();
             let length = line[from..].find('"')?;
             Some(PathBuf::from(&line[from..from + length]))
         })
         .next_back()
-        .ok_or_else(|| format!("cargo did not say where {NAME} is"))
+        .ok_or_else(|| format!("cargo did not say where {name} is"))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {

@@ -150,7 +150,7 @@ struct Moments {
       return {count, around, a.sum + b.sum + b.count * apart, a.squares + b.squares + apart * (2 * b.sum + b.count * apart)};
     }
     f64 share = count == 0 ? 0 : b.count / count, apart = b.around - a.around;
-    return {count, a.around + apart * share, 0, a.squares + b.squares + apart * apart * a.count * share};
+    return {count, a.around + apart * share, 0, a.squares + b.squares + apart * (apart * a.count * share)};
   }
   // `a` is the correction; mode 1 takes the root.
   static __device__ void finish(State state, void *out, i64 at, i32 code, const Ask &ask) {

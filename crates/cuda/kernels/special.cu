@@ -60,7 +60,8 @@ __device__ f64 zeta_of(f64 x, f64 q) {
 }
 
 __device__ f64 trigamma_of(f64 x) {
-  if (x >= 0.5) return zeta_of(2, x);
+  // The series of zeta would multiply nothing by infinity.
+  if (x >= 0.5) return isinf(x) ? 0 : zeta_of(2, x);
   f64 sine = ::sin(PI * x);
   return PI * PI / (sine * sine) - zeta_of(2, 1 - x);
 }

@@ -10,7 +10,7 @@ use plimsoll_tensor::Tensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyFloat, PyTuple};
 
 use crate::call::{call, fresh_of};
 use crate::companion;
@@ -297,8 +297,12 @@ impl PyTensor {
         Ok(call(py, || self.tensor().to_scalar())?.to_f64())
     }
 
-    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
-        Ok(call(py, || self.tensor().to_scalar())?.to_i64())
+    /// As Python's own numbers: infinity and NaN raise, and a large float is a large integer.
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match call(py, || self.tensor().to_scalar())? {
+            Scalar::Float(value) => PyFloat::new(py, value).call_method0("__int__"),
+            whole => Ok(whole.to_i64().into_pyobject(py)?.into_any()),
+        }
     }
 
     /// A whole number where Python needs one: a position, a size.

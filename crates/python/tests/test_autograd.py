@@ -262,3 +262,28 @@ def test_what_was_made_in_inference_mode_is_written_there_only():
     assert not made.clone().is_inference() and (made + 1).add_(1).tolist() == [6.0, 6.0]
     with pm.inference_mode():
         assert pm.add(plain, plain, out=plain).tolist() == [4.0, 4.0]
+
+
+def test_graphs_do_not_see_writes_through_data():
+    x = pm.full((2,), 3.0, requires_grad=True)
+    loss = (x * x).sum()
+    x.data.mul_(10)
+    x.data[0] = 5.0  # a view of it does not count either
+    assert x._version == 0
+    loss.backward()
+    assert x.grad.tolist() == [10.0, 60.0]
+
+    # It counts its own writes: what a graph saved of it is checked.
+    other = x.data
+    loss = (pm.ones(2, requires_grad=True) * other).sum()
+    other.view(2, 1).add_(1)
+    assert (other._version, x._version, x.data._version) == (1, 0, 0)
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        loss.backward()
+
+    # A write through the original is not one of its own.
+    loss = (pm.ones(2, requires_grad=True) * other).sum()
+    with pm.no_grad():
+        x.mul_(2)
+    assert (other._version, x._version) == (1, 1)
+    loss.backward()

@@ -146,3 +146,25 @@ def test_rearranging_takes_no_memory_beside_the_result():
     padded = [5.0, 0.0, *rolled, 3.0, 4.0, 5.0]
     assert y.tolist() == [padded, padded]
     assert x.grad.tolist() == [4.0, 2.0, 2.0, 4.0, 4.0, 6.0]
+
+
+def test_numbers_beyond_what_their_dtype_holds():
+    infinity = float("inf")
+    with pytest.raises(OverflowError, match="infinity"):
+        int(pm.tensor(infinity))
+    with pytest.raises(ValueError, match="NaN"):
+        int(pm.tensor(float("nan")))
+    assert int(pm.tensor(1e30, dtype=pm.float64)) == int(1e30)
+    assert pm.polygamma(1, pm.tensor(infinity)).item() == 0.0
+    # The square of the distance is infinite, the distance is not.
+    far = pm.tensor([1e200, -1e200], dtype=pm.float64)
+    assert (far.var().item(), far.std().item()) == (infinity, infinity)
+    assert pm.tensor([1e200] * 3, dtype=pm.float64).var().item() == 0.0
+
+
+def test_a_first_gradient_of_another_precision_is_converted():
+    x = pm.ones(2, requires_grad=True)
+    (x * 2).backward(pm.ones(2, dtype=pm.float64))
+    assert x.grad.dtype == pm.float32 and x.grad.tolist() == [2.0, 2.0]
+    (found,) = pm.autograd.grad(x * 3, x, pm.ones(2, dtype=pm.bfloat16))
+    assert found.dtype == pm.float32 and found.tolist() == [3.0, 3.0]

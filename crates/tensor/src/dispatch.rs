@@ -196,7 +196,7 @@ impl Call<'_> {
         let request = LaunchRequest { entry: self.entry, op: self.op, origin, workspace };
         held.launch(&request, outputs, given, || {
             for output in given {
-                output.storage().written_by(origin);
+                output.written_by(origin);
             }
             // What an operation wrote besides cannot be written again.
             if fresh && reclaimable {

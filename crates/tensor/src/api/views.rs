@@ -10,6 +10,7 @@ use crate::Tensor;
 use crate::operation::Operation;
 use crate::ops::views::{View, ViewDtype};
 use crate::prepare::apply_one;
+use crate::tensor::versions::Versions;
 
 /// What [`Tensor::view`] shows: the elements under other sizes, or the bytes as another dtype.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,5 +293,22 @@ impl Tensor {
     /// ```
     pub fn detach(&self) -> Tensor {
         self.alias(self.meta().clone(), None)
+    }
+
+    /// The same memory outside the graph, as [`Tensor::detach`], whose writes graphs do not see: a
+    /// backward that needs the old values computes with the new ones, without an error. PyTorch's
+    /// `.data`; prefer `detach`, or writes under [`no_grad`](crate::no_grad).
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::full(&[2], 3.0, DType::F32)?.requires_grad_(true)?;
+    /// let loss = x.mul(&x)?.sum()?;
+    /// x.data().mul_(10)?;
+    /// loss.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [60.0, 60.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn data(&self) -> Tensor {
+        self.alias_counting(Versions::apart(), self.meta().clone(), None)
     }
 }

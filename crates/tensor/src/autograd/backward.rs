@@ -202,6 +202,8 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<
                 ),
             ));
         }
+        // As in PyTorch, one of another precision is converted.
+        Some(gradient) if gradient.dtype() != output.dtype() => gradient.to(output.dtype())?,
         Some(gradient) => gradient.clone(),
         None if output.numel() == 1 => {
             let _phase = enter_phase(Phase::Backward);

@@ -203,7 +203,7 @@ pub fn apply_function(function: Arc<dyn Function>, inputs: &[&Tensor]) -> Result
     check_results(name, &context, inputs, &results)?;
     let origin = OriginId::intern(name, site);
     // As in PyTorch, also if `forward` wrote nothing. No bytes change here, so no claim is needed.
-    context.dirty.iter().for_each(|written| written.storage().written_by(origin));
+    context.dirty.iter().for_each(|written| written.written_by(origin));
     let has_derivative: Vec<bool> = results
         .iter()
         .map(|result| {

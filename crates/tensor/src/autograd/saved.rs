@@ -16,6 +16,7 @@ use crate::Tensor;
 use crate::operation::Saves;
 use crate::storage::Storage;
 use crate::storage::roles::Role;
+use crate::tensor::versions::Versions;
 use plimsoll_kernels::Meta;
 
 /// A node's saved tensors, by position.
@@ -56,18 +57,20 @@ pub(super) enum SavedFrom {
     Output(u32),
 }
 
-/// A value that is kept as it is: its storage and layout, and the storage's version.
+/// A value that is kept as it is: its storage and layout, and the version it had.
 #[derive(Clone)]
 pub(crate) struct Held {
     hold: Hold,
     meta: Meta,
+    versions: Versions,
     version: u32,
 }
 
 impl Held {
     pub(crate) fn of(tensor: &Tensor) -> Held {
         let hold = Hold::new(tensor.storage());
-        Held { hold, meta: tensor.meta().clone(), version: tensor.version() }
+        let (meta, versions) = (tensor.meta().clone(), tensor.versions().clone());
+        Held { hold, meta, versions, version: tensor.version() }
     }
 
     /// The value outside of every graph.
@@ -77,7 +80,7 @@ impl Held {
 
     /// Refuses a value that was overwritten since.
     pub(crate) fn check(&self, saver: &Saver<'_>, role: &str, index: usize) -> Result<()> {
-        let (version, now) = (self.version, self.hold.0.version());
+        let (version, now) = (self.version, self.versions.now(&self.hold.0));
         if now == version {
             return Ok(());
         }

@@ -319,7 +319,7 @@ impl Tensor {
 
     /// Makes this tensor the output `output` of `node`.
     pub(crate) fn set_node(&self, node: Arc<Node>, output: u32) {
-        let version = self.storage().version();
+        let version = self.version();
         let new = node.clone();
         // The old node is dropped after the lock: it may be the last hold on a whole graph.
         let (was_leaf, old, accumulator, retains) = self.slot().with(|state| {

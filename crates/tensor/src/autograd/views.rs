@@ -101,7 +101,7 @@ impl ViewOf {
 /// The edge of a view, brought up to date with its base. `None` if the view's own state is the
 /// truth.
 pub(super) fn edge(tensor: &Tensor, view: &Arc<ViewOf>) -> Option<Edge> {
-    let now = tensor.storage().version();
+    let now = tensor.version();
     let own =
         tensor.slot().read(|state| (state.node.clone(), state.node_version, state.requires_grad));
     match own {

@@ -69,11 +69,11 @@ impl Storage {
         Ok(())
     }
 
-    /// Makes this an ingredient of `dependent`'s recipe, which read it in `version`. Refused if it
-    /// was written since, or may be at any time.
-    pub(super) fn serve(&self, dependent: &Arc<Storage>, version: u32) -> bool {
+    /// Makes this an ingredient of `dependent`'s recipe, which read it after so many `writes`.
+    /// Refused if it was written since, or may be at any time.
+    pub(super) fn serve(&self, dependent: &Arc<Storage>, writes: u32) -> bool {
         let mut dependents = self.provenance.known().dependents.lock();
-        if dependents.writers > 0 || self.version() != version || self.is_exposed() {
+        if dependents.writers > 0 || self.writes() != writes || self.is_exposed() {
             return false;
         }
         let list = &mut dependents.dropped;

@@ -52,7 +52,10 @@ pub struct Storage {
     address: AtomicUsize,
     place: Mutex<Whereabouts>,
     access: Access,
+    /// Writes that every tensor on this storage counts; see `tensor/versions.rs`.
     version: AtomicU32,
+    /// Writes through handles that count on their own.
+    aside: AtomicU32,
     /// The number of the origin of the newest write after creation.
     last_writer: AtomicU32,
     roles: Roles,
@@ -163,6 +166,7 @@ impl Storage {
             place: Mutex::new(place),
             access: Access::new(),
             version: AtomicU32::new(0),
+            aside: AtomicU32::new(0),
             last_writer: AtomicU32::new(OriginId::UNKNOWN.number() as u32),
             roles: Roles::born_as(kind),
             uses: StreamUses::new(home),
@@ -184,15 +188,28 @@ impl Storage {
         self.bytes
     }
 
-    /// How many writes happened after creation. Shared by every tensor on this storage.
+    /// How many writes happened after creation that autograd counts. Shared by every tensor on
+    /// this storage but those of [`Tensor::data`](crate::Tensor::data), which count on their own.
     pub fn version(&self) -> u32 {
         self.version.load(Ordering::Acquire)
+    }
+
+    /// How many writes happened after creation, whoever made them: whether the bytes are still
+    /// what they were. Each part only grows, so equal sums mean equal parts.
+    pub(crate) fn writes(&self) -> u32 {
+        self.version().wrapping_add(self.aside.load(Ordering::Acquire))
     }
 
     /// Counts a write by `writer`. Called under a write claim.
     pub(crate) fn written_by(&self, writer: OriginId) {
         self.last_writer.store(writer.number() as u32, Ordering::Relaxed);
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counts a write by `writer` that autograd does not see. Called under a write claim.
+    pub(crate) fn written_aside(&self, writer: OriginId) {
+        self.last_writer.store(writer.number() as u32, Ordering::Relaxed);
+        self.aside.fetch_add(1, Ordering::Release);
     }
 
     /// Who wrote last; unknown if nobody did after creation.

@@ -48,7 +48,7 @@ pub(super) struct Record {
 pub(super) struct Parent {
     pub(super) storage: Weak<Storage>,
     pub(super) meta: Meta,
-    pub(super) version: u32,
+    pub(super) writes: u32,
     /// How it was made, if that gives what was read and the chain goes on.
     pub(super) made: Option<Made>,
 }
@@ -147,16 +147,16 @@ pub(crate) fn remember(
 }
 
 fn parent(input: &Tensor, cut: bool) -> Parent {
-    let (storage, version) = (input.storage(), input.version());
+    let (storage, writes) = (input.storage(), input.storage().writes());
     // A storage that was written is no longer what its record makes. See Note [Chains are cut].
     let made = storage
         .provenance
         .made()
-        .filter(|made| !cut && version == 0 && made.record.length < LENGTH_MAX);
+        .filter(|made| !cut && writes == 0 && made.record.length < LENGTH_MAX);
     Parent {
         storage: Arc::downgrade(storage),
         meta: input.meta().clone(),
-        version,
+        writes,
         made: made.cloned(),
     }
 }

@@ -56,7 +56,7 @@ impl Storage {
     /// know of this storage.
     pub(crate) fn recipe(self: &Arc<Storage>) -> Option<Recipe> {
         let made = self.provenance.made()?;
-        if self.version() != 0 || self.is_exposed() {
+        if self.writes() != 0 || self.is_exposed() {
             return None;
         }
         let mut plan = Plan { target: self, ingredients: Vec::new(), steps: Vec::new() };
@@ -92,7 +92,7 @@ impl Plan<'_> {
                 continue;
             };
             let alive = parent.storage.upgrade();
-            if let Some(storage) = alive.filter(|s| s.serve(self.target, parent.version)) {
+            if let Some(storage) = alive.filter(|s| s.serve(self.target, parent.writes)) {
                 open.inputs.push(From::Ingredient(self.ingredients.len()));
                 self.ingredients.push(storage);
                 continue;

@@ -3,16 +3,19 @@
 //! it is in `api/`.
 
 pub(crate) mod registry;
+pub(crate) mod versions;
 
 use std::sync::{Arc, Weak};
 
 use plimsoll_core::{DType, Device, Error, Layout, Result, normalize_dim};
+use plimsoll_memory::OriginId;
 
 use crate::autograd::slot::Slot;
 use crate::autograd::views::ViewOf;
 use crate::companion::Companion;
 use crate::device::Entry;
 use crate::storage::Storage;
+use crate::tensor::versions::Versions;
 use plimsoll_kernels::Meta;
 
 /// A tensor.
@@ -36,6 +39,8 @@ pub struct Tensor {
 pub(crate) struct Inner {
     storage: Arc<Storage>,
     meta: Meta,
+    /// Which writes it counts.
+    versions: Versions,
     /// Made in inference mode: no version is kept for autograd, and it may never enter a graph.
     inference: bool,
     /// In the registry of live tensors (`registry.rs`), which then has a weak hold on it.
@@ -57,14 +62,24 @@ impl Tensor {
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
         let registered = registry::is_on();
-        let (slot, companion) = (Slot::new(), Companion::new());
-        let inner =
-            Arc::new(Inner { storage, meta, inference, registered, view: None, slot, companion });
-        Tensor { inner }.listed()
+        let (versions, slot, companion) = (Versions::default(), Slot::new(), Companion::new());
+        let view = None;
+        let inner = Inner { storage, meta, versions, inference, registered, view, slot, companion };
+        Tensor { inner: Arc::new(inner) }.listed()
     }
 
     /// Another layout over this tensor's storage; `view` says how autograd sees it.
     pub(crate) fn alias(&self, meta: Meta, view: Option<Arc<ViewOf>>) -> Tensor {
+        self.alias_counting(self.inner.versions.clone(), meta, view)
+    }
+
+    /// [`Tensor::alias`] that counts its writes in `versions`.
+    pub(crate) fn alias_counting(
+        &self,
+        versions: Versions,
+        meta: Meta,
+        view: Option<Arc<ViewOf>>,
+    ) -> Tensor {
         debug_assert!(
             meta.span_bytes() <= self.inner.storage.nbytes(),
             "a view lies within its base"
@@ -73,6 +88,7 @@ impl Tensor {
             inner: Arc::new(Inner {
                 storage: self.inner.storage.clone(),
                 meta,
+                versions,
                 inference: self.inner.inference,
                 registered: registry::is_on(),
                 view,
@@ -98,6 +114,7 @@ impl Tensor {
             inner: Arc::new(Inner {
                 storage: data.inner.storage.clone(),
                 meta: data.inner.meta.clone(),
+                versions: Versions::default(),
                 inference: data.inner.inference,
                 registered: registry::is_on(),
                 view: None,
@@ -110,6 +127,15 @@ impl Tensor {
 
     pub(crate) fn storage(&self) -> &Arc<Storage> {
         &self.inner.storage
+    }
+
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.inner.versions
+    }
+
+    /// Counts a write by `writer`. Called under a write claim.
+    pub(crate) fn written_by(&self, writer: OriginId) {
+        self.inner.versions.written_by(&self.inner.storage, writer);
     }
 
     pub(crate) fn entry(&self) -> &'static Entry {
@@ -331,7 +357,8 @@ impl Tensor {
         self.inner.meta.layout.is_contiguous()
     }
 
-    /// How many in-place writes its storage has seen; shared by all tensors on it.
+    /// How many in-place writes its storage has seen; shared by all tensors on it, but for those
+    /// of [`Tensor::data`], which count apart.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -341,7 +368,7 @@ impl Tensor {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn version(&self) -> u32 {
-        self.inner.storage.version()
+        self.inner.versions.now(&self.inner.storage)
     }
 
     /// A handle that does not keep the tensor alive.

@@ -72,7 +72,8 @@ fn trigamma(x: f64) -> f64 {
         let sine = (PI * x).sin();
         return PI * PI / (sine * sine) - trigamma(1.0 - x);
     }
-    zeta(2.0, x)
+    // The series of zeta would multiply nothing by infinity.
+    if x == f64::INFINITY { 0.0 } else { zeta(2.0, x) }
 }
 
 /// Hurwitz's zeta function: the sum of (q + k)^-x over k from 0 up.

@@ -176,7 +176,8 @@ impl Moment {
             count,
             around: self.around + apart * share,
             sum: 0.0,
-            squares: self.squares + other.squares + apart * apart * self.count * share,
+            // An empty side adds nothing, also where the square of the distance is infinite.
+            squares: self.squares + other.squares + apart * (apart * self.count * share),
         }
     }
 

@@ -1,0 +1,43 @@
+//! Which writes a tensor counts as versions. All tensors on one storage count together, so that
+//! autograd sees a write through any of them; what [`Tensor::data`](crate::Tensor::data) gave, with
+//! its views, counts apart, so that graphs made from the original do not see its writes.
+//!
+//! Whether bytes changed at all, for recipes, is the storage's own affair (`Storage::writes`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plimsoll_memory::OriginId;
+
+use crate::storage::Storage;
+
+/// A count of writes: the storage's, or one that some handles share among themselves.
+#[derive(Clone, Default)]
+pub(crate) struct Versions(Option<Arc<AtomicU32>>);
+
+impl Versions {
+    /// A new count, beside the storage's.
+    pub(crate) fn apart() -> Versions {
+        Versions(Some(Arc::default()))
+    }
+
+    /// How many writes there were.
+    #[inline]
+    pub(crate) fn now(&self, storage: &Storage) -> u32 {
+        match &self.0 {
+            None => storage.version(),
+            Some(own) => own.load(Ordering::Acquire),
+        }
+    }
+
+    /// Counts a write by `writer`. Called under a write claim.
+    pub(crate) fn written_by(&self, storage: &Storage, writer: OriginId) {
+        match &self.0 {
+            None => storage.written_by(writer),
+            Some(own) => {
+                storage.written_aside(writer);
+                own.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+}
