@@ -2,54 +2,51 @@
 //! in windows ([`TokenDataset`]). Pages come in as they are touched and go as the system likes, so
 //! a file may be larger than memory; a sample is copied into memory of the arena.
 //!
-//! Note [A mapped file that shrinks]
-//! Reading a page past the end of a file kills the process by a signal. Before each sample the
-//! file's length is asked for, and a file that has become shorter is an error of that sample. A
-//! file that is cut in the very moment between the question and the copy still kills the process:
-//! replace files of running programs by renaming, which leaves the mapped one whole.
+//! Before each sample the file's length is asked for, and a file that has become shorter is an
+//! error of that sample. A file that is cut in the very moment between the question and the copy
+//! still ends the process by a signal: replace files of running programs by renaming, which leaves
+//! the mapped one whole (Note [A mapped file that shrinks] of `plimsoll-memory`).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
-use plimsoll_memory::{Site, with_site};
+use plimsoll_memory::{MappedFile, Site, with_site};
 use plimsoll_tensor::{DType, Device, Error, ErrorKind, Result, Tensor};
 
 use crate::dataset::{Dataset, out_of_range};
 
-/// A file whose bytes are read where they lie.
+/// A mapped file, with the path by which errors name it.
 #[derive(Debug)]
-struct MappedFile {
+struct SampleFile {
     path: PathBuf,
-    file: File,
-    map: Mmap,
+    mapped: MappedFile,
 }
 
-impl MappedFile {
-    fn open(path: &Path) -> Result<MappedFile> {
-        let failed = |cause: std::io::Error| {
+impl SampleFile {
+    fn open(path: &Path) -> Result<SampleFile> {
+        let mapped = File::open(path).and_then(MappedFile::read_only).map_err(|cause| {
             let why = format!("cannot map the file `{}`", path.display());
             Error::new(ErrorKind::Io, why).because(cause)
-        };
-        let file = File::open(path).map_err(failed)?;
-        // SAFETY: the map is only read, by `bytes`, which asks for the file's length first; see
-        // Note [A mapped file that shrinks]. Another process that writes to the file changes
-        // bytes that are copied and never taken for anything but numbers.
-        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        Ok(MappedFile { path: path.to_path_buf(), file, map })
+        })?;
+        Ok(SampleFile { path: path.to_path_buf(), mapped })
     }
 
-    /// Some of the bytes, if the file still has them. See Note [A mapped file that shrinks].
+    /// How many bytes it had when it was opened.
+    fn len(&self) -> usize {
+        self.mapped.bytes().len()
+    }
+
+    /// Some of the bytes, if the file still has them.
     fn bytes(&self, from: usize, count: usize) -> Result<&[u8]> {
-        let len = self.file.metadata().map_err(Error::from)?.len();
-        match self.map.get(from..from + count) {
-            Some(bytes) if len >= self.map.len() as u64 => Ok(bytes),
+        let now = self.mapped.file_len().map_err(Error::from)?;
+        match self.mapped.bytes().get(from..from + count) {
+            Some(bytes) if now >= self.len() as u64 => Ok(bytes),
             _ => Err(Error::new(
                 ErrorKind::Io,
                 format!(
-                    "the file `{}` had {} bytes when it was opened and has {len} now; open the dataset again",
+                    "the file `{}` had {} bytes when it was opened and has {now} now; open the dataset again",
                     self.path.display(),
-                    self.map.len()
+                    self.len()
                 ),
             )),
         }
@@ -83,7 +80,7 @@ plimsoll_tensor::options! {
 /// ```
 #[derive(Debug)]
 pub struct RecordDataset {
-    file: MappedFile,
+    file: SampleFile,
     shape: Vec<i64>,
     dtype: DType,
     record_bytes: usize,
@@ -122,12 +119,12 @@ impl RecordDataset {
             let why = "any byte of a file may be anything but 0 or 1; read uint8 and compare";
             return refused(format!("records of bool cannot be mapped: {why}"));
         }
-        let file = MappedFile::open(path.as_ref())?;
-        let Some(bytes) = file.map.len().checked_sub(options.header_bytes) else {
+        let file = SampleFile::open(path.as_ref())?;
+        let Some(bytes) = file.len().checked_sub(options.header_bytes) else {
             return refused(format!(
                 "the file `{}` has {} bytes, less than the header's {}",
                 file.path.display(),
-                file.map.len(),
+                file.len(),
                 options.header_bytes
             ));
         };
@@ -235,7 +232,7 @@ plimsoll_tensor::options! {
 /// ```
 #[derive(Debug)]
 pub struct TokenDataset {
-    file: MappedFile,
+    file: SampleFile,
     context: usize,
     stride: usize,
     len: usize,
@@ -265,8 +262,8 @@ impl TokenDataset {
                 "the context ({context}) and the stride ({stride}) must be at least 1"
             ));
         }
-        let file = MappedFile::open(path.as_ref())?;
-        let (bytes, width) = (file.map.len(), options.width.bytes());
+        let file = SampleFile::open(path.as_ref())?;
+        let (bytes, width) = (file.len(), options.width.bytes());
         if !bytes.is_multiple_of(width) {
             return refused(format!(
                 "the file `{}` has {bytes} bytes, no multiple of a token's {width}",

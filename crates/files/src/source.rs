@@ -3,17 +3,17 @@
 //! to live; or a tensor lies on the mapped file itself.
 //!
 //! The mapping is private: writes to a tensor that lies on it stay in this process, and the file
-//! never changes. As with every mapped file, somebody who cuts the file short while it is in use
-//! ends this process with SIGBUS; saves of this crate never do, because they put a new file in
-//! place.
+//! never changes. Somebody who cuts the file short while it is in use ends this process with
+//! SIGBUS (Note [A mapped file that shrinks] of `plimsoll-memory`); saves of this crate never do,
+//! because they put a new file in place.
 
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{MmapMut, MmapOptions};
 use plimsoll_core::{DType, Device, Result};
+use plimsoll_memory::MappedFile;
 use plimsoll_tensor::Tensor;
 
 use crate::fault;
@@ -29,7 +29,7 @@ pub struct Source(Arc<Held>);
 
 #[derive(Debug)]
 enum Held {
-    Mapped(MmapMut),
+    Mapped(MappedFile),
     Owned(Vec<u8>),
 }
 
@@ -53,17 +53,14 @@ impl Source {
         if !about.is_file() || about.len() == 0 {
             return std::fs::read(path).map(Source::from).map_err(failed);
         }
-        // SAFETY: the mapping is private to this process and lives as long as whoever uses its
-        // bytes. That nobody shortens the file meanwhile is what every program that maps files
-        // relies on; see the head of this page.
-        let mapped = unsafe { MmapOptions::new().no_reserve_swap().map_copy(&file) };
-        Ok(Source(Arc::new(Held::Mapped(mapped.map_err(failed)?))))
+        let mapped = MappedFile::private(file).map_err(failed)?;
+        Ok(Source(Arc::new(Held::Mapped(mapped))))
     }
 
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
         match &*self.0 {
-            Held::Mapped(mapped) => mapped,
+            Held::Mapped(mapped) => mapped.bytes(),
             Held::Owned(bytes) => bytes,
         }
     }

@@ -49,6 +49,7 @@ pub use origin::iteration::{
 pub use origin::kind::Kind;
 pub use origin::site::{ResolvedSite, Site, SiteScope, set_foreign_resolver, with_site};
 pub use platform::fork::Holding;
+pub use platform::mapped_file::MappedFile;
 pub use platform::source::{Fence, FenceState, Room, Source, SourceFull, StreamId};
 pub use platform::sources::{DrySource, HostSource, PinnedSource, RegisterPinned};
 pub use platform::system_memory::SystemMemory;
