@@ -14,8 +14,8 @@
 use std::cell::RefCell;
 
 use plimsoll_memory::{
-    ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, enter_module,
-    enter_phase, resume_module,
+    ModulePath, ModuleScope, Phase, PhaseScope, current_module, current_phase, enter_phase,
+    resume_module,
 };
 use plimsoll_tensor::is_grad_enabled;
 use rustc_hash::FxHashMap;
@@ -112,7 +112,7 @@ impl Paths {
             Name::Key(name) => {
                 let known = self.by_key.get(&parent).and_then(|names| names.get(name));
                 return known.copied().unwrap_or_else(|| {
-                    let path = joined(parent, name);
+                    let path = parent.join(name);
                     self.by_key.entry(parent).or_default().insert(name.to_string(), path);
                     path
                 });
@@ -121,14 +121,8 @@ impl Paths {
         if let Some(known) = self.fixed.get(&key) {
             return *known;
         }
-        let path = joined(parent, &name.to_string());
+        let path = parent.join(&name.to_string());
         self.fixed.insert(key, path);
         path
     }
-}
-
-fn joined(parent: ModulePath, name: &str) -> ModulePath {
-    let _parent = resume_module(parent);
-    let _child = enter_module(name);
-    current_module()
 }

@@ -79,20 +79,37 @@ fn a_step_is_one_operation_without_temporaries_and_its_state_is_booked() -> Resu
     Ok(())
 }
 
-/// With names, what is kept is booked under the modules that it belongs to.
-#[test]
-fn state_has_the_module_of_its_parameter() -> Result<()> {
-    let own = device::private_cpu(&Default::default())?;
-    let net = network(own)?;
-    let options = optim::SGDOptions::new().momentum(0.9);
-    let mut optimizer = optim::SGD::new(net.named_parameters(), options)?;
-    loss(&net, own)?.backward()?;
-    optimizer.step()?;
+/// The modules that optimizer state on a device is booked under.
+fn modules_of_state(own: Device) -> Vec<String> {
     let rows = memory::live_by_origin(own).into_iter();
     let states = rows.filter(|row| row.kind == Kind::OptimizerState);
     let mut modules: Vec<String> = states.map(|row| row.origin.get().module.to_string()).collect();
     modules.sort();
-    assert_eq!(modules, ["0", "1", "2", "3"]);
+    modules
+}
+
+/// What is kept is booked under the module that read the parameter in a call, with names or
+/// without; before any call under the one that the name says.
+#[test]
+fn state_has_the_module_of_its_parameter() -> Result<()> {
+    let [own, other, early] = [(); 3].map(|()| device::private_cpu(&Default::default()).unwrap());
+    let (net, twin) = (network(own)?, network(other)?);
+    let options = optim::SGDOptions::new().momentum(0.9);
+    let mut optimizer = optim::SGD::new(net.parameters(), options.clone())?;
+    loss(&net, own)?.backward()?;
+    optimizer.step()?;
+    assert_eq!(modules_of_state(own), ["0", "1", "2", "3"]);
+    // What is loaded, too.
+    let mut loads = optim::SGD::new(twin.parameters(), options)?;
+    loss(&twin, other)?;
+    loads.load_state_dict(&optimizer.state_dict())?;
+    assert_eq!(modules_of_state(other), ["0", "1", "2", "3"]);
+    // Adagrad keeps sums from the start, before anything is called.
+    let named = network(early)?.named_parameters();
+    let kept = optim::Adagrad::new(named, optim::AdagradOptions::new())?;
+    assert_eq!(modules_of_state(early).first().map(String::as_str), Some("0"));
+    assert_eq!(modules_of_state(early).last().map(String::as_str), Some("3"));
+    drop(kept);
     Ok(())
 }
 
@@ -190,7 +207,7 @@ fn groups_have_options_of_their_own_and_hooks_see_steps() -> Result<()> {
     let mut optimizer = optim::SGD::new([a.clone(), unused.clone()], options.clone())?;
     optimizer.add_param_group([b.clone()], options.clone().lr(0.25).maximize(true))?;
     let seen = Arc::new(AtomicUsize::new(0));
-    let (before, after) = (seen.clone(), seen.clone());
+    let (before, during, after) = (seen.clone(), seen.clone(), seen.clone());
     let first = optimizer.register_step_pre_hook(move |_| {
         before.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -201,6 +218,7 @@ fn groups_have_options_of_their_own_and_hooks_see_steps() -> Result<()> {
         Ok(())
     });
     let closure = || {
+        assert_eq!(during.load(Ordering::Relaxed), 1, "as in PyTorch, after the hooks before");
         let loss = a.tensor().add(&b.tensor())?.sum()?;
         loss.backward()?;
         Ok(loss)

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_memory::{
-    ModulePath, Phase, current_module, current_phase, enter_module, enter_phase, resume_module,
+    ModulePath, Phase, current_module, current_phase, enter_phase, resume_module,
 };
 use plimsoll_tensor::is_grad_enabled;
 use pyo3::intern;
@@ -97,8 +97,7 @@ fn path_of(module: &Bound<'_, PyAny>) -> PyResult<ModulePath> {
 /// A module that is in no tree, such as a loss made on the spot, has no name but its type's.
 fn path_by_type(module: &Bound<'_, PyAny>) -> PyResult<ModulePath> {
     let name = module.get_type().name()?;
-    let _module = enter_module(&name.to_string_lossy());
-    Ok(current_module())
+    Ok(current_module().join(&name.to_string_lossy()))
 }
 
 /// Names every module of a tree, and books what they own under their paths, unless nothing changed
@@ -113,7 +112,7 @@ fn name_modules(outermost: &Bound<'_, PyAny>) -> PyResult<()> {
     let mut paths = HashMap::new();
     for named in outermost.call_method0(intern!(py, "named_modules"))?.try_iter()? {
         let (name, module) = named?.extract::<(String, Bound<'_, PyAny>)>()?;
-        let path = if name.is_empty() { base } else { below(base, &name) };
+        let path = if name.is_empty() { base } else { base.join(&name) };
         paths.entry(module.as_ptr().addr()).or_insert(path);
         if path.is_root() {
             continue;
@@ -131,12 +130,6 @@ fn name_modules(outermost: &Bound<'_, PyAny>) -> PyResult<()> {
         running.paths = paths;
     });
     Ok(())
-}
-
-fn below(base: ModulePath, name: &str) -> ModulePath {
-    let _base = resume_module(base);
-    let _module = enter_module(name);
-    current_module()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -68,8 +68,16 @@ impl ModulePath {
         self.0
     }
 
-    /// The path `name` inside this one.
-    fn join(self, name: &str) -> ModulePath {
+    /// The path `name` inside this one; `name` may be a path itself.
+    ///
+    /// ```
+    /// use plimsoll_memory::ModulePath;
+    /// let encoder = ModulePath::ROOT.join("encoder");
+    /// assert_eq!(encoder.join("0.attention").to_string(), "encoder.0.attention");
+    /// assert_eq!(encoder.join("0").join("attention"), encoder.join("0.attention"));
+    /// ```
+    #[must_use]
+    pub fn join(self, name: &str) -> ModulePath {
         let mut table = MODULES.lock();
         let table = table.get_or_insert_default();
         let path = match self.0 {

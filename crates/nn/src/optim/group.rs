@@ -7,8 +7,8 @@ use super::kept::Kept;
 use super::rule::FusedRule;
 use crate::{StateSlot, StateValue};
 
-/// A parameter as an optimizer takes it: alone, or with its name. What is kept beside a parameter
-/// with a name is booked under the module that the name says.
+/// A parameter as an optimizer takes it: alone, or with its name. What is kept beside it is booked
+/// under the module that the parameter is, or, before any call, the one that its name says.
 ///
 /// ```
 /// use plimsoll_nn::{Linear, Module, optim};

@@ -1,7 +1,7 @@
 //! What an optimizer keeps beside one parameter: tensors by PyTorch's names, made when they are
 //! first needed and booked as optimizer state.
 
-use plimsoll_memory::enter_module;
+use plimsoll_memory::{ModulePath, current_module, resume_module};
 use plimsoll_tensor::{DType, Error, Result, Tensor};
 use smallvec::SmallVec;
 
@@ -45,6 +45,17 @@ pub(super) struct Kept {
 /// Whether a parameter is to have a float32 copy.
 pub(super) fn wants_copy(master_weights: bool, parameter: &Tensor) -> bool {
     master_weights && matches!(parameter.dtype(), DType::F16 | DType::BF16)
+}
+
+/// The module that a parameter is booked under, which is the first that read it in a call; before
+/// any call the one that the parameter's name says.
+fn module_of(parameter: &Tensor, name: Option<&str>) -> ModulePath {
+    let owner = parameter.module();
+    if !owner.is_root() {
+        return owner;
+    }
+    let path = name.and_then(|name| name.rsplit_once('.'));
+    path.map_or_else(current_module, |(path, _)| current_module().join(path))
 }
 
 impl Kept {
@@ -97,12 +108,13 @@ impl Kept {
         let dtype = if number || copied { DType::F32 } else { parameter.dtype() };
         let placed = given.detach().to(parameter.device())?.to(dtype)?;
         let placed = if number { placed.reshape(&[])? } else { placed };
-        self.put(name, &placed);
+        let module = parameter.module();
+        self.put(name, &if module.is_root() { placed } else { placed.mark_module(module) });
         Ok(())
     }
 
-    /// Makes what a step needs and is not there yet. The bytes are booked under the module that
-    /// the parameter's name says.
+    /// Makes what a step needs and is not there yet. The bytes are booked under the parameter's
+    /// module.
     pub(super) fn begin<O: FusedRule>(
         &mut self,
         options: &O,
@@ -119,8 +131,7 @@ impl Kept {
         if has_all {
             return Ok(());
         }
-        let path = name.and_then(|name| name.rsplit_once('.')).map(|(path, _)| path);
-        let _module = path.map(enter_module);
+        let _module = resume_module(module_of(parameter, name));
         let number = |value: f64| Tensor::full(&[], value, (DType::F32, parameter.device()));
         let mut like = parameter.detach();
         if copied {
