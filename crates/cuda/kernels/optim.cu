@@ -1,5 +1,4 @@
-// Steps of optimizers over a table of tensors: blocks take chunks of elements, and find their
-// tensor in the table. The twin of `kernels/elementwise/src/optim`: rules, and one body under all.
+// Steps of optimizers over a table of tensors (`table.cuh`). The twin of `kernels/elementwise/src/optim`: rules, and one body under all.
 
 // The numbers of a step; `own` are the rule's. `rate`, `scale` and `skip` point to numbers that are
 // in memory, or are null: the learning rate, what the gradients were multiplied by, and whether
@@ -201,9 +200,6 @@ __device__ __forceinline__ C changed(const Factors<C> &f, C param, C grad, C *st
   return Rule::element(f.own, param * f.kept, slope, state);
 }
 
-// One or four elements, moved at once.
-template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Some { T v[N]; };
-
 template <int N, typename T, typename C> __device__ __forceinline__ void read(const T *from, C (&to)[N]) {
   Some<T, N> some = *(const Some<T, N> *)from;
 #pragma unroll
@@ -216,8 +212,8 @@ template <int N, typename T, typename C> __device__ __forceinline__ void write(T
   *(Some<T, N> *)to = some;
 }
 
-// A tensor of which all operands lie alike and densely; those that are not there are null. `chunks`
-// counts those of this tensor and of all before it. Mirrors `Table` in Rust.
+// A tensor of which all operands lie alike and densely; those that are not there are null. Mirrors
+// `Table` in Rust.
 struct Entry {
   u64 param, grad, master, state[MOST_STATES], step, product;
   i64 count, chunks;
@@ -269,32 +265,11 @@ __device__ __forceinline__ void some_of(const Factors<C> &f, const Entry &e, i64
 template <typename Rule, typename T, typename S> __device__ void over_table(const Table &table) {
   typedef typename Compute<T>::number C;
   if (skips(table.numbers)) return;
-  __shared__ int found;
-  if (threadIdx.x == 0) {
-    int low = 0, high = (int)table.entries - 1;
-    while (low < high) {
-      int middle = (low + high) / 2;
-      if (table.entry[middle].chunks > (i64)blockIdx.x)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    found = low;
-  }
-  __syncthreads();
-  const Entry &e = table.entry[found];
-  i64 before = found ? table.entry[found - 1].chunks : 0;
-  i64 from = ((i64)blockIdx.x - before) * table.chunk, to = min(from + table.chunk, e.count);
+  Part part = part_of_block(table);
+  const Entry &e = table.entry[part.place];
   Factors<C> factors = factors_of<Rule, C>(table.numbers, (const f32 *)e.step, (const f32 *)e.product);
   u64 all = e.param | e.grad | e.master | e.state[0] | e.state[1] | e.state[2];
-  if ((all & 15) == 0) {
-    i64 whole = from + (to - from) / 4 * 4;
-    for (i64 i = from + 4 * (i64)threadIdx.x; i < whole; i += 4 * (i64)blockDim.x)
-      some_of<Rule, 4, T, S, C>(factors, e, i);
-    from = whole;
-  }
-  for (i64 i = from + threadIdx.x; i < to; i += blockDim.x)
-    some_of<Rule, 1, T, S, C>(factors, e, i);
+  over_part(part, all, [&](auto some, i64 i) { some_of<Rule, some.count, T, S, C>(factors, e, i); });
 }
 
 // What an operand of any layout holds: 1 is C itself, 2 float16, 3 bfloat16.

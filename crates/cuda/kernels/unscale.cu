@@ -1,8 +1,7 @@
-// Scaled gradients over a table of tensors: multiplied by one number, with a look for what is not
-// finite; and the scale after a step. The twin of `kernels/elementwise/src/optim/unscale.rs`.
+// Scaled gradients over a table of tensors (`table.cuh`): multiplied by one number, with a look for
+// what is not finite; and the scale after a step. The twin of `kernels/elementwise/src/optim/unscale.rs`.
 
-// A gradient whose elements fill their memory. `chunks` counts those of this tensor and of all
-// before it. Mirrors `Table` in Rust.
+// A gradient whose elements fill their memory. Mirrors `Table` in Rust.
 struct Entry {
   u64 grad;
   i64 count, chunks;
@@ -17,9 +16,6 @@ struct Table {
 
 // Infinities and NaNs alone differ from themselves by something other than 0.
 template <typename C> __device__ __forceinline__ bool is_finite(C x) { return x - x == 0; }
-
-// One or four elements, moved at once.
-template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Some { T v[N]; };
 
 // Multiplies N elements; whether all of them were finite.
 template <int N, typename T, typename C> __device__ __forceinline__ bool multiply(T *at, C inverse) {
@@ -38,32 +34,12 @@ template <int N, typename T, typename C> __device__ __forceinline__ bool multipl
 
 template <typename T> __device__ void over_table(const Table &table) {
   typedef typename Compute<T>::number C;
-  __shared__ int place;
-  if (threadIdx.x == 0) {
-    int low = 0, high = (int)table.entries - 1;
-    while (low < high) {
-      int middle = (low + high) / 2;
-      if (table.entry[middle].chunks > (i64)blockIdx.x)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    place = low;
-  }
-  __syncthreads();
-  const Entry &e = table.entry[place];
-  i64 before = place ? table.entry[place - 1].chunks : 0;
-  i64 from = ((i64)blockIdx.x - before) * table.chunk, to = min(from + table.chunk, e.count);
+  Part part = part_of_block(table);
+  const Entry &e = table.entry[part.place];
   T *grad = (T *)e.grad;
   C inverse = (C)*table.inverse;
   bool finite = true;
-  if ((e.grad & 15) == 0) {
-    i64 whole = from + (to - from) / 4 * 4;
-    for (i64 i = from + 4 * (i64)threadIdx.x; i < whole; i += 4 * (i64)blockDim.x)
-      finite = multiply<4>(grad + i, inverse) && finite;
-    from = whole;
-  }
-  for (i64 i = from + threadIdx.x; i < to; i += blockDim.x) finite = multiply<1>(grad + i, inverse) && finite;
+  over_part(part, e.grad, [&](auto some, i64 i) { finite = multiply<some.count>(grad + i, inverse) && finite; });
   // All who write, write the same.
   if (!finite) *table.found = 1;
 }

@@ -86,9 +86,9 @@ pub static NONZERO: KernelSource = source!("nonzero");
 /// Choosing by a condition.
 pub static SELECT: KernelSource = source!("select");
 /// Steps of optimizers.
-pub static OPTIM: KernelSource = source!("optim");
+pub static OPTIM: KernelSource = source!("optim", ["table.cuh", "optim.cu"]);
 /// Scaled gradients.
-pub static UNSCALE: KernelSource = source!("unscale");
+pub static UNSCALE: KernelSource = source!("unscale", ["table.cuh", "unscale.cu"]);
 /// Dimensions moved about, and triangles.
 pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
