@@ -6,12 +6,15 @@
 //! [`process_in_chunks`] takes an input through a device that has no room for all of it. Read
 //! `loader.rs` first, then `workers.rs`.
 
+#![forbid(unsafe_code)]
+
 mod batch;
 mod by_length;
 mod chunks;
 mod collate;
 mod dataset;
 mod drawing;
+mod epoch;
 mod failure;
 mod gate;
 mod loader;
@@ -31,8 +34,9 @@ pub use chunks::{
 };
 pub use collate::{Collate, Misfit, Stack, Stacked};
 pub use dataset::{ChainDataset, ConcatDataset, Dataset, InMemory, IterableDataset, Samples};
+pub use epoch::Epoch;
 pub use failure::BatchFailure;
-pub use loader::{DataLoader, Epoch, LoaderOptions, Position};
+pub use loader::{DataLoader, LoaderOptions, Position};
 pub use mapped::{RecordDataset, RecordOptions, TokenDataset, TokenOptions, TokenWidth};
 pub use prefetch::{PrefetchOptions, Prefetcher};
 pub use sampler::{

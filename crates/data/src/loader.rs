@@ -1,5 +1,5 @@
 //! The loader: a dataset, an order and a way to make batches, made ahead by threads. An epoch is an
-//! iterator ([`Epoch`]); where it stands can be saved and gone on from ([`Position`]). The threads
+//! iterator (`epoch.rs`); where it stands can be saved and gone on from ([`Position`]). The threads
 //! are `workers.rs`, how far ahead they go is `gate.rs`.
 
 use std::fmt;
@@ -12,10 +12,11 @@ use plimsoll_tensor::{Error, Result};
 use crate::batch::Batch;
 use crate::collate::{Collate, Stack, Stacked};
 use crate::dataset::{Dataset, IterableDataset};
+use crate::epoch::Epoch;
 use crate::gate::Gate;
 use crate::plan::{self, Making, Plan};
 use crate::sampler::{BatchSampler, RandomSampler, Sampler, SequentialSampler, checked_batch_size};
-use crate::workers::{Workers, carry_out_here, first_place};
+use crate::workers::{Workers, first_place};
 
 plimsoll_tensor::options! {
     /// How a [`DataLoader`] loads. Names and defaults are PyTorch's where it has the option.
@@ -79,17 +80,17 @@ pub struct DataLoader<B: Batch> {
     planner: Planner<B>,
     batches: Option<usize>,
     options: LoaderOptions,
-    workers: Option<Workers<B>>,
-    state: Mutex<LoaderState>,
+    pub(crate) workers: Option<Workers<B>>,
+    pub(crate) state: Mutex<LoaderState>,
 }
 
 #[derive(Debug, Default)]
-struct LoaderState {
-    position: Position,
+pub(crate) struct LoaderState {
+    pub(crate) position: Position,
     /// Whether an epoch at the position was begun; the next one is then another.
-    is_begun: bool,
+    pub(crate) is_begun: bool,
     /// Whether there is an [`Epoch`].
-    is_running: bool,
+    pub(crate) is_running: bool,
 }
 
 impl<B: Batch> fmt::Debug for DataLoader<B> {
@@ -347,11 +348,11 @@ impl<B: Batch> DataLoader<B> {
         drop(state);
         let first = first_place(at.epoch, at.batch, site);
         let Some(workers) = &self.workers else {
-            return Ok(Epoch { loader: self, own: Some(plan), site, is_over: false });
+            return Ok(Epoch::new(self, Some(plan), site));
         };
         let ahead = self.options.num_workers.saturating_mul(self.options.prefetch_factor);
         workers.begin(plan, Gate::new(ahead, self.options.prefetch_bytes), first);
-        Ok(Epoch { loader: self, own: None, site, is_over: false })
+        Ok(Epoch::new(self, None, site))
     }
 
     /// The batch that comes next: batches that were made ahead and not taken do not count.
@@ -411,69 +412,4 @@ fn making(options: &LoaderOptions) -> Making {
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
     Err(Error::invalid_argument(why).in_operation("DataLoader"))
-}
-
-/// One pass over a loader's batches. Dropping it early stops the workers and waits until they have
-/// let go of every batch.
-///
-/// A batch that failed is an error in its place; the iterator goes on with the next one.
-pub struct Epoch<'a, B: Batch> {
-    loader: &'a DataLoader<B>,
-    /// The plan, if there are no workers.
-    own: Option<Plan<B>>,
-    site: Site,
-    is_over: bool,
-}
-
-impl<B: Batch> fmt::Debug for Epoch<'_, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Epoch(next {:?})", self.loader.position())
-    }
-}
-
-impl<B: Batch> Iterator for Epoch<'_, B> {
-    type Item = Result<B>;
-
-    fn next(&mut self) -> Option<Result<B>> {
-        if self.is_over {
-            return None;
-        }
-        let batch = match (&mut self.own, &self.loader.workers) {
-            (Some(plan), _) => {
-                let Position { epoch, batch } = self.loader.position();
-                let place = first_place(epoch, batch, self.site);
-                plan.next().and_then(|task| carry_out_here(task, place))
-            }
-            (None, Some(workers)) => workers.take(),
-            (None, None) => None,
-        };
-        let mut state = self.loader.state.lock();
-        if batch.is_some() {
-            state.position.batch += 1;
-        } else {
-            state.position = Position { epoch: state.position.epoch + 1, batch: 0 };
-            state.is_begun = false;
-            self.is_over = true;
-        }
-        batch
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let done = usize::try_from(self.loader.position().batch).unwrap_or(usize::MAX);
-        match self.loader.batches {
-            _ if self.is_over => (0, Some(0)),
-            Some(all) => (all.saturating_sub(done), Some(all.saturating_sub(done))),
-            None => (0, None),
-        }
-    }
-}
-
-impl<B: Batch> Drop for Epoch<'_, B> {
-    fn drop(&mut self) {
-        if let Some(workers) = &self.loader.workers {
-            workers.leave();
-        }
-        self.own = None;
-        self.loader.state.lock().is_running = false;
-    }
 }

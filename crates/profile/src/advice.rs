@@ -50,7 +50,8 @@ const OPERATION_SHARE: f64 = 0.1;
 /// Waits, for a loader or a device, from this share of the session on.
 const WAIT_SHARE: f64 = 0.05;
 
-/// Ranges of this beginning are a loop's waits for its next batch, as PyTorch names them.
+/// Ranges of this beginning are a loop's waits for its next batch or the end of the epoch. Loaders
+/// open them, in Rust and in Python, by PyTorch's names.
 const LOADER: &str = "enumerate(DataLoader)#";
 
 pub(crate) fn of(recording: &Recording) -> Vec<Advice> {
@@ -148,10 +149,10 @@ fn share_of_session(recording: &Recording, ns: u64) -> f64 {
 
 fn loader(recording: &Recording) -> Option<Advice> {
     let is_wait = |e: &Event| e.kind == EventKind::Range && e.name.starts_with(LOADER);
-    let (ns, batches) = outermost(recording, is_wait);
+    let (ns, count) = outermost(recording, is_wait);
     let share = share_of_session(recording, ns);
     let text = format!(
-        "the loop waits for its loader for {:.0} % of the time ({} for {batches} batches): give the loader more \
+        "the loop waits for its loader for {:.0} % of the time ({} in {count} waits): give the loader more \
          workers, prefetch more batches, or do less for each sample",
         share * 100.0,
         format_time_us(ns as f64 / 1e3)

@@ -29,7 +29,7 @@ pub(crate) enum Entry {
     Memory(MemoryEntry),
 }
 
-/// A call, or a range of the user's, begins.
+/// A call or a range begins.
 #[derive(Debug)]
 pub(crate) struct Enter {
     pub(crate) at_ns: u64,

@@ -1,5 +1,6 @@
 //! Ranges of a program under names of its own: PyTorch's `record_function`. They lie in each other,
-//! and operations in them, on their thread. Steps of a schedule are ranges too.
+//! and operations in them, on their thread. Steps of a schedule are ranges too. Those that loaders
+//! and optimizers open, in crates below this one, come by `plimsoll_tensor::observe::range`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;

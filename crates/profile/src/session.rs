@@ -106,10 +106,14 @@ impl Observer for Active {
             CallKind::Wait => Vec::new(),
             _ => self.stack(call.origin, backward),
         };
+        let what = match call.kind {
+            CallKind::Range => What::Range,
+            kind => What::Call(kind),
+        };
         self.write(Entry::Enter(Box::new(Enter {
             at_ns: self.now_ns(),
             name: call.name.clone(),
-            what: What::Call(call.kind),
+            what,
             origin: call.origin,
             inputs,
             stack,

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 import warnings
 
 import pytest
@@ -17,6 +18,7 @@ from plimsoll.profiler import (
     supported_activities,
     tensorboard_trace_handler,
 )
+from plimsoll.utils.data import DataLoader, Dataset
 
 
 def work(x):
@@ -206,3 +208,132 @@ def test_advice_names_the_line():
     first = prof.advice()[0]
     assert first.startswith("aten::mm takes ") and "test_profiler.py" in first
     assert first in prof.report()
+
+
+# What a training loop opens by itself, by PyTorch's names
+
+
+def ranges(prof):
+    return [event.name for event in prof.events() if event.is_user_annotation]
+
+
+def test_steps_and_cleared_gradients_are_ranges():
+    model = pm.nn.Linear(8, 8)
+    optimizer = pm.optim.Adam(model.parameters())
+    with profile(profile_memory=True) as prof:
+        model(pm.ones(2, 8)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert ranges(prof) == ["Optimizer.step#Adam.step", "Optimizer.zero_grad#Adam.zero_grad"]
+    step, cleared = (event for event in prof.events() if event.is_user_annotation)
+    assert step.cpu_children and step.cpu_parent is None
+    # Two moments and a count for each of two parameters; each of at most 512 bytes.
+    assert step.cpu_memory_usage == 6 * 512
+    assert cleared.self_cpu_memory_usage == -2 * 512
+
+
+def test_a_step_with_a_closure_lies_in_one_range():
+    class Own(pm.optim.SGD):
+        pass
+
+    weight = pm.ones(4, requires_grad=True)
+
+    def closure():
+        loss = weight.exp().sum()
+        loss.backward()
+        return loss
+
+    optimizer = Own([weight], lr=0.1)
+    optimizer.register_step_pre_hook(lambda *_: weight.neg())
+    with profile() as prof:
+        optimizer.step(closure)
+        pm.optim.LBFGS([weight], max_iter=1).step(closure)
+    assert ranges(prof) == ["Optimizer.step#Own.step", "Optimizer.step#LBFGS.step"]
+    inside = {event.cpu_parent.name for event in prof.events() if event.name == "aten::exp"}
+    assert inside == set(ranges(prof))
+    assert next(event.cpu_parent.name for event in prof.events() if event.name == "aten::neg") == ranges(prof)[0]
+
+
+def test_ranges_end_with_what_fails():
+    optimizer = pm.optim.SGD([pm.ones(2, requires_grad=True)], lr=0.1)
+    optimizer.register_step_pre_hook(lambda *_: 1 / 0)
+    with profile() as prof:
+        with pytest.raises(ZeroDivisionError):
+            optimizer.step()
+        pm.ones(2)
+    assert next(event for event in prof.events() if event.name == "aten::ones").cpu_parent is None
+
+
+@pytest.mark.parametrize("workers, kind", [(0, "_SingleProcessDataLoaderIter"), (1, "_MultiProcessingDataLoaderIter")])
+def test_waits_for_a_loader_are_ranges(workers, kind):
+    loader = DataLoader(list(range(6)), batch_size=2, num_workers=workers)
+    assert type(iter(loader)).__name__ == kind
+    with profile() as prof:
+        for _ in loader:
+            pass
+    # Three batches, and the end of the epoch.
+    assert ranges(prof) == [f"enumerate(DataLoader)#{kind}.__next__"] * 4
+
+
+class Slow(Dataset):
+    """Four numbers, each of which takes some time to get."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return index
+
+
+def looped(sample_seconds, compute_seconds, workers):
+    with profile() as prof:
+        for batch in DataLoader(Slow(sample_seconds), batch_size=2, num_workers=workers):
+            with record_function("compute"):
+                batch + 1
+                time.sleep(compute_seconds)
+    return prof.advice()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loop_that_waits_for_its_loader_is_told_so(workers):
+    first = looped(0.02, 0.0, workers)[0]
+    assert first.startswith("the loop waits for its loader for ") and "in 3 waits" in first
+    assert not any("waits for its loader" in line for line in looped(0.0, 0.15, workers))
+
+
+def test_waits_copies_and_late_memory_are_told_of_on_a_device():
+    gpu = pm.stand_in()
+    x, host = pm.ones(1 << 20, device=gpu), pm.ones(1 << 20)
+    pm.synchronize(gpu)
+
+    def told(work):
+        with profile() as prof:
+            work()
+        return "\n".join(prof.advice())
+
+    assert "the host waits for the device for " in told(lambda: [x.exp().sum().item() for _ in range(20)])
+    assert "waits for the device" not in told(lambda: time.sleep(0.05))
+    assert "1 copies (4.00 MB" in told(lambda: host.to(gpu))
+    assert "not pinned" not in told(lambda: host.pin_memory().to(gpu, non_blocking=True))
+    assert "aten::exp takes " in told(lambda: [host.exp() for _ in range(8)])
+
+    def one_small_operation():
+        with record_function("the rest"):
+            pm.ones(4)
+            time.sleep(0.2)
+
+    assert "aten::ones takes" not in told(one_small_operation)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_memory_from_the_system_in_the_middle_of_training(late):
+    own = pm.private_cpu()
+    with profile(schedule=lambda step: ProfilerAction.RECORD) as prof:
+        for step in range(3):
+            pm.ones((64 if late and step == 2 else 1) << 18, device=own)
+            prof.step()
+    assert any("in the middle of training were served by the driver" in line for line in prof.advice()) == late

@@ -14,7 +14,7 @@ use super::fused_state;
 use super::group::{GroupedParameter, ParamGroup};
 use super::hooks::{StepHook, StepHooks, between_hooks};
 use super::kept::{MASTER, PRODUCT, STEP, wants_copy};
-use super::optimizer::{Optimizer, OptimizerId, Scaling};
+use super::optimizer::{Optimizer, OptimizerId, Scaling, step_range};
 use super::rule::FusedRule;
 use crate::StateValue;
 
@@ -102,15 +102,33 @@ impl<O: FusedRule> Fused<O> {
     }
 
     /// Computes the loss anew by `closure`, with gradients recorded, and takes a step; gives the
-    /// loss.
+    /// loss. Hooks before the step run before the closure.
     #[track_caller]
     pub fn step_with(&mut self, closure: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
-        let loss = enable_grad(closure)?;
-        Optimizer::step(self)?;
-        Ok(loss)
+        let site = Site::caller();
+        self.stepped(site, |own| {
+            let loss = enable_grad(closure)?;
+            with_site(site, || own.step_groups(Scaling::default()))?;
+            Ok(loss)
+        })
+    }
+
+    /// A step under its name, between the hooks, which have lines of their own.
+    fn stepped<R>(
+        &mut self,
+        site: Site,
+        step: impl FnOnce(&mut Fused<O>) -> Result<R>,
+    ) -> Result<R> {
+        let _range = step_range(site, O::NAME);
+        between_hooks(self, |own| &mut own.hooks, step)
+    }
+
+    fn step_groups(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        self.groups.iter_mut().try_for_each(|group| step_group(group, None, scaling))
     }
 
     /// Frees all gradients.
+    #[track_caller]
     pub fn zero_grad(&mut self) -> Result<()> {
         Optimizer::zero_grad(self)
     }
@@ -154,6 +172,7 @@ impl<O: FusedRule> Fused<O> {
 
     /// A step of one parameter, for [`super::InBackward`]; hooks do not run.
     pub(super) fn step_one(&mut self, group: usize, param: usize) -> Result<()> {
+        let _range = step_range(Site::in_force(), O::NAME);
         step_group(&mut self.groups[group], Some(param), Scaling::default())
     }
 }
@@ -302,16 +321,8 @@ impl<O: FusedRule> Optimizer for Fused<O> {
 
     #[track_caller]
     fn step_scaled(&mut self, scaling: Scaling<'_>) -> Result<()> {
-        with_site(Site::caller(), || {
-            between_hooks(
-                self,
-                |own| &mut own.hooks,
-                |own| {
-                    let mut groups = own.groups.iter_mut();
-                    groups.try_for_each(|group| step_group(group, None, scaling))
-                },
-            )
-        })
+        let site = Site::caller();
+        self.stepped(site, |own| with_site(site, || own.step_groups(scaling)))
     }
 
     fn state_dict(&self) -> StateValue {

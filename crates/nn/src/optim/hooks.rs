@@ -55,11 +55,11 @@ impl<O> StepHooks<O> {
 
 /// Runs `step` between the hooks. They are taken out while they run, since they are given the
 /// optimizer; hooks that they add come after them.
-pub(super) fn between_hooks<O>(
+pub(super) fn between_hooks<O, R>(
     optimizer: &mut O,
     hooks: impl Fn(&mut O) -> &mut StepHooks<O>,
-    step: impl FnOnce(&mut O) -> Result<()>,
-) -> Result<()> {
+    step: impl FnOnce(&mut O) -> Result<R>,
+) -> Result<R> {
     let run = |optimizer: &mut O, list: fn(&mut StepHooks<O>) -> &mut HookList<O>| {
         if list(hooks(optimizer)).is_empty() {
             return Ok(());
@@ -71,8 +71,9 @@ pub(super) fn between_hooks<O>(
         outcome
     };
     run(optimizer, |hooks| &mut hooks.before)?;
-    step(optimizer)?;
-    run(optimizer, |hooks| &mut hooks.after)
+    let result = step(optimizer)?;
+    run(optimizer, |hooks| &mut hooks.after)?;
+    Ok(result)
 }
 
 impl<O> fmt::Debug for StepHooks<O> {

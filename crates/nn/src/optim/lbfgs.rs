@@ -7,7 +7,7 @@ use plimsoll_tensor::{AddOptions, Error, NoGrad, Parameter, Result, Scalar, Tens
 
 use super::checks::check_number;
 use super::line_search::{LineSearch, Point};
-use super::optimizer::{Optimizer, OptimizerId, Scaling};
+use super::optimizer::{Optimizer, OptimizerId, Scaling, step_range};
 use crate::{StateSlot, StateValue};
 
 /// How [`LBFGS`] looks for the length of a step.
@@ -132,7 +132,9 @@ impl LBFGS {
     /// and its gradients, and gives the loss; that of its first run is given back.
     #[track_caller]
     pub fn step_with(&mut self, mut closure: impl FnMut() -> Result<Tensor>) -> Result<Tensor> {
-        with_site(Site::caller(), || {
+        let site = Site::caller();
+        let _range = step_range(site, self.name());
+        with_site(site, || {
             let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
             let (first, loss) = self.evaluated(&mut closure)?;
             self.kept.evaluations += 1;

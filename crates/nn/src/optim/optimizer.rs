@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_memory::Site;
+use plimsoll_tensor::observe::{Range, range};
 use plimsoll_tensor::{Parameter, Result, Tensor};
 
 use crate::StateValue;
@@ -17,6 +19,11 @@ impl OptimizerId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         OptimizerId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// A step as profilers show it, by PyTorch's name.
+pub(super) fn step_range(site: Site, optimizer: &'static str) -> Range {
+    range(site, || format!("Optimizer.step#{optimizer}.step").into())
 }
 
 /// What of a step only the device knows: see [`crate::amp::GradScaler`].
@@ -85,6 +92,7 @@ pub trait Optimizer: Send {
     }
 
     /// Frees all gradients.
+    #[track_caller]
     fn zero_grad(&mut self) -> Result<()> {
         self.zero_grad_with(true)
     }
@@ -92,6 +100,9 @@ pub trait Optimizer: Send {
     /// Frees all gradients, or fills them with zeros and keeps their memory.
     #[track_caller]
     fn zero_grad_with(&mut self, set_to_none: bool) -> Result<()> {
+        let name = self.name();
+        let _range =
+            range(Site::caller(), || format!("Optimizer.zero_grad#{name}.zero_grad").into());
         for parameter in self.parameters() {
             let tensor = parameter.tensor();
             match tensor.grad() {

@@ -1,6 +1,7 @@
 //! Calls, as observers hear of them: what a user called by name, the operations it is made of,
-//! nodes of a graph that runs backward, and waits of the host for a device. Calls of one thread lie
-//! in each other. What is launched on a device inside them is in `mod.rs`.
+//! nodes of a graph that runs backward, waits of the host for a device, and parts of a program that
+//! have names of their own ([`range`]). Calls of one thread lie in each other. What is launched on a
+//! device inside them is in `mod.rs`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -29,6 +30,8 @@ pub enum CallKind {
     Node,
     /// The host waits for a device.
     Wait,
+    /// A part of a program under a name of its own; see [`range`].
+    Range,
 }
 
 /// A call that begins.
@@ -67,6 +70,7 @@ impl<'a> Call<'a> {
 }
 
 /// A call that was told of; dropping it tells of its end.
+#[derive(Debug)]
 pub(crate) struct Entered {
     // Calls lie in each other on one thread.
     not_send: PhantomData<*const ()>,
@@ -106,6 +110,50 @@ pub(crate) fn backward(part: impl FnOnce() -> (String, CallKind, OriginId)) -> O
     }
     let (name, kind, origin) = part();
     Some(enter(&Call { name: Cow::Owned(name), kind, origin, device: None, inputs: &[] }))
+}
+
+/// A part of a program under a name of its own, open until it is dropped.
+#[derive(Debug)]
+#[must_use = "the range ends when this is dropped"]
+pub struct Range {
+    _entered: Option<Entered>,
+}
+
+/// Opens a part of a program under a name of its own: the parts of a training loop that PyTorch's
+/// profiler names, such as `Optimizer.step#Adam.step`. `site` is the line that asked for it. The
+/// name is made only while somebody listens; else this costs one load.
+///
+/// ```
+/// use plimsoll_memory::Site;
+/// use plimsoll_tensor::observe::{Call, CallKind, Observer, observe, range};
+/// use std::sync::{Arc, Mutex};
+///
+/// #[derive(Default)]
+/// struct Ranges(Mutex<Vec<String>>);
+/// impl Observer for Ranges {
+///     fn enter(&self, call: &Call<'_>) {
+///         if call.kind == CallKind::Range {
+///             self.0.lock().unwrap().push(call.name.to_string());
+///         }
+///     }
+/// }
+///
+/// let heard = Arc::new(Ranges::default());
+/// drop(range(Site::caller(), || unreachable!("nobody listens")));
+/// let observing = observe(heard.clone());
+/// drop(range(Site::caller(), || "batch".into()));
+/// drop(observing);
+/// assert_eq!(*heard.0.lock().unwrap(), ["batch"]);
+/// ```
+#[inline]
+pub fn range(site: Site, name: impl FnOnce() -> Cow<'static, str>) -> Range {
+    Range { _entered: is_on().then(|| begin_range(site, name())) }
+}
+
+#[cold]
+fn begin_range(site: Site, name: Cow<'static, str>) -> Entered {
+    let origin = OriginId::intern("range", site);
+    enter(&Call { name, kind: CallKind::Range, origin, device: None, inputs: &[] })
 }
 
 /// What the host waits for.

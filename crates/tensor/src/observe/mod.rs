@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::device::{Entry, Mark};
 use crate::lock::{Mutex, RwLock};
-pub use calls::{Call, CallKind};
+pub use calls::{Call, CallKind, Range, range};
 pub(crate) use calls::{WaitFor, backward, enter, is_on, wait};
 
 /// One launch of an operation's kernel, or a copy between devices.

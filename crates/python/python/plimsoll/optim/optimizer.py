@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import _plimsoll
 from .._plimsoll import Tensor
 from ..nn.modules._hooks import Hooks, RemovableHandle, add
 
@@ -54,10 +55,18 @@ def _type_name(value: object) -> str:
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `step` with the hooks around it."""
+    """A class's `step` with the hooks around it, and the range by which a profiler shows it."""
 
     @functools.wraps(step)
     def around(*args: Any, **kwargs: Any) -> Any:
+        session = _plimsoll._profiler_range_begin(args[0]._step_profile_name)
+        try:
+            return between_hooks(args, kwargs)
+        finally:
+            if session is not None:
+                _plimsoll._profiler_range_end(session)
+
+    def between_hooks(args: Any, kwargs: Any) -> Any:
         self = args[0]
         if self._optimizer_step_pre_hooks or _BEFORE_ALL:
             for hook in (*_BEFORE_ALL.values(), *self._optimizer_step_pre_hooks.values()):
@@ -109,6 +118,8 @@ class Optimizer:
         for name in _HOOK_LISTS:
             self.__dict__.setdefault(name, OrderedDict())
         kind = type(self)
+        self._step_profile_name = f"Optimizer.step#{kind.__name__}.step"
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{kind.__name__}.zero_grad"
         if not getattr(kind.step, "hooked", False):
             kind.step = _hooked(kind.step)  # type: ignore[method-assign]
 
@@ -227,6 +238,14 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Lets go of all gradients, or fills them with zeros."""
+        session = _plimsoll._profiler_range_begin(self._zero_grad_profile_name)
+        try:
+            self._clear_grads(set_to_none)
+        finally:
+            if session is not None:
+                _plimsoll._profiler_range_end(session)
+
+    def _clear_grads(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:

@@ -170,11 +170,11 @@ class DataLoader(Generic[T]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return _OwnIterator(self)
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
-            return _WorkersIterator(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None:
-            self._iterator = _WorkersIterator(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator._reset(self)
         return self._iterator
@@ -241,8 +241,9 @@ def _check_order(batch_size: Any, shuffle: bool, sampler: Any, batch_sampler: An
         raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
 
-class _LoaderIterator:
-    """One pass over a loader; its subclasses make batches themselves or have workers make them."""
+class _BaseDataLoaderIter:
+    """One pass over a loader; its subclasses make batches themselves or have workers make them. They have the names of PyTorch's,
+    by which a profiler shows how long a loop waits for each batch."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._is_stream = loader._is_stream
@@ -255,6 +256,7 @@ class _LoaderIterator:
         self._base_seed = _draws.seed(loader.generator)
         self._said_length = loader._IterableDataset_len_called
         self._num_yielded = 0
+        self._profile_name = f"enumerate(DataLoader)#{self.__class__.__name__}.__next__"
         fetcher = StreamFetcher if loader._is_stream else MapFetcher
         options = (loader._auto_collation, loader.collate_fn, loader.drop_last)
         self._make_fetcher = lambda dataset: fetcher(dataset, *options)
@@ -277,21 +279,28 @@ class _LoaderIterator:
         )
         return False
 
-    def __iter__(self) -> _LoaderIterator:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
     def __len__(self) -> int:
         return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        batch = self._next_batch()
+        session = _plimsoll._profiler_range_begin(self._profile_name)
+        try:
+            return self._counted(self._next_batch())
+        finally:
+            if session is not None:
+                _plimsoll._profiler_range_end(session)
+
+    def _counted(self, batch: Any) -> Any:
         self._num_yielded += 1
         said = self._said_length
         if self._is_stream and said is not None and self._num_yielded > said:
             warnings.warn(
                 f"Length of IterableDataset {self._dataset} was reported to be {said}(when accessing len(dataloader)), but "
                 f"{self._num_yielded} samples have been fetched. ",
-                stacklevel=2,
+                stacklevel=3,
             )
         return batch
 
@@ -302,7 +311,7 @@ class _LoaderIterator:
         raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
 
 
-class _OwnIterator(_LoaderIterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Makes each batch when it is asked for."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -316,7 +325,7 @@ class _OwnIterator(_LoaderIterator):
         return pin_memory(batch) if self._pin_memory else batch
 
 
-class _WorkersIterator(_LoaderIterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Has workers make batches ahead: each up to `prefetch_factor`, in turn."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
