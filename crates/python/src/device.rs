@@ -1,9 +1,9 @@
 //! Devices as Python objects: `plimsoll.device("cpu")`, private arenas for counting bytes alone,
-//! and dry runs.
+//! stand-ins for accelerators, and dry runs.
 
 use plimsoll_core::Device;
 use plimsoll_memory::Configuration;
-use plimsoll_tensor::device;
+use plimsoll_tensor::device::{self, StandIn};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,10 +18,11 @@ pub(crate) struct PyDevice(pub(crate) Device);
 
 #[pymethods]
 impl PyDevice {
-    /// The device of that name: `cpu`, `cuda:0` where there is one, or `dry:h200` for a dry run.
+    /// The device of that name: `cpu`, `cuda:0` where there is one, or `dry:h200` for a dry run. A
+    /// device is itself.
     #[new]
-    fn new(py: Python<'_>, name: &str) -> PyResult<PyDevice> {
-        named(py, name).map(PyDevice)
+    fn new(device: DeviceArg) -> PyDevice {
+        PyDevice(device.0)
     }
 
     /// What sort of device it is.
@@ -82,12 +83,22 @@ pub(crate) fn named(py: Python<'_>, name: &str) -> PyResult<Device> {
 #[pyfunction]
 #[pyo3(signature = (configuration = ""))]
 fn private_cpu(py: Python<'_>, configuration: &str) -> PyResult<PyDevice> {
-    let configuration = match configuration {
-        "" => Ok(Configuration::default()),
-        text => Configuration::parse(text),
-    };
-    configuration
+    // Nothing is the default.
+    Configuration::parse(configuration)
         .and_then(|configuration| device::private_cpu(&configuration))
+        .map(PyDevice)
+        .map_err(|error| to_python(py, error))
+}
+
+/// Another accelerator that is not there: host memory with a device's manners. It has a capacity,
+/// streams that run beside the program, and errors that come late. Without a configuration of its
+/// own, the one in force holds.
+#[pyfunction]
+#[pyo3(signature = (capacity_bytes = 1 << 30, configuration = ""))]
+fn stand_in(py: Python<'_>, capacity_bytes: usize, configuration: &str) -> PyResult<PyDevice> {
+    let own = (!configuration.is_empty()).then(|| Configuration::parse(configuration));
+    own.transpose()
+        .and_then(|configuration| device::stand_in(StandIn { capacity_bytes, configuration }))
         .map(PyDevice)
         .map_err(|error| to_python(py, error))
 }
@@ -115,6 +126,7 @@ fn synchronize(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<()> {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDevice>()?;
     module.add_function(wrap_pyfunction!(private_cpu, module)?)?;
+    module.add_function(wrap_pyfunction!(stand_in, module)?)?;
     module.add_function(wrap_pyfunction!(dry, module)?)?;
     module.add_function(wrap_pyfunction!(_devices, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)

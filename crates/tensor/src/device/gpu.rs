@@ -161,8 +161,8 @@ pub fn dry_named(model: &str) -> Result<Device> {
     })
 }
 
-/// The device that a text names: `cpu`, `cuda` or `cuda:1`, and `dry:h200` for a dry run on a GPU
-/// model. A text names the same device every time.
+/// The device that a text names: `cpu`, `cuda` or `cuda:1`, `dry:h200` for a dry run on a GPU model,
+/// and a stand-in that is open, as it calls itself. A text names the same device every time.
 ///
 /// ```
 /// use plimsoll_tensor::{Device, device};
@@ -170,6 +170,8 @@ pub fn dry_named(model: &str) -> Result<Device> {
 /// let h200 = device::named("dry:h200")?;
 /// assert!(h200.is_cuda() && h200.is_dry() && device::named("dry:H200")? == h200);
 /// assert!(device::named("dry:abacus").is_err() && device::named("xpu").is_err());
+/// let stand_in = device::stand_in(Default::default())?;
+/// assert_eq!(device::named(&stand_in.to_string())?, stand_in);
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn named(text: &str) -> Result<Device> {
@@ -179,6 +181,7 @@ pub fn named(text: &str) -> Result<Device> {
     match (kind, rest.parse::<usize>()) {
         ("cpu", Ok(0)) => Ok(Device::CPU),
         ("cuda", Ok(index)) => cuda(index),
+        ("standin", Ok(index)) => open_stand_in(index),
         ("dry", Err(_)) => {
             let model = rest.to_ascii_lowercase();
             let mut named = DRY.lock();
@@ -194,6 +197,16 @@ pub fn named(text: &str) -> Result<Device> {
             format!("`{text}` is not a device: use `cpu`, `cuda:0`, or `dry:h200` for a dry run"),
         )),
     }
+}
+
+fn open_stand_in(index: usize) -> Result<Device> {
+    let is_it = |device: &Device| {
+        device.kind() == DeviceKind::StandIn && device.index() == index && !device.is_dry()
+    };
+    super::all().into_iter().find(is_it).ok_or_else(|| {
+        let why = format!("no stand-in number {index} is open; `stand_in` opens another one");
+        Error::device("device", why)
+    })
 }
 
 /// The facts of a GPU, or of the one that a dry run imitates.
