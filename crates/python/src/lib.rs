@@ -49,6 +49,7 @@ mod optim;
 mod optimizer;
 mod overrides;
 mod pool;
+mod prefetch;
 mod profiler;
 mod random;
 mod saved_hooks;
@@ -90,6 +91,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hooks::register(module)?;
     node::register(module)?;
     pool::register(module)?;
+    prefetch::register(module)?;
     profiler::register(module)?;
     random::register(module)?;
     saved_hooks::register(module)?;

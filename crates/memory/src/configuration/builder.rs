@@ -102,6 +102,30 @@ impl ConfigurationBuilder {
         self.set("spill", on)
     }
 
+    /// Rows that `process_in_chunks` takes at a time where the call does not say.
+    #[must_use]
+    pub fn chunk_size(self, rows: NonZeroUsize) -> ConfigurationBuilder {
+        self.set("chunk_size", rows)
+    }
+
+    /// Batches that are on a device at once, from 1 to 3.
+    #[must_use]
+    pub fn prefetch_buffers(self, buffers: usize) -> ConfigurationBuilder {
+        self.set("prefetch_buffers", buffers)
+    }
+
+    /// After how many chunks or batches of an evaluation cached memory is given back.
+    #[must_use]
+    pub fn cleanup_every(self, every: NonZeroUsize) -> ConfigurationBuilder {
+        self.set("cleanup_every", every)
+    }
+
+    /// Whether cached memory is given back at the end of an evaluation.
+    #[must_use]
+    pub fn final_cleanup(self, on: bool) -> ConfigurationBuilder {
+        self.set("final_cleanup", on)
+    }
+
     /// The configuration, or the first setting that cannot be used.
     pub fn build(self) -> Result<Configuration> {
         match self.refused {

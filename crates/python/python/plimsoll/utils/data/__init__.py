@@ -7,8 +7,11 @@ in turns as far as the interpreter's lock says. What Rust programs use is the cr
 
 from __future__ import annotations
 
+from ._chunks import evaluate as evaluate
+from ._chunks import process_in_chunks as process_in_chunks
 from ._collate import default_collate as default_collate
 from ._collate import default_convert as default_convert
+from ._prefetch import Prefetcher as Prefetcher
 from ._worker_info import get_worker_info as get_worker_info
 from .dataloader import DataLoader as DataLoader
 from .dataset import ChainDataset as ChainDataset
@@ -33,6 +36,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "IterableDataset",
+    "Prefetcher",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -43,6 +47,8 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "evaluate",
     "get_worker_info",
+    "process_in_chunks",
     "random_split",
 ]

@@ -108,18 +108,23 @@ def _check_shapes(batch: Sequence[Tensor]) -> None:
             )
 
 
-def pin_memory(data: Any) -> Any:
-    """The same with its tensors in pinned memory; whatever has a `pin_memory` of its own is asked for it."""
-    if isinstance(data, Tensor) or hasattr(data, "pin_memory"):
-        return data.pin_memory()
+def replaced(data: Any, is_part: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+    """The same, with each part that `is_part` names replaced by what `change` makes of it, however deep; parts that cannot be
+    looked into are left as they are."""
+    if is_part(data):
+        return change(data)
     if isinstance(data, (str, bytes)):
         return data
     if isinstance(data, Mapping):
-        return rebuilt(data, lambda: {key: pin_memory(part) for key, part in data.items()})
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(pin_memory, data))
+        return rebuilt(data, lambda: {key: replaced(part, is_part, change) for key, part in data.items()})
     if isinstance(data, tuple):
-        return type(data)(map(pin_memory, data))
+        parts = [replaced(part, is_part, change) for part in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
     if isinstance(data, Sequence):
-        return rebuilt(data, lambda: [pin_memory(part) for part in data])
+        return rebuilt(data, lambda: [replaced(part, is_part, change) for part in data])
     return data
+
+
+def pin_memory(data: Any) -> Any:
+    """The same with its tensors in pinned memory; whatever has a `pin_memory` of its own is asked for it."""
+    return replaced(data, lambda part: hasattr(part, "pin_memory"), lambda part: part.pin_memory())
