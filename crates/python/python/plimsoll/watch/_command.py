@@ -1,0 +1,133 @@
+"""The command: reads its options, runs the program with a watch on, and reports to standard error. How a program is run as if
+the watch were not there is `_program.py`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from ._program import Program, import_hook
+
+FOUND_LEAK = 3
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="plimsoll watch",
+        description="Run a PyTorch program and say what grows: the line, the kind, the holder, the remedy.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to write the report")
+    parser.add_argument("--output", metavar="FILE", help="write the report there instead of standard error")
+    parser.add_argument("--fail", action="store_true", help=f"exit with {FOUND_LEAK} if the program leaks")
+    parser.add_argument("--every", type=_count, metavar="STEPS", help="also say what grows so far, every so many steps")
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
+    # What follows the program or the module is the program's, even if it looks like an option of ours.
+    ours, theirs = _divide(arguments)
+    options = parser.parse_args(ours)
+    options.program = theirs
+    if not options.module and not options.program:
+        parser.error("name a program to watch, or a module with -m")
+    return options
+
+
+def _divide(arguments: list[str]) -> tuple[list[str], list[str]]:
+    with_value = {"--format", "--output", "--every"}
+    at = 0
+    while at < len(arguments):
+        argument = arguments[at]
+        if argument == "-m":
+            return arguments[: at + 2], arguments[at + 2 :]
+        if argument.startswith("-m") and not argument.startswith("--"):
+            return arguments[: at + 1], arguments[at + 1 :]
+        if argument == "--":
+            return arguments[:at], arguments[at + 1 :]
+        if not argument.startswith("-"):
+            return arguments[:at], arguments[at:]
+        at += 2 if argument in with_value else 1
+    return arguments, []
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("a number of steps from 1 on")
+    return count
+
+
+class Reporter:
+    """Begins a session once PyTorch is there, and writes its reports."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.session: Any = None
+        self.is_done = False
+        # The program may replace or close its own; the report needs the one that was there.
+        self._errors = os.dup(2)
+
+    def begin(self) -> None:
+        from ._session import Session
+        from ._watch import begin
+
+        self.session = Session()
+        begin(self.session)
+        if self.options.every:
+            self.session.on_findings = self._so_far
+        self.session.start()
+        if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+            try:
+                signal.signal(signal.SIGUSR1, self._asked)
+            except ValueError:  # PyTorch was imported in another thread
+                pass
+
+    def _asked(self, *_: Any) -> None:
+        if self.session.is_ours:
+            self.session.look_now()
+            self._write(is_final=False)
+
+    def _so_far(self, step: int) -> None:
+        if step % self.options.every == 0 and self.session.findings:
+            self._write(is_final=False)
+
+    def _write(self, is_final: bool) -> None:
+        from . import _render
+
+        write = _render.as_json if self.options.format == "json" else _render.text
+        report = write(self.session, is_final).encode(errors="backslashreplace")
+        try:
+            if self.options.output:
+                with open(self.options.output, "wb") as file:
+                    file.write(report)
+            else:
+                os.write(self._errors, report)
+        except OSError as error:
+            os.write(self._errors, f"watch: the report could not be written: {error}\n".encode())
+
+    def end(self) -> bool:
+        """Writes the last report once, and says whether something leaks."""
+        if self.is_done:
+            return False
+        self.is_done = True
+        if self.session is None:
+            os.write(self._errors, b"watch: the program did not import PyTorch; there was nothing to watch\n")
+            return False
+        if not self.session.is_ours:
+            return False
+        self.session.stop()
+        self._write(is_final=True)
+        return bool(self.session.verdicts)
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Runs the program and ends with its exit status, or 3 with `--fail` if it succeeded and leaks."""
+    options = _options(arguments)
+    reporter = Reporter(options)
+    program = Program(options.module, options.program)
+    import_hook("torch", reporter.begin)
+    leaks = []
+    program.run(lambda: leaks.append(reporter.end()))
+    program.leave(FOUND_LEAK if options.fail and any(leaks) else 0)

@@ -1,0 +1,190 @@
+"""What is told of something that grows: bytes and objects a step, line, kind, holder, cause and remedy, in the words of
+`plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_session.py` fills it in."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import _kinds as kinds
+from ._holders import Hold
+
+
+@dataclasses.dataclass
+class Finding:
+    """Something that grows from step to step."""
+
+    bytes_per_step: float
+    objects_per_step: float
+    lines: list[str]
+    kind: str
+    held_by: str
+    also_held_by: list[tuple[str, list[dict[str, Any]]]]
+    path: list[dict[str, Any]]
+    cause: str
+    remedy: str
+    is_verdict: bool = False
+    is_note: bool = False
+    seen_at_step: int = 0
+    files: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def line(self) -> str:
+        return self.lines[0] if self.lines else "unknown line"
+
+
+def words_of(hold: Hold) -> str:
+    """A path as one reads it: `local history of main() -> list of 312`. A chain of the same step is said once."""
+    said: list[str] = []
+    before, again = "", 0
+    for step in (*hold.path(), None):
+        words = step.words() if step is not None else ""
+        if words == before:
+            again += 1
+            continue
+        if again:
+            said[-1] += f" ({again + 1} times)"
+        if step is not None and words.startswith((".", "[")) and said:
+            said[-1] += words
+        elif step is not None:
+            said.append(words)
+        before, again = words, 0
+    return " -> ".join(said)
+
+
+def steps_of(hold: Hold) -> list[dict[str, Any]]:
+    """The same for programs; `times` where a chain of the same step was folded."""
+    steps: list[dict[str, Any]] = []
+    for step in hold.path():
+        all_facts = {"how": step.how, "name": step.name, "of": step.of, "size": step.size, "most": step.most}
+        facts = {key: value for key, value in all_facts.items() if value not in ("", 0, None)}
+        if steps and facts == {key: value for key, value in steps[-1].items() if key != "times"}:
+            steps[-1]["times"] = steps[-1].get("times", 1) + 1
+        else:
+            steps.append(facts)
+    return steps
+
+
+def holder_of(hold: Hold) -> Hold:
+    """The part of a path that names what to drop: without the graph or gradient behind it."""
+    while hold.how in ("graph", "grad", "saved") and hold.parent is not None:
+        hold = hold.parent
+    return hold
+
+
+def container_of(hold: Hold) -> Hold | None:
+    """The hold of the first container on the path that has grown; None if a name holds the tensor itself."""
+    for step in hold.path():
+        if step.how in ("entry", "key", "cache"):
+            return step.parent
+    return None
+
+
+def as_container(hold: Hold) -> Hold:
+    """The same path with its first key of a dictionary told as one entry of many, where many keys have grown."""
+    path = list(hold.path())
+    at = next((index for index, step in enumerate(path) if step.how == "item"), None)
+    if at is None:
+        return hold
+    copied = path[at - 1]
+    for index, step in enumerate(path[at:]):
+        how, name = ("entry", "") if index == 0 else (step.how, step.name)
+        copied = Hold(copied, how, name, step.of, step.size, step.most)
+    return copied
+
+
+def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tuple[str, str]:
+    """The cause and the remedy."""
+    ways = {step.how for step in hold.path()}
+    if kind in (kinds.ACTIVATION, kinds.NODES) or (kind == kinds.VALUE and has_graph):
+        return _graph(kind, hold, is_scalar, ways)
+    if kind in _CAUSES:
+        return _CAUSES[kind]
+    if "frame" in ways:
+        return _EXCEPTION
+    if "hook" in ways or any(step.name.endswith("_hooks") for step in hold.path()):
+        return _HOOK
+    if "cache" in ways:
+        return _MEMOISED
+    return _VALUES
+
+
+def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str, str]:
+    if "frame" in ways:
+        return _EXCEPTION
+    if is_scalar:
+        return (
+            "a graph is kept alive by a loss that is kept",
+            "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or `loss.detach()`.",
+        )
+    if container_of(hold) is None:
+        return (
+            "a graph is kept alive by a state that is carried from step to step",
+            "Cut the graph between steps: `state = state.detach()` before the next step (each tensor of it), or run under "
+            "`torch.no_grad()` where nothing is learned.",
+        )
+    return (
+        "a graph is kept alive by results that are kept",
+        "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep `output.detach()` "
+        "(`output.detach().cpu()` to free the device).",
+    )
+
+
+_EXCEPTION = (
+    "an exception that is kept holds the frames it went through",
+    "Keep `str(error)` or `traceback.format_exc()`, not the exception, or set `error.__traceback__ = None`.",
+)
+_HOOK = (
+    "a hook keeps values",
+    "Clear what the hook gathers after each step, keep numbers or host copies, or remove the hook when it has done its work.",
+)
+_MEMOISED = (
+    "a memoised function keeps its arguments and results",
+    "Do not memoise functions of tensors; bound the cache (`maxsize`), or keep numbers as keys.",
+)
+_VALUES = (
+    "values are kept",
+    "Keep what you need of each (`value.item()`, or a host copy), bound the list or cache, and let old entries go.",
+)
+_CAUSES = {
+    kinds.SLICE: (
+        "slices are kept that keep the whole storage they were cut from",
+        "Keep a copy of the part you need: `part.clone()`, or `part.cpu()`.",
+    ),
+    kinds.PARAMETER: (
+        "models are made again and again, and kept",
+        "Build or copy the model once; of copies for a record, keep them on the host "
+        "(`{k: v.cpu() for k, v in model.state_dict().items()}`).",
+    ),
+    kinds.OPTIMIZER_STATE: (
+        "optimizer state is made again and again, and kept",
+        "Make the optimizer once, before the loop; of one that is replaced let go of all that refers to it (schedulers, "
+        "lists), or change its `lr` instead.",
+    ),
+    kinds.INPUT: (
+        "inputs that take gradients are kept",
+        "Keep `x.detach()` of an input, or let it go after backward.",
+    ),
+    kinds.GRADIENT_OF_INPUT: (
+        "kept inputs keep their gradients",
+        "Keep what you need of the gradient (`x.grad.cpu()`), then set `x.grad = None`, or use `torch.autograd.grad`, which "
+        "gives gradients back without storing them.",
+    ),
+    kinds.KEPT_GRADIENT: (
+        "gradients are kept",
+        "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+    ),
+    kinds.GRADIENT_OF_PARAMETER: (
+        "gradients of models that are kept",
+        "Let go of models that are replaced, and of their optimizers.",
+    ),
+    kinds.CYCLE: (
+        "objects that refer to each other hold tensors until Python's collector comes",
+        "Break the cycle: a weak reference (`weakref.ref`) to the owner, no closure over `self` that `self` stores, or "
+        "`obj.callback = None` when it is done.",
+    ),
+    kinds.LIBRARY: (
+        "something that the program does not hold by name keeps values",
+        "Look for a cache of the library that made them, and how to clear or bound it.",
+    ),
+}

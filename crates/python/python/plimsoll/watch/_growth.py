@@ -1,0 +1,85 @@
+"""Which lines grow: of the storages noted in windows (`_making.py`), those that outlive their steps, judged line by line. It
+knows neither holders nor kinds; `_session.py` asks `_census.py` for those once a line is suspect."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+from typing import NamedTuple
+
+from ._making import Row
+from ._places import Place
+
+# Steps at the beginning that are not judged: state is made lazily, caches fill.
+WARM_UP_STEPS = 3
+# Further steps that a storage must outlive.
+SETTLE_STEPS = 3
+# A line that leaves less than this behind per step is not told.
+TOLERATED_BYTES = 1024
+# Judged steps before a line is suspect, and before a suspect may become a verdict.
+SUSPECT_STEPS = 4
+VERDICT_STEPS = 5
+# The share of judged steps that leave something behind, or as many of them however rare.
+USUAL_SHARE = 0.6
+RARE_STEPS = 4
+# A line whose storages were let go after some time is judged only when it has kept others for longer by this factor.
+PATIENCE = 2
+
+
+class Suspect(NamedTuple):
+    """A line that grows: the rows that stay, and the steps it was judged over."""
+
+    place: Place | None
+    rows: list[Row]
+    judged_steps: int
+    first_step: int
+
+    @property
+    def bytes_per_step(self) -> float:
+        return sum(row.bytes for row in self.rows) / self.judged_steps
+
+
+class Growth:
+    """Judges rows at step boundaries. A line grows if storages made there stay: in most judged steps since the first
+    that stayed, or in several throughout, up to the latest, and longer than any that the line has let go before."""
+
+    def __init__(self) -> None:
+        self.warm_until = WARM_UP_STEPS
+        self._longest_life: collections.Counter[Place | None] = collections.Counter()
+
+    def warm_up(self, step: int) -> None:
+        """Begins anew at `step`: another loop has begun."""
+        self.warm_until = step + WARM_UP_STEPS
+
+    def let_go(self, gone: list[Row], step: int) -> None:
+        """Rows that died. What did within its steps was never held; what lived longer tells how long the line keeps
+        things: a buffer that is full, a list that is cleared each epoch."""
+        for row in gone:
+            life = step - row.step
+            if life > 2 * SETTLE_STEPS:
+                self._longest_life[row.place] = max(self._longest_life[row.place], life)
+
+    def suspects(self, rows: list[Row], noted: list[int], step: int) -> dict[Place | None, Suspect]:
+        judged = [at for at in noted if self.warm_until <= at < step - SETTLE_STEPS]
+        if len(judged) < SUSPECT_STEPS:
+            return {}
+        by_line: dict[Place | None, list[Row]] = collections.defaultdict(list)
+        for row in rows:
+            if judged[0] <= row.step <= judged[-1]:
+                by_line[row.place].append(row)
+        found = (self._judge(place, of, judged, step) for place, of in by_line.items())
+        return {suspect.place: suspect for suspect in found if suspect is not None}
+
+    def _judge(self, place: Place | None, rows: list[Row], judged: list[int], step: int) -> Suspect | None:
+        steps = sorted({row.step for row in rows})
+        since = judged[bisect.bisect_left(judged, steps[0]) :]
+        if len(since) < SUSPECT_STEPS:
+            return None
+        is_usual = len(steps) >= USUAL_SHARE * len(since)
+        is_throughout = len(steps) >= RARE_STEPS and steps[-1] >= since[-max(len(since) // 3, 1)]
+        if not is_throughout and not (is_usual and steps[-1] >= since[-max(len(since) // 3, 1)]):
+            return None
+        if step - steps[0] <= PATIENCE * self._longest_life[place]:
+            return None
+        suspect = Suspect(place, rows, len(since), steps[0])
+        return suspect if suspect.bytes_per_step >= TOLERATED_BYTES / 4 else None

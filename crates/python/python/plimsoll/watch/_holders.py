@@ -1,0 +1,345 @@
+"""Who holds a tensor: a breadth-first walk from the program's globals and the locals of its running functions, so that the
+shortest path is the name. It runs none of the program's code: no `__getattr__`, `__eq__`, `__iter__` or property is called. All
+references it takes end with the walk. What lies behind a tensor (graphs, gradients) is followed in `_census.py`."""
+
+from __future__ import annotations
+
+import collections
+import dis
+import functools
+import gc
+import inspect
+import sys
+import types
+from typing import Any, Iterator
+
+from ._places import is_user_code, is_user_file
+
+# Objects that are visited before the walk gives up.
+MOST_OBJECTS = 600_000
+# Mappings up to this length name their keys; longer ones are told by their length.
+NAMED_KEYS = 16
+
+_ASKS_FOR_LOCALS = {"locals", "vars", "dir", "eval", "exec"}
+_asking: dict[types.CodeType, bool] = {}
+_LEAVES = (str, bytes, bytearray, int, float, complex, range, types.ModuleType, types.CodeType, types.BuiltinFunctionType)
+_ENTRIES = {list: list.__iter__, tuple: tuple.__iter__, set: set.__iter__, frozenset: frozenset.__iter__}
+_ENTRIES[collections.deque] = collections.deque.__iter__
+
+
+class Hold:
+    """How one object is held: a step of a path. `how` is global, local, attribute, class, item, entry, key, closure,
+    default, cache, hook, frame, grad, graph, saved or inside; `name` is a name or key where there is one, `size` the
+    container's length and `most` its bound."""
+
+    __slots__ = ("parent", "how", "name", "of", "size", "most", "held")
+
+    def __init__(
+        self, parent: Hold | None, how: str, name: str = "", of: str = "", size: int = 0, most: int | None = None
+    ):
+        self.parent, self.how, self.name = parent, how, name
+        self.of, self.size, self.most = of, size, most
+        # The id of what is held; entries of a container share one hold, whose id says nothing.
+        self.held = 0
+
+    def edge(self) -> tuple[tuple[str, str, str], ...]:
+        """The path as names alone, without lengths: the same in every walk. A chain of objects that hold each other
+        (`.next.next.next`) is one step."""
+        steps: list[tuple[str, str, str]] = []
+        for hold in self.path():
+            # Lengths and keys of a dictionary change as it grows.
+            name = "" if hold.how == "item" else hold.name
+            step = ("entry" if hold.how == "item" else hold.how, name, "" if hold.how == "graph" else hold.of)
+            if not steps or steps[-1] != step:
+                steps.append(step)
+        return tuple(steps)
+
+    def path(self) -> tuple[Hold, ...]:
+        steps: list[Hold] = []
+        hold: Hold | None = self
+        while hold is not None:
+            steps.append(hold)
+            hold = hold.parent
+        return tuple(reversed(steps))
+
+    def words(self) -> str:
+        if self.how == "global":
+            return f"global `{self.name}`" if self.of == "__main__" else f"global `{self.name}` of {self.of}"
+        if self.how in ("local", "frame"):
+            kept = "" if self.how == "local" else "a kept frame's "
+            return f"{kept}local `{self.name}` of {self.of}()"
+        if self.how == "entry":
+            bound = f", bounded to {self.most}" if self.most is not None else ""
+            return f"{self.of} of {self.size}{bound}"
+        many = {"item": f"[{self.name}]", "attribute": f".{self.name}", "key": f"a key of a {self.of} of {self.size}"}
+        many |= {"class": f"class attribute {self.of}.{self.name}", "default": f"a default of {self.of}()"}
+        many |= {"closure": f"closure variable `{self.name}` of {self.of}()", "hook": f"a hook ({self.of})"}
+        many |= {"grad": ".grad", "graph": f"grad_fn {self.of}", "saved": f"{self.of}.{self.name}"}
+        bound = f", bounded to {self.most}" if self.most is not None else ""
+        many |= {"cache": f"memoised results of {self.of}(){bound}", "inside": f"inside a {self.of}"}
+        return many[self.how]
+
+
+class Walk:
+    """Everything that is reachable by name. `on_object` is told each object with its hold once; where it answers True the
+    walk does not look inside."""
+
+    def __init__(self, skip: set[int], skip_edges: set[Any], on_object: Any):
+        self.seen = set(skip)
+        self._skip_edges = skip_edges
+        self._skip_names = {edge[-1][1] for edge in skip_edges}
+        self.on_object = on_object
+        self.is_complete = True
+        self._keep: list[Any] = []
+        self._queue: collections.deque[tuple[Any, Hold]] = collections.deque()
+
+    def close(self) -> None:
+        self._keep.clear()
+        self._queue.clear()
+        self.on_object = None
+        # They name classes of the program, which may hold tensors.
+        _dict_slots.clear()
+        _member_slots.clear()
+
+    def add(self, value: Any, hold: Hold) -> None:
+        if value is None or type(value) in _LEAVES or id(value) in self.seen:
+            return
+        if self._skip_edges and hold.name in self._skip_names and hold.edge() in self._skip_edges:
+            return
+        hold.held = hold.held or id(value)
+        self.seen.add(id(value))
+        # Until the walk ends: an object that is freed meanwhile would give its id away.
+        self._keep.append(value)
+        self._queue.append((value, hold))
+
+    def user_globals(self) -> None:
+        for name, module in list(sys.modules.items()):
+            file = _module_file(module)
+            if name == "__main__" or (file and is_user_file(file)):
+                self._names_of(vars(module), name)
+
+    def library_globals(self) -> None:
+        """The same of everything that was imported: what a library caches is found here, slowly."""
+        for name, module in list(sys.modules.items()):
+            if type(module) is types.ModuleType and not name.startswith(__package__ or __name__):
+                self._names_of(vars(module), name)
+
+    def _names_of(self, names: dict[str, Any], module: str) -> None:
+        for name, value in list(names.items()):
+            if type(name) is str and not (name.startswith("__") and name.endswith("__")):
+                self.add(value, Hold(None, "global", name, module))
+
+    def running_frames(self) -> None:
+        frames = list(sys._current_frames().values())
+        for frame in frames:
+            walked = frame
+            while walked is not None:
+                if is_user_code(walked.f_code):
+                    self._locals_of(walked, None, "local")
+                walked = walked.f_back
+        # This frame is among them: a cycle that would keep every tensor seen until a collection.
+        del frames, frame, walked
+
+    def traceback(self, traceback: types.TracebackType | None) -> None:
+        while traceback is not None:
+            if is_user_code(traceback.tb_frame.f_code):
+                self._locals_of(traceback.tb_frame, None, "frame")
+            traceback = traceback.tb_next
+
+    def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str) -> None:
+        is_cached = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if is_cached and _asks_for_locals(frame.f_code):
+            # The program may have this frame's dictionary, and reading it here would fill it anew.
+            return
+        names = frame.f_locals
+        if names is frame.f_globals:
+            return
+        for name, value in list(names.items()):
+            self.add(value, Hold(parent, how, name, frame.f_code.co_name))
+        # Before 3.13 this dictionary is cached on the frame and would keep its values alive.
+        if is_cached:
+            names.clear()
+
+    def run(self) -> None:
+        while self._queue:
+            if len(self.seen) > MOST_OBJECTS:
+                self.is_complete = False
+                self._queue.clear()
+                return
+            value, hold = self._queue.popleft()
+            if not self.on_object(value, hold):
+                self._inside(value, hold)
+
+    def _inside(self, value: Any, hold: Hold) -> None:
+        kind = type(value)
+        if issubclass(kind, dict):
+            self._mapping(value, hold)
+        elif kind in _ENTRIES or issubclass(kind, tuple(_ENTRIES)):
+            self._sequence(value, hold)
+        elif kind is types.FunctionType:
+            self._function(value, hold)
+        elif kind is types.FrameType:
+            if is_user_code(value.f_code):
+                self._locals_of(value, hold, "frame")
+            self.add(value.f_back, hold)
+        elif kind is types.TracebackType:
+            self.add(value.tb_frame, hold)
+            self.add(value.tb_next, hold)
+        elif kind is types.GeneratorType:
+            if value.gi_frame is not None and is_user_code(value.gi_code):
+                self._locals_of(value.gi_frame, hold, "local")
+        elif kind is functools._lru_cache_wrapper:
+            self._memoised(value, hold)
+        elif issubclass(kind, type):
+            self._class(value, hold)
+        else:
+            self._instance(value, hold)
+
+    def _mapping(self, value: Any, hold: Hold) -> None:
+        entries, of = list(dict.items(value)), type(value).__name__
+        has_names = len(entries) <= NAMED_KEYS
+        for key, item in entries:
+            if has_names and type(key) in (str, int):
+                self.add(item, Hold(hold, "item", repr(key)[:40], of, len(entries)))
+            else:
+                self.add(item, Hold(hold, "entry", "", of, len(entries)))
+            self.add(key, Hold(hold, "key", "", of, len(entries)))
+        if type(value) is not dict:
+            self._attributes(value, hold)
+
+    def _sequence(self, value: Any, hold: Hold) -> None:
+        kind = type(value)
+        base = kind if kind in _ENTRIES else next(base for base in _ENTRIES if issubclass(kind, base))
+        entries = list(_ENTRIES[base](value))
+        most = collections.deque.maxlen.__get__(value) if base is collections.deque else None
+        step = Hold(hold, "entry", "", kind.__name__, len(entries), most)
+        for entry in entries:
+            self.add(entry, step)
+        if kind is not base:
+            self._attributes(value, hold)
+
+    def _function(self, function: types.FunctionType, hold: Hold) -> None:
+        name = function.__code__.co_name
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                self.add(cell.cell_contents, Hold(hold, "closure", variable, name))
+            except ValueError:  # not assigned yet
+                pass
+        for default in function.__defaults__ or ():
+            self.add(default, Hold(hold, "default", "", name))
+        for default in (function.__kwdefaults__ or {}).values():
+            self.add(default, Hold(hold, "default", "", name))
+        for attribute, item in list(function.__dict__.items()):
+            self.add(item, Hold(hold, "attribute", str(attribute)))
+
+    def _memoised(self, cached: Any, hold: Hold) -> None:
+        wrapped = cached.__wrapped__ if "__wrapped__" in _dict_of(cached) else None
+        name = getattr(wrapped, "__name__", "a function") if type(wrapped) is types.FunctionType else "a function"
+        step = Hold(hold, "cache", "", name, cached.cache_info().currsize, cached.cache_info().maxsize)
+        for item in gc.get_referents(cached):
+            # The table of results holds them in records of its own.
+            if type(item) is dict:
+                for key, result in list(dict.items(item)):
+                    self.add(result, step)
+                    self.add(key, step)
+            elif item is wrapped:
+                self.add(item, Hold(hold, "attribute", "__wrapped__"))
+            elif not isinstance(item, type):
+                self.add(item, step)
+
+    def _class(self, kind: type, hold: Hold) -> None:
+        names = type.__dict__["__dict__"].__get__(kind)
+        if not _is_user_class(names):
+            return
+        for name, value in list(names.items()):
+            if name not in ("__dict__", "__weakref__"):
+                self.add(value, Hold(hold, "class", name, kind.__name__))
+
+    def _instance(self, value: Any, hold: Hold) -> None:
+        self._attributes(value, hold)
+        self._its_class(value, hold)
+        step = None
+        for inner in gc.get_referents(value):
+            if not issubclass(type(inner), type):
+                step = step or Hold(hold, "inside", "", type(value).__name__)
+                self.add(inner, step)
+
+    def _its_class(self, value: Any, hold: Hold) -> None:
+        for kind in type.__dict__["__mro__"].__get__(type(value)):
+            if id(kind) not in self.seen and _is_user_class(type.__dict__["__dict__"].__get__(kind)):
+                self.add(kind, Hold(None, "global", kind.__name__, "__main__"))
+
+    def _attributes(self, value: Any, hold: Hold) -> None:
+        names = _dict_of(value)
+        if names:
+            # Known under their own names; the dictionary itself is no step of the path.
+            self.seen.add(id(names))
+            for name, item in list(names.items()):
+                self.add(item, Hold(hold, "attribute", str(name)))
+        for name, slot in _slots(type(value)):
+            try:
+                self.add(slot.__get__(value), Hold(hold, "attribute", name))
+            except AttributeError:  # not assigned
+                pass
+
+
+def _asks_for_locals(code: types.CodeType) -> bool:
+    if _ASKS_FOR_LOCALS.isdisjoint(code.co_names):
+        return False
+    known = _asking.get(code)
+    if known is None:
+        # The same words are names of methods too: `model.eval()`.
+        loads = (one for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+        known = _asking[code] = any(one.argval in _ASKS_FOR_LOCALS for one in loads)
+    return known
+
+
+def _module_file(module: Any) -> str | None:
+    file = vars(module).get("__file__") if isinstance(module, types.ModuleType) else None
+    return file if type(file) is str else None
+
+
+def _is_user_class(names: Any) -> bool:
+    module = names.get("__module__")
+    if module == "__main__":
+        return True
+    file = _module_file(sys.modules.get(module)) if type(module) is str else None
+    return file is not None and is_user_file(file)
+
+
+def _class_dicts(kind: type) -> Iterator[Any]:
+    for base in type.__dict__["__mro__"].__get__(kind):
+        yield type.__dict__["__dict__"].__get__(base)
+
+
+_dict_slots: dict[type, Any] = {}
+
+
+def _dict_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object, through the interpreter's own descriptor: a class may define `__dict__` otherwise."""
+    kind = type(value)
+    if kind not in _dict_slots:
+        found = next((names["__dict__"] for names in _class_dicts(kind) if "__dict__" in names), None)
+        _dict_slots[kind] = found if type(found) is types.GetSetDescriptorType else None
+    slot = _dict_slots[kind]
+    try:
+        names = slot.__get__(value) if slot is not None else {}
+    except Exception:
+        return {}
+    return names if issubclass(type(names), dict) else {}
+
+
+_member_slots: dict[type, list[tuple[str, Any]]] = {}
+
+
+def _slots(kind: type) -> list[tuple[str, Any]]:
+    if kind not in _member_slots:
+        _member_slots[kind] = [
+            (name, member)
+            for names in _class_dicts(kind)
+            if _is_user_class(names)
+            for name, member in list(names.items())
+            if type(member) is types.MemberDescriptorType
+        ]
+    return _member_slots[kind]
+

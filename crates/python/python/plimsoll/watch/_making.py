@@ -1,0 +1,168 @@
+"""Where and in which step each storage was made, noted while a window is open. A dispatch mode sees every operation of
+PyTorch; that costs about 13 us each, so windows are short and grow rarer. This is the slower way: it needs no native code and
+works on every device. Rows are weak: a storage lives as long as it would without them. `_growth.py` judges the rows."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+
+from ._places import Place, place_of
+
+# Steps that are noted at a time, and the longest pause between windows: a leak that starts late is
+# in a window before 100 steps are over.
+WINDOW_STEPS = 6
+LONGEST_PAUSE = 64
+# Rows beyond it are not noted, so that the watch's own memory is bounded.
+MOST_ROWS = 200_000
+
+
+class Row:
+    """One storage that was seen being made."""
+
+    __slots__ = ("weak", "key", "bytes", "place", "step")
+
+    def __init__(self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int):
+        self.weak = StorageWeakRef(storage)
+        self.key = storage._cdata
+        self.bytes = nbytes
+        self.place = place
+        self.step = step
+
+    def is_alive(self) -> bool:
+        return not self.weak.expired()
+
+
+def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
+    """The storage behind a tensor if it has bytes: wrappers, sparse and meta tensors have none of their own."""
+    try:
+        if tensor.device.type == "meta":
+            return None
+        storage = tensor.untyped_storage()
+        return storage if storage.nbytes() else None
+    except Exception:  # NotImplementedError, RuntimeError, or whatever a subclass raises
+        return None
+
+
+class _Noting(TorchDispatchMode):
+    """Notes what operations return and otherwise does nothing."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, making: Making):
+        super().__init__()
+        self.making = making
+
+    # Wrapping the method for the compiler would import all of it, which takes 1.6 s.
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    # What is compiled stays compiled while a window is open.
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self.making.is_noting:
+            self.making.note(func, result, sys._getframe(1))
+        return result
+
+
+class Making:
+    """The rows, and the windows in which they are noted."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        self.noted: list[int] = []
+        self.is_noting = False
+        self.step = 0
+        self.full = False
+        self.trouble: str | None = None
+        self._mode: _Noting | None = None
+        self._thread = 0
+        self._makes: dict[Any, bool] = {}
+        self._since = 0
+
+    def note(self, func: Any, result: Any, frame: Any) -> None:
+        makes = self._makes.get(func)
+        if makes is None:
+            makes = self._makes[func] = _makes_memory(func)
+        if not makes:
+            return
+        place: Place | None = None
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
+            if storage is None:
+                continue
+            known = self.rows.get(storage._cdata)
+            if known is not None and known.is_alive():
+                continue
+            if len(self.rows) >= MOST_ROWS:
+                self.full = True
+                return
+            place = place or place_of(frame)
+            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step)
+
+    @property
+    def is_open(self) -> bool:
+        return self._mode is not None
+
+    def open(self) -> bool:
+        """Opens a window on this thread, unless the program has a dispatch mode of its own on: modes are a stack, and
+        the program's must come off first."""
+        if self._mode is not None:
+            self.is_noting = True
+            self._since = self.step
+            return True
+        if _get_current_dispatch_mode() is not None:
+            return False
+        mode = _Noting(self)
+        try:
+            mode.__enter__()
+        except Exception as error:  # an internal interface of PyTorch has changed
+            self.trouble = f"windows cannot be opened in this PyTorch: {error}"
+            return False
+        self._mode, self._thread = mode, threading.get_ident()
+        self.is_noting, self._since = True, self.step
+        return True
+
+    def close(self) -> None:
+        """Stops noting, and takes the mode off if it is on top of this thread's stack; otherwise it idles until it is."""
+        self.is_noting = False
+        if self._mode is None or self._thread != threading.get_ident():
+            return
+        if _get_current_dispatch_mode() is self._mode:
+            mode, self._mode = self._mode, None
+            mode.__exit__(None, None, None)
+
+    def tick(self, step: int) -> None:
+        """A step has ended: it was noted if the window was open all through it."""
+        if self.is_noting and self._since < step:
+            self.noted.append(step - 1)
+        elif self._mode is not None and not self.is_noting:
+            self.close()
+        self.step = step
+
+    def prune(self) -> list[Row]:
+        """Forgets rows whose storages are gone, and gives back those."""
+        gone = [row for row in self.rows.values() if not row.is_alive()]
+        for row in gone:
+            del self.rows[row.key]
+        if gone:
+            self.full = False
+        return gone
+
+
+def _makes_memory(func: Any) -> bool:
+    """Views and in-place operations make no memory; what has no schema may."""
+    try:
+        return any(result.alias_info is None for result in func._schema.returns)
+    except AttributeError:
+        return True

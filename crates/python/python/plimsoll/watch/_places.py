@@ -1,0 +1,94 @@
+"""Which lines are the user's own: a place is the innermost of them on a stack, library frames folded. It opens no file and
+keeps no frame alive; `_making.py` notes a place for every storage."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+import threading
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _library_folders() -> tuple[str, ...]:
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.update(getattr(site, "getsitepackages", list)())
+    try:
+        folders.add(site.getusersitepackages())
+    except Exception:  # a Python without a home folder
+        pass
+    named = {os.path.join(os.path.abspath(folder), "") for folder in folders if folder}
+    return tuple(sorted(named | {os.path.realpath(folder) + os.sep for folder in named}))
+
+
+LIBRARIES = _library_folders()
+_user_codes: dict[CodeType, bool] = {}
+
+
+def is_user_file(name: str) -> bool:
+    """Whether a source file belongs to the program rather than to Python, a package or the watch."""
+    if name.startswith("<frozen") or name.startswith(_HERE):
+        return False
+    return not name.startswith(LIBRARIES)
+
+
+def is_user_code(code: CodeType) -> bool:
+    known = _user_codes.get(code)
+    if known is None:
+        known = _user_codes[code] = is_user_file(code.co_filename)
+    return known
+
+
+class Place(NamedTuple):
+    """A line of the user's program. It is kept as code and instruction: line numbers cost more and few are told."""
+
+    code: CodeType
+    instruction: int
+    backward: bool
+
+    @property
+    def line(self) -> int:
+        at = (line for start, end, line in self.code.co_lines() if start <= self.instruction < end and line)
+        return next(at, self.code.co_firstlineno)
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    def __str__(self) -> str:
+        """`train.py:17`, with the folder where the name alone says nothing."""
+        name = os.path.basename(self.file)
+        if name in ("__init__.py", "__main__.py"):
+            name = os.path.join(os.path.basename(os.path.dirname(self.file)), name)
+        return f"{name}:{self.line}"
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """The innermost user line from `frame` outwards, and whether backward runs below it."""
+    backward = False
+    while frame is not None and not is_user_code(frame.f_code):
+        backward = backward or frame.f_code.co_name == "_engine_run_backward"
+        frame = frame.f_back
+    if frame is not None:
+        return Place(frame.f_code, frame.f_lasti, backward)
+    main = threading.main_thread().ident
+    if threading.get_ident() == main:
+        return None
+    # Backward's own threads have no Python frames: the line is the one on which the main thread waits.
+    waiting = sys._current_frames().get(main)
+    found = place_of_waiting(waiting)
+    return found and found._replace(backward=True)
+
+
+def place_of_waiting(frame: FrameType | None) -> Place | None:
+    while frame is not None and not is_user_code(frame.f_code):
+        frame = frame.f_back
+    return Place(frame.f_code, frame.f_lasti, False) if frame is not None else None

@@ -1,0 +1,136 @@
+"""Runs somebody's program as if Python had been started with it: its `__main__`, arguments, search path, tracebacks and exit
+status are what they would be. It knows nothing of watching."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import os
+import runpy
+import signal
+import sys
+import types
+from typing import Any, Callable, NoReturn
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Program:
+    """A script, a folder or archive with a `__main__`, or a module. `run` runs it, `leave` ends the process as it would have."""
+
+    def __init__(self, module: str | None, arguments: list[str]):
+        self.module = module
+        self.arguments = arguments
+        self._error: BaseException | None = None
+
+    def run(self, at_end: Callable[[], None]) -> None:
+        """Runs it to its end, however that comes, then calls `at_end`: also where the program calls `os._exit`."""
+        leave, pid = os._exit, os.getpid()
+
+        def leave_after_report(status: int) -> NoReturn:
+            if os.getpid() == pid:
+                at_end()
+            leave(status)
+
+        os._exit = leave_after_report
+        try:
+            self._execute()
+        except BaseException as error:  # noqa: B036 - it is told or raised again in `leave`
+            self._error = error
+        finally:
+            at_end()
+            os._exit = leave
+
+    def _execute(self) -> None:
+        if self.module is not None:
+            sys.argv = [self.module, *self.arguments]
+            sys.path[0] = os.getcwd()
+            # `alter_sys` makes it the `__main__` that pickles and worker processes refer to.
+            runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            return
+        sys.argv = list(self.arguments)
+        path = self.arguments[0]
+        if os.path.isdir(path) or not _is_source(path):
+            sys.path[0] = path
+            runpy.run_path(path, run_name="__main__")
+            return
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+        path = os.path.abspath(path)
+        with io.open_code(path) as file:
+            source = file.read()
+        main = types.ModuleType("__main__")
+        names = vars(main)
+        loader = importlib.machinery.SourceFileLoader("__main__", path)
+        names.update(__file__=path, __loader__=loader, __builtins__=__builtins__, __annotations__={})
+        sys.modules["__main__"] = main
+        exec(compile(source, path, "exec", dont_inherit=True), names)
+
+    def leave(self, status: int) -> NoReturn:
+        """Ends as the program would have; `status` counts only if it succeeded."""
+        error, self._error = self._error, None
+        if error is None:
+            sys.exit(status)
+        if isinstance(error, SystemExit):
+            sys.exit(error.code if error.code not in (None, 0) else status)
+        error.__traceback__ = _own_frames(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            # As Python ends: by the signal itself, so that a shell sees it.
+            sys.stdout.flush()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        sys.exit(1)
+
+
+def _is_source(path: str) -> bool:
+    """Archives are told by their first bytes."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) != b"PK"
+    except OSError:
+        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the program's first frame on."""
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if not name.startswith(_HERE) and "runpy" not in name:
+            return traceback
+        traceback = traceback.tb_next
+    return None
+
+
+class _Hook(importlib.abc.MetaPathFinder):
+    """Finds a module as the other finders do, and calls back once it is there."""
+
+    def __init__(self, name: str, call: Callable[[], None]):
+        self.name, self.call = name, call
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute, call = spec.loader.exec_module, self.call
+
+        def execute_and_call(module: types.ModuleType) -> None:
+            execute(module)
+            call()
+
+        spec.loader.exec_module = execute_and_call
+        return spec
+
+
+def import_hook(name: str, call: Callable[[], None]) -> None:
+    """Calls `call` when the program has imported `name`. Importing it ourselves would come before what a program sets first
+    (environment variables, a start method)."""
+    if name in sys.modules:
+        call()
+    else:
+        sys.meta_path.insert(0, _Hook(name, call))

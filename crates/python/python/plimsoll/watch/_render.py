@@ -1,0 +1,123 @@
+"""A run's findings as text for people and as JSON for programs. It computes nothing."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import Any
+
+from ._findings import Finding
+from ._growth import SETTLE_STEPS, SUSPECT_STEPS, WARM_UP_STEPS
+from ._kinds import NODES
+
+WIDTH = 80
+
+
+def size(count: float) -> str:
+    """Bytes for people: `75.0 KiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
+
+
+def _finding(finding: Finding, verdict: str) -> list[str]:
+    objects = f"{finding.objects_per_step:.3g} {'nodes' if finding.kind == NODES else 'storages'}"
+    others = f" (and {', '.join(finding.lines[1:])})" if len(finding.lines) > 1 else ""
+    rows = [
+        ("line", finding.line + others),
+        ("kind", finding.kind),
+        ("held by", finding.held_by),
+        *(("and by", words) for words, _ in finding.also_held_by),
+        ("cause", finding.cause),
+        ("remedy", finding.remedy),
+    ]
+    lines = [f"  {verdict} {size(finding.bytes_per_step)} a step ({objects})"]
+    for name, value in rows:
+        lines += textwrap.wrap(
+            value, WIDTH, initial_indent=f"    {name:8} ", subsequent_indent=" " * 13, break_long_words=False
+        )
+    return lines
+
+
+def notes(session: Any) -> list[str]:
+    """What is not blamed on a line, and what could not be seen."""
+    said = list(session.limits)
+    if session.making.full:
+        said.append("so many storages were alive at once that not all were noted")
+    each = session.resident.growth_per_step()
+    told = sum(finding.bytes_per_step for finding in session.findings)
+    if each > 2 * told:
+        said.append(
+            f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is not tensors "
+            "(Python objects, a library, fragmentation)"
+        )
+    return said
+
+
+def text(session: Any, is_final: bool = True) -> str:
+    """80 columns."""
+    steps, told_by = session.steps.told, session.steps.told_by
+    epochs = f" in {session.steps.epochs} epochs" if session.steps.epochs else ""
+    findings = session.findings
+    leaks = [finding for finding in findings if finding.is_verdict and not finding.is_note]
+    rest = [finding for finding in findings if finding not in leaks]
+    if is_final:
+        outcome = f"{len(leaks)} finding{'s' if len(leaks) != 1 else ''}"
+    else:
+        outcome = f"{len(findings)} growing so far"
+    lines = [f"watch: {steps} steps{epochs}, told by {told_by}; {outcome}"]
+    for finding in leaks:
+        lines += _finding(finding, "grows" if is_final else "growing so far:")
+    for finding in rest:
+        lines += _finding(finding, "note: grew" if is_final else "growing so far:")
+        if finding.is_note:
+            lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+    least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
+    if is_final and steps < least:
+        lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `watch.step()`"]
+    for note in notes(session):
+        lines += textwrap.wrap(note, WIDTH, initial_indent="  note: ", subsequent_indent="    ")
+    share = session.cost_seconds / session.watched_seconds if session.watched_seconds else 0.0
+    lines += [f"  the watch took {session.cost_seconds:.2f} s, {share:.0%} of the time (windows of a dispatch mode)"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(session: Any, is_final: bool = True) -> str:
+    """One object."""
+    whole = {
+        "format": "plimsoll-watch",
+        "version": 1,
+        "is_final": is_final,
+        "steps": session.steps.told,
+        "epochs": session.steps.epochs,
+        "told_by": session.steps.told_by,
+        "way": "dispatch windows",
+        "findings": [_object(finding, session) for finding in session.findings],
+        "notes": notes(session),
+        "cost_seconds": round(session.cost_seconds, 4),
+        "watched_seconds": round(session.watched_seconds, 4),
+        "rows": len(session.making.rows),
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _object(finding: Finding, session: Any) -> dict[str, Any]:
+    return {
+        "verdict": finding.is_verdict and not finding.is_note,
+        "note": finding.is_note,
+        "bytes_per_step": round(finding.bytes_per_step),
+        "objects_per_step": round(finding.objects_per_step, 3),
+        "line": finding.line,
+        "lines": finding.lines,
+        "files": finding.files,
+        "kind": finding.kind,
+        "held_by": finding.held_by,
+        "also_held_by": [{"held_by": words, "path": path} for words, path in finding.also_held_by],
+        "path": finding.path,
+        "cause": finding.cause,
+        "remedy": finding.remedy,
+        "seen_at_step": finding.seen_at_step,
+        "first_told_at_step": session.first_told.get(finding.line + finding.kind, finding.seen_at_step),
+    }

@@ -1,0 +1,304 @@
+"""One watched run: at the end of each step it opens and closes windows, judges what stays, and names who holds it. The parts
+decide (`_making.py`, `_growth.py`, `_census.py`, `_nodes.py`, `_cycles.py`); this is when. It imports PyTorch; `__init__.py` has
+the public names."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import os
+import threading
+import time
+from typing import Any
+
+from torch._C._autograd import _get_sequence_nr
+
+from . import _kinds as kinds
+from ._census import Census, Owner
+from ._cycles import freed_by_collector
+from ._findings import Finding, why
+from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
+from ._holders import Hold
+from ._making import LONGEST_PAUSE, WINDOW_STEPS, Making, Row
+from ._naming import finding_of, grouped, key_of, nodes_finding, others_of
+from ._nodes import Nodes
+from ._places import Place
+from ._resident import Resident
+from ._steps import OPTIMIZER, Steps
+
+# Steps between two judgements.
+JUDGE_EVERY = 2
+# The steps of the first censuses; later ones come with windows, as far apart as their cost allows.
+FIRST_CENSUSES = (8, 12, 16)
+CENSUS_SHARE = 0.03
+# While something grows it is looked at again when the run is longer by this factor.
+LOOK_AGAIN = 1.5
+# Collections that the watch itself asks for in one run.
+MOST_COLLECTIONS = 2
+
+
+class Session:
+    """What is known of one run. `start` and `stop` bracket it; `findings` can be read at any time."""
+
+    def __init__(self) -> None:
+        self.making = Making()
+        self.growth = Growth()
+        self.nodes = Nodes()
+        self.resident = Resident()
+        self.steps = Steps(self._step_ended, self._epoch_ended)
+        self.suspects: dict[Place | None, Suspect] = {}
+        self.first_told: dict[str, int] = {}
+        self.limits: dict[str, None] = {}
+        self.on_findings: Any = None
+        self.is_running = False
+        self.own_seconds = 0.0
+        self._found: list[Finding] = []
+        self._cycles: dict[Place | None, Finding] = {}
+        self._collections = 0
+        self._switch_at = WARM_UP_STEPS
+        self._pause = WINDOW_STEPS
+        self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
+        self._last_census = (0, 0.0, 0.0)
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._durations: dict[bool, list[float]] = {True: [0, 0.0], False: [0, 0.0]}
+        self._ended_at = 0.0
+
+    # ---- life ----
+
+    def start(self) -> Session:
+        self.is_running = True
+        self.steps.start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave_child)
+        return self
+
+    def stop(self) -> None:
+        if not self.is_running:
+            return
+        self.is_running = False
+        self.making.close()
+        self.steps.stop()
+        self._finish()
+
+    def _leave_child(self) -> None:
+        """A forked process (a loader's worker) is not watched: it runs as without the watch."""
+        if self.is_running:
+            self.is_running = False
+            self.making.close()
+            self.steps.stop()
+
+    @property
+    def is_ours(self) -> bool:
+        return os.getpid() == self._pid
+
+    # ---- steps ----
+
+    def _step_ended(self, is_new_clock: bool) -> None:
+        if not self.is_running or not self._lock.acquire(blocking=False):
+            return
+        began = time.perf_counter()
+        was_noting, self.making.is_noting = self.making.is_noting, False
+        try:
+            self._time_step(began, was_noting)
+            self.making.is_noting = was_noting
+            self._tick(is_new_clock)
+        finally:
+            self._ended_at = time.perf_counter()
+            self.own_seconds += self._ended_at - began
+            self._lock.release()
+
+    def _time_step(self, now: float, was_noting: bool) -> None:
+        if self._ended_at:
+            of = self._durations[was_noting]
+            of[0] += 1
+            of[1] += now - self._ended_at
+
+    def _tick(self, is_new_clock: bool) -> None:
+        step = self.steps.count
+        self._sequence.append(_get_sequence_nr())
+        self.making.tick(step)
+        if is_new_clock and step > 1:
+            # Another loop: its state is made lazily too.
+            self.growth.warm_up(step)
+            self._switch_at = min(self._switch_at, step + WARM_UP_STEPS)
+        noting, self.making.is_noting = self.making.is_noting, False
+        if step % JUDGE_EVERY == 0:
+            self._judge(step)
+        if self._is_census_due(step):
+            self._look(step)
+        if self.on_findings is not None:
+            self.on_findings(step)
+        self.making.is_noting = noting
+        self._turn_window(step)
+
+    def _turn_window(self, step: int) -> None:
+        if step < self._switch_at:
+            return
+        if self.making.is_noting:
+            self.making.close()
+            self._switch_at = step + self._pause
+            self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        elif self.making.open():
+            self._switch_at = step + WINDOW_STEPS
+        else:
+            self._limit(self.making.trouble or "the program has a dispatch mode of its own on: lines are not noted under it")
+            self._switch_at = step + WINDOW_STEPS
+
+    def _epoch_ended(self) -> None:
+        if self.is_running and self.suspects:
+            with self._lock:
+                noting, self.making.is_noting = self.making.is_noting, False
+                self._judge(self.steps.count)
+                self._look(self.steps.count)
+                self.making.is_noting = noting
+
+    # ---- judgement ----
+
+    def _judge(self, step: int) -> None:
+        self.resident.sample(step)
+        self.growth.let_go(self.making.prune(), step)
+        before = set(self.suspects)
+        self.suspects = self.growth.suspects(list(self.making.rows.values()), self.making.noted, step)
+        if set(self.suspects) - before:
+            # Something new: look soon and often.
+            self._pause = WINDOW_STEPS
+            self._look(step)
+        elif len(self.suspects) < len(before):
+            self._found = [finding for finding in self._found if self._is_still_held(finding)]
+
+    def _is_still_held(self, finding: Finding) -> bool:
+        held = {str(place) for place in self.suspects}
+        return finding.kind == kinds.NODES or any(line in held for line in finding.lines)
+
+    def _is_census_due(self, step: int) -> bool:
+        if step in FIRST_CENSUSES:
+            return self._last_census[0] != step
+        last, at, took = self._last_census
+        if self.suspects and step >= last * LOOK_AGAIN:
+            return True
+        if not self.making.is_noting or step < self._switch_at:
+            return False
+        return time.perf_counter() - at > took / CENSUS_SHARE
+
+    def _census(self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False) -> Census:
+        census = Census(self._own_ids() | (skip or set()), self._sequence[0], edges, has_libraries)
+        if not census.is_complete:
+            self._limit("the program has more objects than one look follows: some holders may be unnamed")
+        return census
+
+    def _own_ids(self) -> set[int]:
+        own = (self, vars(self), self.making, self.growth, self.nodes, self.steps)
+        return {id(one) for one in own}
+
+    def _look(self, step: int) -> None:
+        """Who holds what grows, and how many nodes each holder has."""
+        began = time.perf_counter()
+        census = self._census()
+        took = time.perf_counter() - began
+        if self._last_census[0] != step:
+            self.nodes.take(census, self.making.rows, step)
+        self._last_census = (step, time.perf_counter(), took)
+        groups, unknown = grouped(self.suspects.values(), census)
+        unknown_bytes = sum(row.bytes for _, row in unknown)
+        if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(s.judged_steps for s, _ in unknown):
+            unknown = self._name_cycles(unknown, step)
+            self._name_libraries(unknown, groups)
+        self._found = []
+        for group in groups.values():
+            if group.bytes_per_step >= TOLERATED_BYTES:
+                others = others_of(group, self._census) if took < 0.25 else []
+                finding = finding_of(group, others, step)
+                if finding is not None:
+                    self._found.append(finding)
+        told = {finding.held_by.split(" -> grad_fn")[0] for finding in self._found}
+        for growing in self.nodes.growing():
+            finding = nodes_finding(growing, step)
+            if finding.held_by.split(" -> grad_fn")[0] not in told:
+                self._found.append(finding)
+        for finding in self._found:
+            self.first_told.setdefault(finding.line + finding.kind, step)
+
+    def _name_cycles(self, unknown: list[tuple[Suspect, Row]], step: int) -> list[tuple[Suspect, Row]]:
+        if not gc.isenabled():
+            self._limit("Python's collector is off: reference cycles cannot be told from what libraries cache")
+            return unknown
+        if self._collections >= MOST_COLLECTIONS:
+            return unknown
+        self._collections += 1
+        freed, said = freed_by_collector(row for _, row in unknown)
+        keys = {row.key for row in freed}
+        by_line: dict[Place | None, list[tuple[Suspect, Row]]] = collections.defaultdict(list)
+        for suspect, row in unknown:
+            if row.key in keys:
+                by_line[suspect.place].append((suspect, row))
+        cause, remedy = why(kinds.CYCLE, Hold(None, "global"), False)
+        for place, found in by_line.items():
+            judged = found[0][0].judged_steps
+            each = sum(row.bytes for _, row in found) / judged
+            if each >= TOLERATED_BYTES and place is not None:
+                self._cycles[place] = Finding(
+                    each, len(found) / judged, [str(place)], kinds.CYCLE, said, [], [], cause, remedy,
+                    is_verdict=True, seen_at_step=step, files=[f"{place.file}:{place.line}"],
+                )  # fmt: skip
+        return [(suspect, row) for suspect, row in unknown if row.key not in keys]
+
+    def _name_libraries(self, unknown: list[tuple[Suspect, Row]], groups: Any) -> None:
+        """What only a library's globals lead to, or nothing that Python knows."""
+        if not unknown:
+            return
+        census = self._census(has_libraries=True)
+        nobody = Hold(None, "inside", "", "library, not reachable from Python")
+        for suspect, row in unknown:
+            owner = census.owners.get(row.key)
+            hold = owner.hold if owner is not None else nobody
+            known = owner._replace(kind=kinds.LIBRARY) if owner is not None else None
+            groups[key_of(hold)].add(suspect, row, known or Owner(kinds.LIBRARY, hold, False))
+
+    # ---- results ----
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What grows so far, or, once stopped, the verdicts and notes; the largest first."""
+        return sorted([*self._found, *self._cycles.values()], key=lambda finding: -finding.bytes_per_step)
+
+    @property
+    def verdicts(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.is_verdict and not finding.is_note]
+
+    def look_now(self) -> None:
+        """Judges at once, for a report during the run."""
+        with self._lock:
+            noting, self.making.is_noting = self.making.is_noting, False
+            self._judge(self.steps.count)
+            self._look(self.steps.count)
+            self.making.is_noting = noting
+
+    def _finish(self) -> None:
+        enough = {str(place) for place, suspect in self.suspects.items() if suspect.judged_steps >= VERDICT_STEPS}
+        for finding in self._found:
+            finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
+        for finding in self._found:
+            if self.steps.rank < OPTIMIZER and self.steps.epochs <= 1 and _is_one_pass(finding):
+                finding.is_note = True
+                finding.is_verdict = False
+
+    def _limit(self, what: str) -> None:
+        self.limits.setdefault(what)
+
+    @property
+    def cost_seconds(self) -> float:
+        """What the watch took: its own time at step boundaries, and what noted steps took longer than others."""
+        (noted, noted_s), (plain, plain_s) = self._durations[True], self._durations[False]
+        slower = noted_s - noted * plain_s / plain if noted and plain else 0.0
+        return self.own_seconds + max(slower, 0.0)
+
+    @property
+    def watched_seconds(self) -> float:
+        return self.own_seconds + sum(seconds for _, seconds in self._durations.values())
+
+
+def _is_one_pass(finding: Finding) -> bool:
+    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its purpose."""
+    ways = [step["how"] for step in finding.path]
+    return finding.kind == kinds.VALUE and ways in (["local", "entry"], ["global", "entry"])

@@ -1,0 +1,145 @@
+"""Where steps and epochs end, found without a change to the program: optimizer steps, else batches of a loader, else calls of
+the outermost module; `watch.step()` wins over all. It only tells when; `_session.py` does what is due then."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from ._places import place_of_waiting
+
+# What tells steps, from the weakest to the strongest.
+NOTHING, MODULE, LOADER, OPTIMIZER, EXPLICIT = range(5)
+TOLD_BY = ("nothing", "calls of a module", "batches of a loader", "optimizer steps", "watch.step()")
+# As many ticks of others without one of the clock's own, and another takes over.
+QUIET_TICKS = 4
+
+
+class Steps:
+    """Calls `on_step(is_new_clock)` at the end of each step and `on_epoch()` when a loader has run out."""
+
+    def __init__(self, on_step: Callable[[bool], None], on_epoch: Callable[[], None]):
+        self.on_step, self.on_epoch = on_step, on_epoch
+        # Steps since the beginning, by whatever told them, and those of what tells them now.
+        self.count = 0
+        self.told = 0
+        self.epochs = 0
+        self.rank = NOTHING
+        self._clock: Any = None
+        self._others = 0
+        self._depth = 0
+        self._is_new = False
+        self._since_epoch = 0
+        self._undo: list[Callable[[], None]] = []
+        self._stop_counting_calls: Callable[[], None] | None = None
+
+    @property
+    def told_by(self) -> str:
+        return TOLD_BY[self.rank]
+
+    def start(self) -> None:
+        handle = register_optimizer_step_post_hook(self._optimizer_stepped)
+        self._undo.append(handle.remove)
+        self._follow_loaders()
+        self._follow_calls()
+
+    def stop(self) -> None:
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
+        self._end_calls()
+
+    def tick(self, rank: int, who: Any) -> None:
+        """One of the things that may tell steps has happened. With several optimizers the first is the clock; one that
+        ticks alone takes over."""
+        if rank < self.rank:
+            return
+        if rank > self.rank > NOTHING:
+            # Something better tells steps: this one has been counted already.
+            self._take_over(rank, who)
+            self.told = 1
+            return
+        if rank == self.rank and who != self._clock:
+            self._others += 1
+            if self._others <= QUIET_TICKS:
+                return
+        if who != self._clock:
+            self._take_over(rank, who)
+        self._others = 0
+        self.count += 1
+        self.told += 1
+        self._since_epoch += 1
+        is_new, self._is_new = self._is_new, False
+        self.on_step(is_new)
+
+    def _take_over(self, rank: int, who: Any) -> None:
+        self._is_new = self.rank > NOTHING
+        self.rank, self._clock, self._others = rank, who, 0
+        if rank > MODULE:
+            self._end_calls()
+
+    def epoch(self) -> None:
+        """A pass is complete. One without steps (a validation set) is none."""
+        if self._since_epoch < 2:
+            return
+        self._since_epoch = 0
+        self.epochs += 1
+        self.on_epoch()
+
+    def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
+        # Not the optimizer's identity: one that is made anew in each step is the same clock.
+        place = place_of_waiting(sys._getframe(1))
+        parameters = optimizer.param_groups[0]["params"]
+        shape = tuple(parameters[0].shape) if parameters else ()
+        self.tick(OPTIMIZER, (place and place[:2], len(parameters), shape))
+
+    def _follow_loaders(self) -> None:
+        kind = torch.utils.data.dataloader._BaseDataLoaderIter
+        following = kind.__next__
+
+        @functools.wraps(following)
+        def counted(loader: Any) -> Any:
+            self.tick(LOADER, type(loader).__name__)
+            try:
+                return following(loader)
+            except StopIteration:
+                self.epoch()
+                raise
+
+        def undo() -> None:
+            if kind.__next__ is counted:
+                kind.__next__ = following
+
+        kind.__next__ = counted
+        self._undo.append(undo)
+
+    def _follow_calls(self) -> None:
+        kind = torch.nn.Module
+        call = kind.__call__
+
+        @functools.wraps(call)
+        def counted(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self._depth += 1
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.tick(MODULE, type(module).__qualname__)
+
+        def undo() -> None:
+            if kind.__call__ is counted:
+                kind.__call__ = call
+
+        kind.__call__ = counted
+        self._stop_counting_calls = undo
+
+    def _end_calls(self) -> None:
+        """Calls cost a little each, and something better tells steps now."""
+        if self._stop_counting_calls is not None:
+            self._stop_counting_calls()
+            self._stop_counting_calls = None

@@ -1,0 +1,108 @@
+"""A watch within a program: a context manager, a decorator, an assertion, and the marks `step()` and `epoch()`. The command is
+`_command.py`; what both run is `_session.py`, which is imported when a watch begins, as it needs PyTorch."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Callable
+
+from ._findings import Finding
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_running: list[Session] = []
+
+
+class LeakError(AssertionError):
+    """What a watch found, as an error; its message is the report."""
+
+
+class Watch(contextlib.ContextDecorator):
+    """Watches the block or function; `findings` and `text()` can be read during and after it.
+
+    With `error_on_leak` the end of the block raises `LeakError` if something leaks.
+    """
+
+    def __init__(self, error_on_leak: bool = False):
+        self.error_on_leak = error_on_leak
+        self._session: Session | None = None
+
+    def __enter__(self) -> Watch:
+        from ._session import Session
+
+        if _running:
+            raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
+        self._session = Session()
+        _running.append(self._session)
+        self._session.start()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._session is not None:
+            _running.clear()
+            self._session.stop()
+            if error is None and self.error_on_leak and self.verdicts:
+                raise LeakError(self.text())
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What grows so far, the largest first; after the block the verdicts and the notes."""
+        return self._session.findings if self._session is not None else []
+
+    @property
+    def verdicts(self) -> list[Finding]:
+        """The findings that count: what had grown for long enough when the block ended."""
+        return self._session.verdicts if self._session is not None else []
+
+    def text(self) -> str:
+        """The report as the command prints it."""
+        from ._render import text
+
+        return text(self._session, not self._session.is_running) if self._session is not None else "watch: not begun\n"
+
+    def json(self) -> str:
+        """The report for programs."""
+        from ._render import as_json
+
+        return as_json(self._session, not self._session.is_running) if self._session is not None else "{}\n"
+
+
+def watch(*, error_on_leak: bool = False) -> Watch:
+    """A watch for a `with` block or a function; also called as `plimsoll.watch()`."""
+    return Watch(error_on_leak)
+
+
+def running() -> Session | None:
+    """The watch that is on."""
+    return _running[-1] if _running else None
+
+
+def begin(session: Session) -> None:
+    """Makes the command's session the one that `step()` speaks to."""
+    _running.append(session)
+
+
+def step() -> None:
+    """Ends a step, for loops without optimizer, loader or module; it then tells steps alone. Without a watch it does nothing,
+    so a program may keep it."""
+    session = running()
+    if session is not None:
+        from ._steps import EXPLICIT
+
+        session.steps.tick(EXPLICIT, "step()")
+
+
+def epoch() -> None:
+    """Ends an epoch where no loader tells one."""
+    session = running()
+    if session is not None:
+        session.steps.epoch()
+
+
+def assert_no_leak(function: Callable[[], Any], steps: int = 30) -> None:
+    """Calls `function` as often as told, a step each, and raises `LeakError` if something grows."""
+    with Watch(error_on_leak=True):
+        for _ in range(steps):
+            function()
+            step()

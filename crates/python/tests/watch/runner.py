@@ -1,0 +1,215 @@
+"""Runs the programs of `leaks/` and `clean/` under the watch, each in a process of its own that is forked after PyTorch was
+imported, which takes seconds. Not a test by itself; `test_programs.py` asks it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import traceback
+import weakref
+
+HERE = pathlib.Path(__file__).parent
+PACKAGE = HERE.parent.parent / "python" / "plimsoll" / "watch"
+
+
+def load():
+    """The watch as a package of its own, as the folder run as a program has it."""
+    if "plimsoll_watch" not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            "plimsoll_watch", PACKAGE / "__init__.py", submodule_search_locations=[str(PACKAGE)]
+        )
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["plimsoll_watch"] = module
+        spec.loader.exec_module(module)
+    return sys.modules["plimsoll_watch"]
+
+
+@dataclasses.dataclass
+class Ran:
+    status: int
+    output: str
+    errors: str
+    report: dict | None
+
+
+def forked(work) -> Ran:
+    """Calls `work(report_path)` in a forked process."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("out", "err", "report.json")]
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            status = 70
+            try:
+                for number, name in ((1, files[0]), (2, files[1])):
+                    os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
+                sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+                work(files[2])
+                status = 0
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                with contextlib.suppress(Exception):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(status)
+        _, ended = os.waitpid(child, 0)
+        out, errors = (pathlib.Path(name).read_text() for name in files[:2])
+        report = json.loads(pathlib.Path(files[2]).read_text()) if os.path.exists(files[2]) else None
+        return Ran(os.waitstatus_to_exitcode(ended), out, errors, report)
+
+
+def watched(program: pathlib.Path, *options: str) -> Ran:
+    """The command on a program, with its report as JSON."""
+    load()
+    from plimsoll_watch._command import main
+
+    return forked(lambda report: main(["--format", "json", "--output", report, *options, str(program)]))
+
+
+def plain(program: pathlib.Path) -> Ran:
+    """The program alone."""
+    load()
+    from plimsoll_watch._program import Program
+
+    def work(_):
+        alone = Program(None, [str(program)])
+        alone.run(lambda: None)
+        alone.leave(0)
+
+    return forked(work)
+
+
+def dropped(program: pathlib.Path, at_step: int) -> Ran:
+    """Runs until `at_step` and drops there what each verdict names; reports what the finding counted before and after."""
+    load()
+    from plimsoll_watch._program import Program
+    from plimsoll_watch._session import Session
+    from plimsoll_watch._watch import begin
+
+    def work(report):
+        session = Session()
+        begin(session)
+        counted = []
+
+        def alive(rows, marks):
+            return sum(row.bytes for row in rows if row.is_alive()) + sum(mark() is not None for mark in marks)
+
+        def tell(step):
+            if step != at_step:
+                return
+            session.look_now()
+            for finding in session.verdicts:
+                rows = [row for at, of in session.suspects.items() if str(at) in finding.lines for row in of.rows]
+                counted.append((finding, rows, marks_of(finding)))
+            told = []
+            for finding, rows, marks in counted:
+                before = alive(rows, marks)
+                for path in (finding.path, *(path for _, path in finding.also_held_by)):
+                    drop(path)
+                told.append({"held_by": finding.held_by, "before": before, "after": alive(rows, marks)})
+            pathlib.Path(report).write_text(json.dumps(told))
+            os._exit(0)
+
+        session.on_findings = tell
+        session.start()
+        running = Program(None, [str(program)])
+        running.run(lambda: None)
+        running.leave(0)
+
+    return forked(work)
+
+
+class Mark:
+    """Lives as long as the graph node that it is put on."""
+
+
+def marks_of(finding) -> list:
+    """Marks on the nodes behind what a finding about nodes names."""
+    if finding.kind != "graph nodes on the host":
+        return []
+    _, _, value = resolve([step for step in finding.path if step["how"] in ("local", "global", "attribute", "item")])
+    stack = [tensor.grad_fn for tensor in (value if isinstance(value, list) else [value])[:-4] or [value]]
+    marks = []
+    while stack and len(marks) < 500:
+        node = stack.pop()
+        mark = node.metadata.setdefault("mark", Mark())
+        marks.append(weakref.ref(mark))
+        stack += [after for after, _ in node.next_functions if after is not None and "Accumulate" not in after.name()]
+    return marks
+
+
+def drop(path: list[dict]) -> None:
+    """Deletes what a path names: empties the first container that has grown, or lets go of the name."""
+    here, name, value = resolve(path)
+    if any(step["how"] in ("entry", "key", "cache") for step in path):
+        _empty(value)
+    else:
+        _let_go(here, name)
+
+
+def resolve(path: list[dict]):
+    """What a path leads to before the first container, graph or chain: its owner, its name there, and itself."""
+    root = path[0]
+    here = _frame(root["of"]) if root["how"] == "local" else sys.modules[root["of"]]
+    name = root["name"]
+    value = here.f_locals[name] if root["how"] == "local" else getattr(here, name)
+    for step in path[1:]:
+        if step["how"] in ("entry", "key", "cache", "graph", "grad", "saved", "frame"):
+            break
+        here, name, value = value, step.get("name"), _inside(value, step)
+        if step.get("times", 1) > 1:
+            break
+    return here, name, value
+
+
+def _frame(function: str):
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code.co_name == function:
+                return frame
+            frame = frame.f_back
+    raise LookupError(f"{function}() is not running")
+
+
+def _inside(value, step):
+    how, name = step["how"], step.get("name")
+    if how in ("attribute", "class"):
+        return vars(value)[name]
+    if how == "item":
+        return value[eval(name)]
+    if how == "closure":
+        return value.__closure__[value.__code__.co_freevars.index(name)].cell_contents
+    if how == "default":
+        return value.__defaults__[0]
+    if how == "local":
+        return value.gi_frame.f_locals[name]
+    raise LookupError(f"no way to follow {step}")
+
+
+def _empty(container) -> None:
+    if hasattr(container, "cache_clear"):
+        container.cache_clear()
+    else:
+        container.clear()
+
+
+def _let_go(here, name) -> None:
+    if hasattr(here, "f_code"):
+        here.f_locals[name] = None
+        if sys.version_info < (3, 13):
+            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(here), ctypes.c_int(0))
+            here.f_locals.clear()
+    elif isinstance(here, dict):
+        here.pop(eval(name))
+    else:
+        setattr(here, name, None)

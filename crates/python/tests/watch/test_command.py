@@ -1,0 +1,124 @@
+"""The command as a process: streams, exit statuses, signals and arguments are the program's; the report comes on standard
+error."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import runner  # noqa: E402
+
+LEAK = """
+import sys, torch
+kept = []
+model = torch.nn.Linear(32, 32)
+for _ in range(30):
+    kept.append(model(torch.randn(32, 32)))
+print("arguments", sys.argv[1:], __name__)
+"""
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, str(runner.PACKAGE), *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+@pytest.fixture
+def leak(tmp_path):
+    program = tmp_path / "leak.py"
+    program.write_text(LEAK)
+    return program
+
+
+def test_a_report_on_standard_error_and_nothing_else(leak):
+    ran = command("--every", "20", leak, "--fail", "-m", "x")
+    assert (ran.returncode, ran.stdout) == (0, "arguments ['--fail', '-m', 'x'] __main__\n")
+    assert "watch: 20 steps, told by calls of a module; 1 growing so far" in ran.stderr
+    final = ran.stderr[ran.stderr.index("watch: 30 steps") :]
+    assert "1 finding" in final and "leak.py:6" in final and "global `kept` -> list of" in final
+    assert "Remedy".lower() in final and max(map(len, final.splitlines())) <= 80
+
+
+def test_modules_and_failing(leak):
+    ran = command("--fail", "--format", "json", "-m", "leak", "--every", cwd=leak.parent)
+    assert (ran.returncode, ran.stdout) == (3, "arguments ['--every'] __main__\n")
+    report = json.loads(ran.stderr)
+    assert (report["steps"], report["told_by"], len(report["findings"])) == (30, "calls of a module", 1)
+    assert report["findings"][0]["files"][0] == f"{leak}:6"
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [("sys.exit(7)", 7), ("sys.exit('no')", 1), ("os._exit(5)", 5), ("1 / 0", 1), ("raise KeyboardInterrupt", -2)],
+)
+def test_endings_are_the_programs_own(tmp_path, ending, status):
+    program = tmp_path / "ends.py"
+    program.write_text(f"import os, sys, torch\ndef end():\n    {ending}\nprint('begun', flush=True)\nend()\n")
+    alone = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    ran = command("--fail", str(program))
+    assert (ran.returncode, ran.stdout) == (alone.returncode, alone.stdout) == (status, "begun\n")
+    without_report = "".join(
+        line for line in ran.stderr.splitlines(True) if not line.startswith(("watch:", "  note:", "  the watch took"))
+    )
+    assert without_report == alone.stderr
+    assert "watch: 0 steps" in ran.stderr
+
+
+def test_a_program_without_pytorch(tmp_path):
+    program = tmp_path / "none.py"
+    program.write_text("import sys\nassert 'torch' not in sys.modules\nprint(__file__)\n")
+    ran = command("none.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, f"{program}\n")
+    assert ran.stderr == "watch: the program did not import PyTorch; there was nothing to watch\n"
+
+
+def test_bad_arguments():
+    assert command().returncode == 2
+    assert command("--every", "0", "x.py").returncode == 2
+    missing = command("no-such-program.py")
+    assert missing.returncode == 2 and "can't open file" in missing.stderr
+
+
+def test_a_report_on_a_signal(tmp_path):
+    program = tmp_path / "long.py"
+    program.write_text(LEAK.replace("range(30)", "range(10**9)").replace("    kept", "    __import__('time').sleep(0.01); kept"))
+    running = subprocess.Popen(
+        [sys.executable, str(runner.PACKAGE), str(program)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        told = ""
+        for _ in range(60):
+            time.sleep(1)
+            if torch_is_imported(running.pid):
+                running.send_signal(signal.SIGUSR1)
+                told = running.stderr.readline()
+                if "growing so far" in told and "; 0 " not in told:
+                    break
+        assert "told by calls of a module; 1 growing so far" in told
+        assert running.poll() is None
+    finally:
+        running.kill()
+        running.wait()
+
+
+def torch_is_imported(pid):
+    """The signal's own effect before a handler is there is the process's end: SIGUSR1 is caught once PyTorch is imported."""
+    with open(f"/proc/{pid}/status") as file:
+        caught = next(line for line in file if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1
+
+
+def test_a_forked_process_reports_nothing(tmp_path):
+    program = tmp_path / "forks.py"
+    program.write_text(LEAK + "import os\nif os.fork() == 0:\n    kept.clear(); sys.exit(4)\nprint(os.wait()[1] >> 8)\n")
+    ran = command(str(program))
+    assert ran.returncode == 0 and ran.stdout.endswith("\n4\n")
+    assert ran.stderr.count("watch: 30 steps") == 1
+    assert os.path.exists(program)

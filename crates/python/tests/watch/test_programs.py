@@ -1,0 +1,74 @@
+"""The watch on small programs: each leak is named with line, kind and holder, no clean program gets a verdict, what a path names
+is what to drop, and a watched program prints and computes what it does alone. A leak's file says what is expected: `# kind:`,
+`# holder:`, and `# made` on the line."""
+
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import runner  # noqa: E402
+
+LEAKS = sorted((runner.HERE / "leaks").glob("*.py"))
+CLEAN = sorted((runner.HERE / "clean").glob("*.py"))
+# Judged steps after warm-up within which growth is told; a leak that starts late has a window more.
+TOLD_WITHIN = 10 + 3
+TOLD_LATER = {"late": 80 + 100, "every_third_step": 60, "cycle": 30}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+    # What PyTorch imports at its first step is imported before the forks.
+    torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
+
+
+def expected(program):
+    source = program.read_text()
+    lines = [f"{program.name}:{at}" for at, line in enumerate(source.splitlines(), 1) if line.endswith("# made")]
+    kinds = re.search("^# kind: (.*)$", source, re.M)[1].split(" | ")
+    return lines, kinds, re.search("^# holder: (.*)$", source, re.M)[1]
+
+
+def test_there_are_enough():
+    assert len(LEAKS) >= 30 and len(CLEAN) >= 30
+
+
+@pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)
+def test_leaks_are_named(program):
+    lines, kinds, holder = expected(program)
+    ran = runner.watched(program, "--fail")
+    assert (ran.status, ran.errors) == (3, "")
+    verdicts = [finding for finding in ran.report["findings"] if finding["verdict"]]
+    assert len(verdicts) == 1, verdicts
+    (finding,) = verdicts
+    assert finding["line"] in lines
+    assert finding["kind"] in kinds
+    assert holder in finding["held_by"]
+    assert finding["bytes_per_step"] >= 1024
+    assert finding["cause"] and finding["remedy"]
+    assert finding["first_told_at_step"] <= TOLD_LATER.get(program.stem, TOLD_WITHIN)
+
+
+@pytest.mark.parametrize("program", CLEAN, ids=lambda program: program.stem)
+def test_clean_programs_have_no_verdict(program):
+    ran = runner.watched(program, "--fail")
+    alone = runner.plain(program)
+    assert [finding for finding in ran.report["findings"] if finding["verdict"]] == []
+    assert (ran.status, ran.errors) == (alone.status, alone.errors) == (0, "")
+    assert ran.output == alone.output
+    assert ran.report["steps"] >= 40
+
+
+# What a collection frees has no name to drop.
+NAMED = [program for program in LEAKS if program.stem != "cycle"]
+DROP_AT = {"late": 230, "every_third_step": 80}
+
+
+@pytest.mark.parametrize("program", NAMED, ids=lambda program: program.stem)
+def test_what_the_path_names_is_what_to_drop(program):
+    ran = runner.dropped(program, DROP_AT.get(program.stem, 38))
+    assert (ran.status, ran.errors) == (0, "")
+    assert len(ran.report) == 1
+    assert ran.report[0]["before"] > 0 and ran.report[0]["after"] == 0, ran.report
