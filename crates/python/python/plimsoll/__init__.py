@@ -37,6 +37,7 @@ from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import utils as utils
+from . import watch as watch
 from .amp import autocast as autocast
 from ._deterministic import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._deterministic import get_deterministic_debug_mode as get_deterministic_debug_mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -9,6 +10,11 @@ from ._plimsoll import _command
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["watch"]:
+        # This Python again, without Plimsoll's own module in it.
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch")
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, folder, *sys.argv[2:]])
     # Python would only note Ctrl-C until the command is done; the executable ends at once, and so does this.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

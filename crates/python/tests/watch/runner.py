@@ -1,5 +1,5 @@
-"""Runs the programs of `leaks/` and `clean/` under the watch, each in a process of its own that is forked after PyTorch was
-imported, which takes seconds. Not a test by itself; `test_programs.py` asks it."""
+"""Runs the programs of `leaks/` and `clean/` under the watch, each in a process of its own that is forked after
+PyTorch was imported, which takes seconds. Not a test by itself; `test_watch_programs.py` asks it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ def plain(program: pathlib.Path) -> Ran:
 
 
 def dropped(program: pathlib.Path, at_step: int) -> Ran:
-    """Runs until `at_step` and drops there what each verdict names; reports what the finding counted before and after."""
+    """Runs until `at_step` and drops there what each verdict names; reports what the finding counted before and
+    after."""
     load()
     from plimsoll_watch._program import Program
     from plimsoll_watch._session import Session

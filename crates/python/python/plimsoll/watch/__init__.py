@@ -1,4 +1,5 @@
-"""Says of a running PyTorch program what grows from step to step: which line makes it, what kind it is, and who holds it.
+"""Says of a running PyTorch program what grows from step to step: which line makes it, what kind it is, and who holds
+it.
 
 From the shell: `plimsoll watch train.py`, or `python -m plimsoll.watch train.py`. In a program:
 
@@ -6,8 +7,8 @@ From the shell: `plimsoll watch train.py`, or `python -m plimsoll.watch train.py
         train()
     assert not watched.verdicts
 
-It watches PyTorch's tensors, not Plimsoll's, and needs neither the compiled module nor, until a watch begins, PyTorch: the
-folder alone runs too (`python .../plimsoll/watch train.py`). `_session.py` is where a watch happens.
+It watches PyTorch's tensors, not Plimsoll's, and needs neither the compiled module nor, until a watch begins,
+PyTorch: the folder alone runs too (`python .../plimsoll/watch train.py`). `_session.py` is where a watch happens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is alive, to whom it belongs and as what: tensors found by name (`_holders.py`), then what lies behind them: gradients,
-graphs with the values they saved, hooks. Saved values are read as they are stored; nothing is unpacked or computed again. The
-result holds no tensor, only keys of storages."""
+"""What is alive, to whom it belongs and as what: tensors found by name (`_holders.py`), then what lies behind them:
+gradients, graphs with the values they saved, hooks. Saved values are read as they are stored; nothing is unpacked or
+computed again. The result holds no tensor, only keys of storages."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ def _saved(node: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _preference(found: tuple[torch.Tensor, Hold]) -> int:
-    """Containers and attributes before variables, and those before scalars: the order in which holders of one graph are
-    named."""
+    """Containers and attributes before variables, and those before scalars: the order in which holders of one graph
+    are named."""
     tensor, hold = found
     if any(step.how in ("entry", "cache", "hook", "closure", "class", "frame") for step in hold.path()):
         return 0

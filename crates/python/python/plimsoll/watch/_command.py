@@ -1,5 +1,5 @@
-"""The command: reads its options, runs the program with a watch on, and reports to standard error. How a program is run as if
-the watch were not there is `_program.py`."""
+"""The command: reads its options, runs the program with a watch on, and reports to standard error. How a program is
+run as if the watch were not there is `_program.py`."""
 
 from __future__ import annotations
 
@@ -86,8 +86,7 @@ class Reporter:
 
     def _asked(self, *_: Any) -> None:
         if self.session.is_ours:
-            self.session.look_now()
-            self._write(is_final=False)
+            self.session.ask(lambda: self._write(is_final=False))
 
     def _so_far(self, step: int) -> None:
         if step % self.options.every == 0 and self.session.findings:

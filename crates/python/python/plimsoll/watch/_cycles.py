@@ -1,6 +1,6 @@
-"""Objects that refer to each other and hold tensors until Python's collector comes. The collector runs once or twice in a
-watched program, only if something grows that no name leads to and the program has not switched it off: what it frees was a
-cycle."""
+"""Objects that refer to each other and hold tensors until Python's collector comes. The collector runs once or twice
+in a watched program, only if something grows that no name leads to and the program has not switched it off: what it
+frees was a cycle."""
 
 from __future__ import annotations
 

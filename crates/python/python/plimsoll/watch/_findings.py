@@ -1,5 +1,5 @@
-"""What is told of something that grows: bytes and objects a step, line, kind, holder, cause and remedy, in the words of
-`plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_session.py` fills it in."""
+"""What is told of something that grows: bytes and objects a step, line, kind, holder, cause and remedy, in the words
+of `plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_session.py` fills it in."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str,
     if is_scalar:
         return (
             "a graph is kept alive by a loss that is kept",
-            "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or `loss.detach()`.",
+            "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or "
+            "`loss.detach()`.",
         )
     if container_of(hold) is None:
         return (

@@ -1,5 +1,5 @@
-"""Which lines grow: of the storages noted in windows (`_making.py`), those that outlive their steps, judged line by line. It
-knows neither holders nor kinds; `_session.py` asks `_census.py` for those once a line is suspect."""
+"""Which lines grow: of the storages noted in windows (`_making.py`), those that outlive their steps, judged line by
+line. It knows neither holders nor kinds; `_session.py` asks `_census.py` for those once a line is suspect."""
 
 from __future__ import annotations
 
@@ -64,22 +64,24 @@ class Growth:
         if len(judged) < SUSPECT_STEPS:
             return {}
         by_line: dict[Place | None, list[Row]] = collections.defaultdict(list)
+        oldest: dict[Place | None, int] = {}
         for row in rows:
+            oldest[row.place] = min(row.step, oldest.get(row.place, row.step))
             if judged[0] <= row.step <= judged[-1]:
                 by_line[row.place].append(row)
-        found = (self._judge(place, of, judged, step) for place, of in by_line.items())
+        found = (self._judge(place, of, judged, step - oldest[place]) for place, of in by_line.items())
         return {suspect.place: suspect for suspect in found if suspect is not None}
 
-    def _judge(self, place: Place | None, rows: list[Row], judged: list[int], step: int) -> Suspect | None:
+    def _judge(self, place: Place | None, rows: list[Row], judged: list[int], age: int) -> Suspect | None:
         steps = sorted({row.step for row in rows})
         since = judged[bisect.bisect_left(judged, steps[0]) :]
         if len(since) < SUSPECT_STEPS:
             return None
-        is_usual = len(steps) >= USUAL_SHARE * len(since)
-        is_throughout = len(steps) >= RARE_STEPS and steps[-1] >= since[-max(len(since) // 3, 1)]
-        if not is_throughout and not (is_usual and steps[-1] >= since[-max(len(since) // 3, 1)]):
+        is_often = len(steps) >= min(USUAL_SHARE * len(since), RARE_STEPS)
+        goes_on = steps[-1] >= since[-max(len(since) // 3, 1)]
+        if not is_often or not goes_on:
             return None
-        if step - steps[0] <= PATIENCE * self._longest_life[place]:
+        if age <= PATIENCE * self._longest_life[place]:
             return None
         suspect = Suspect(place, rows, len(since), steps[0])
         return suspect if suspect.bytes_per_step >= TOLERATED_BYTES / 4 else None

@@ -1,6 +1,7 @@
-"""Who holds a tensor: a breadth-first walk from the program's globals and the locals of its running functions, so that the
-shortest path is the name. It runs none of the program's code: no `__getattr__`, `__eq__`, `__iter__` or property is called. All
-references it takes end with the walk. What lies behind a tensor (graphs, gradients) is followed in `_census.py`."""
+"""Who holds a tensor: a breadth-first walk from the program's globals and the locals of its running functions, so
+that the shortest path is the name. It runs none of the program's code: no `__getattr__`, `__eq__`, `__iter__` or
+property is called. All references it takes end with the walk. What lies behind a tensor (graphs, gradients) is
+followed in `_census.py`."""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ class Hold:
 
 
 class Walk:
-    """Everything that is reachable by name. `on_object` is told each object with its hold once; where it answers True the
-    walk does not look inside."""
+    """Everything that is reachable by name. `on_object` is told each object with its hold once; where it answers True
+    the walk does not look inside."""
 
     def __init__(self, skip: set[int], skip_edges: set[Any], on_object: Any):
         self.seen = set(skip)
@@ -316,7 +317,8 @@ _dict_slots: dict[type, Any] = {}
 
 
 def _dict_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object, through the interpreter's own descriptor: a class may define `__dict__` otherwise."""
+    """The attributes of an object, through the interpreter's own descriptor: a class may define `__dict__`
+    otherwise."""
     kind = type(value)
     if kind not in _dict_slots:
         found = next((names["__dict__"] for names in _class_dicts(kind) if "__dict__" in names), None)

@@ -1,6 +1,7 @@
-"""Where and in which step each storage was made, noted while a window is open. A dispatch mode sees every operation of
-PyTorch; that costs about 13 us each, so windows are short and grow rarer. This is the slower way: it needs no native code and
-works on every device. Rows are weak: a storage lives as long as it would without them. `_growth.py` judges the rows."""
+"""Where and in which step each storage was made, noted while a window is open. A dispatch mode sees every operation
+of PyTorch; that costs about 13 us each, so windows are short and grow rarer. This is the slower way: it needs no
+native code and works on every device. Rows are weak: a storage lives as long as it would without them. `_growth.py`
+judges the rows."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ from ._places import Place, place_of
 # Steps that are noted at a time, and the longest pause between windows: a leak that starts late is
 # in a window before 100 steps are over.
 WINDOW_STEPS = 6
-LONGEST_PAUSE = 64
+LONGEST_PAUSE = 84
 # Rows beyond it are not noted, so that the watch's own memory is bounded.
 MOST_ROWS = 200_000
+# Noted steps that are judged, and rows a line that are kept from before.
+MOST_NOTED = 240
+KEPT_OLD_ROWS = 16
 
 
 class Row:
@@ -71,7 +75,11 @@ class _Noting(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if self.making.is_noting:
-            self.making.note(func, result, sys._getframe(1))
+            try:
+                self.making.note(func, result, sys._getframe(1))
+            except Exception as error:  # the program goes on whatever happens here
+                self.making.is_noting = False
+                self.making.trouble = f"noting stopped: {type(error).__name__}: {error}"
         return result
 
 
@@ -134,7 +142,8 @@ class Making:
         return True
 
     def close(self) -> None:
-        """Stops noting, and takes the mode off if it is on top of this thread's stack; otherwise it idles until it is."""
+        """Stops noting, and takes the mode off if it is on top of this thread's stack; otherwise it idles until it
+        is."""
         self.is_noting = False
         if self._mode is None or self._thread != threading.get_ident():
             return
@@ -146,18 +155,39 @@ class Making:
         """A step has ended: it was noted if the window was open all through it."""
         if self.is_noting and self._since < step:
             self.noted.append(step - 1)
+            if len(self.noted) > 2 * MOST_NOTED:
+                self._forget_old()
         elif self._mode is not None and not self.is_noting:
             self.close()
         self.step = step
 
+    def _forget_old(self) -> None:
+        """A long run is judged by its latest windows. Of older rows a few a line are kept: when they die, they tell how
+        long the line keeps things."""
+        del self.noted[:-MOST_NOTED]
+        old = [row for row in self.rows.values() if row.step < self.noted[0]]
+        kept = {row.key for row in _oldest_of_each_line(old)}
+        for row in old:
+            if row.key not in kept:
+                del self.rows[row.key]
+
     def prune(self) -> list[Row]:
         """Forgets rows whose storages are gone, and gives back those."""
-        gone = [row for row in self.rows.values() if not row.is_alive()]
+        gone = [row for row in list(self.rows.values()) if not row.is_alive()]
         for row in gone:
             del self.rows[row.key]
         if gone:
             self.full = False
         return gone
+
+
+def _oldest_of_each_line(rows: list[Row]) -> list[Row]:
+    kept: dict[Place | None, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.step):
+        of = kept.setdefault(row.place, [])
+        if len(of) < KEPT_OLD_ROWS:
+            of.append(row)
+    return [row for of in kept.values() for row in of]
 
 
 def _makes_memory(func: Any) -> bool:

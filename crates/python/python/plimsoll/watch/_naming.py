@@ -1,4 +1,5 @@
-"""From lines that grow to findings: whose each storage is (`_census.py`), gathered by holder, with kind, cause and remedy."""
+"""From lines that grow to findings: whose each storage is (`_census.py`), gathered by holder, with kind, cause and
+remedy."""
 
 from __future__ import annotations
 
@@ -124,7 +125,8 @@ def nodes_finding(growing: GrowingNodes, step: int) -> Finding:
 
 
 def others_of(group: Group, look: Any) -> list[Hold]:
-    """Who else holds the same bytes: what a census without the named holder still finds. `look(skip, edges)` takes one."""
+    """Who else holds the same bytes: what a census without the named holder still finds. `look(skip, edges)` takes
+    one."""
     skip: set[int] = set()
     edges: set[Any] = set()
     found: list[Hold] = []
@@ -151,8 +153,8 @@ def bound_of(hold: Hold) -> int | None:
 
 
 def _is_made_anew(hold: Hold) -> bool:
-    """Whether the optimizer or model that has this state is one of several that are kept: each parameter has one state
-    and one gradient, which may come late and is no leak."""
+    """Whether the optimizer or model that has this state is one of several that are kept: each parameter has one
+    state and one gradient, which may come late and is no leak."""
     for step in hold.path():
         if step.how == "attribute" and step.name in ("state", "_parameters", "_modules", "param_groups"):
             return False

@@ -1,5 +1,5 @@
-"""Graph nodes that stay on the host: a loss kept after backward holds hardly any tensor bytes, but every node of its graph. Counted
-by holder at each census; a holder whose old nodes only become more grows."""
+"""Graph nodes that stay on the host: a loss kept after backward holds hardly any tensor bytes, but every node of its
+graph. Counted by holder at each census; a holder whose old nodes only become more grows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which lines are the user's own: a place is the innermost of them on a stack, library frames folded. It opens no file and
-keeps no frame alive; `_making.py` notes a place for every storage."""
+"""Which lines are the user's own: a place is the innermost of them on a stack, library frames folded. It opens no
+file and keeps no frame alive; `_making.py` notes a place for every storage."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Runs somebody's program as if Python had been started with it: its `__main__`, arguments, search path, tracebacks and exit
-status are what they would be. It knows nothing of watching."""
+"""Runs somebody's program as if Python had been started with it: its `__main__`, arguments, search path, tracebacks
+and exit status are what they would be. It knows nothing of watching."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Program:
-    """A script, a folder or archive with a `__main__`, or a module. `run` runs it, `leave` ends the process as it would have."""
+    """A script, a folder or archive with a `__main__`, or a module. `run` runs it, `leave` ends the process as it
+    would have."""
 
     def __init__(self, module: str | None, arguments: list[str]):
         self.module = module
@@ -90,7 +91,8 @@ def _is_source(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(2) != b"PK"
     except OSError:
-        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory", file=sys.stderr)
+        missing = f"can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory"
+        print(f"{sys.executable}: {missing}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
@@ -128,8 +130,8 @@ class _Hook(importlib.abc.MetaPathFinder):
 
 
 def import_hook(name: str, call: Callable[[], None]) -> None:
-    """Calls `call` when the program has imported `name`. Importing it ourselves would come before what a program sets first
-    (environment variables, a start method)."""
+    """Calls `call` when the program has imported `name`. Importing it ourselves would come before what a program sets
+    first (environment variables, a start method)."""
     if name in sys.modules:
         call()
     else:

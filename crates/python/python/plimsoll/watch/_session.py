@@ -1,6 +1,6 @@
-"""One watched run: at the end of each step it opens and closes windows, judges what stays, and names who holds it. The parts
-decide (`_making.py`, `_growth.py`, `_census.py`, `_nodes.py`, `_cycles.py`); this is when. It imports PyTorch; `__init__.py` has
-the public names."""
+"""One watched run: at the end of each step it opens and closes windows, judges what stays, and names who holds it.
+The parts decide (`_making.py`, `_growth.py`, `_census.py`, `_nodes.py`, `_cycles.py`); this is when. It imports
+PyTorch; `__init__.py` has the public names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import gc
 import os
 import threading
 import time
+import weakref
 from typing import Any
 
 from torch._C._autograd import _get_sequence_nr
@@ -26,11 +27,14 @@ from ._places import Place
 from ._resident import Resident
 from ._steps import OPTIMIZER, Steps
 
-# Steps between two judgements.
+# Steps between two judgements, in and after windows and between them.
 JUDGE_EVERY = 2
+JUDGE_BETWEEN = 16
 # The steps of the first censuses; later ones come with windows, as far apart as their cost allows.
 FIRST_CENSUSES = (8, 12, 16)
 CENSUS_SHARE = 0.03
+# A judgement or census beyond this is slow, and comes as rarely as its share of the time allows.
+SLOW_SECONDS = 0.25
 # While something grows it is looked at again when the run is longer by this factor.
 LOOK_AGAIN = 1.5
 # Collections that the watch itself asks for in one run.
@@ -61,6 +65,9 @@ class Session:
         self._last_census = (0, 0.0, 0.0)
         self._lock = threading.RLock()
         self._pid = os.getpid()
+        self._is_busy = False
+        self._asked: Any = None
+        self._judge_at = 0.0
         self._durations: dict[bool, list[float]] = {True: [0, 0.0], False: [0, 0.0]}
         self._ended_at = 0.0
 
@@ -70,7 +77,9 @@ class Session:
         self.is_running = True
         self.steps.start()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._leave_child)
+            # Weakly: what is registered is never forgotten.
+            leave = weakref.WeakMethod(self._leave_child)
+            os.register_at_fork(after_in_child=lambda: (method := leave()) and method())
         return self
 
     def stop(self) -> None:
@@ -102,8 +111,18 @@ class Session:
         try:
             self._time_step(began, was_noting)
             self.making.is_noting = was_noting
+            self._is_busy = True
             self._tick(is_new_clock)
+            asked, self._asked = self._asked, None
+            if asked is not None:
+                asked()
+        except Exception as error:  # the program goes on whatever happens here
+            self.making.is_noting = False
+            self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
+            self.making.close()
+            self.steps.stop()
         finally:
+            self._is_busy = False
             self._ended_at = time.perf_counter()
             self.own_seconds += self._ended_at - began
             self._lock.release()
@@ -123,7 +142,7 @@ class Session:
             self.growth.warm_up(step)
             self._switch_at = min(self._switch_at, step + WARM_UP_STEPS)
         noting, self.making.is_noting = self.making.is_noting, False
-        if step % JUDGE_EVERY == 0:
+        if self._is_judgement_due(step):
             self._judge(step)
         if self._is_census_due(step):
             self._look(step)
@@ -142,7 +161,8 @@ class Session:
         elif self.making.open():
             self._switch_at = step + WINDOW_STEPS
         else:
-            self._limit(self.making.trouble or "the program has a dispatch mode of its own on: lines are not noted under it")
+            own = "the program has a dispatch mode of its own on: lines are not noted under it"
+            self._limit(self.making.trouble or own)
             self._switch_at = step + WINDOW_STEPS
 
     def _epoch_ended(self) -> None:
@@ -157,9 +177,13 @@ class Session:
 
     def _judge(self, step: int) -> None:
         self.resident.sample(step)
+        began = time.thread_time()
         self.growth.let_go(self.making.prune(), step)
         before = set(self.suspects)
         self.suspects = self.growth.suspects(list(self.making.rows.values()), self.making.noted, step)
+        took = time.thread_time() - began
+        # Very many live storages: judge as rarely as its cost asks for.
+        self._judge_at = time.perf_counter() + took / CENSUS_SHARE if took > SLOW_SECONDS else 0.0
         if set(self.suspects) - before:
             # Something new: look soon and often.
             self._pause = WINDOW_STEPS
@@ -171,17 +195,24 @@ class Session:
         held = {str(place) for place in self.suspects}
         return finding.kind == kinds.NODES or any(line in held for line in finding.lines)
 
-    def _is_census_due(self, step: int) -> bool:
-        if step in FIRST_CENSUSES:
-            return self._last_census[0] != step
-        last, at, took = self._last_census
-        if self.suspects and step >= last * LOOK_AGAIN:
-            return True
-        if not self.making.is_noting or step < self._switch_at:
-            return False
-        return time.perf_counter() - at > took / CENSUS_SHARE
+    def _is_judgement_due(self, step: int) -> bool:
+        """Often in a window and until its last step has settled, rarely between windows."""
+        is_fresh = self.making.noted and step - self.making.noted[-1] <= SETTLE_STEPS + 2 * JUDGE_EVERY
+        return step % (JUDGE_EVERY if is_fresh else JUDGE_BETWEEN) == 0 and time.perf_counter() >= self._judge_at
 
-    def _census(self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False) -> Census:
+    def _is_census_due(self, step: int) -> bool:
+        last, at, took = self._last_census
+        is_cheap = took < SLOW_SECONDS
+        if step in FIRST_CENSUSES and is_cheap:
+            return last != step
+        if self.suspects and is_cheap and step >= last * LOOK_AGAIN:
+            return True
+        is_asked = self.suspects or (self.making.is_noting and step >= self._switch_at)
+        return bool(is_asked) and time.perf_counter() - at > took / CENSUS_SHARE
+
+    def _census(
+        self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False
+    ) -> Census:
         census = Census(self._own_ids() | (skip or set()), self._sequence[0], edges, has_libraries)
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
@@ -193,9 +224,10 @@ class Session:
 
     def _look(self, step: int) -> None:
         """Who holds what grows, and how many nodes each holder has."""
-        began = time.perf_counter()
+        # The processor's time, not the clock's: a busy machine must not change what is found.
+        began = time.thread_time()
         census = self._census()
-        took = time.perf_counter() - began
+        took = time.thread_time() - began
         if self._last_census[0] != step:
             self.nodes.take(census, self.making.rows, step)
         self._last_census = (step, time.perf_counter(), took)
@@ -207,7 +239,7 @@ class Session:
         self._found = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
-                others = others_of(group, self._census) if took < 0.25 else []
+                others = others_of(group, self._census) if took < SLOW_SECONDS else []
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     self._found.append(finding)
@@ -266,6 +298,14 @@ class Session:
     def verdicts(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.is_verdict and not finding.is_note]
 
+    def ask(self, report: Any) -> None:
+        """Calls `report` after a judgement: at once, or, from a signal that came in the middle of one, when it is done."""
+        if self._is_busy:
+            self._asked = report
+        else:
+            self.look_now()
+            report()
+
     def look_now(self) -> None:
         """Judges at once, for a report during the run."""
         with self._lock:
@@ -299,6 +339,7 @@ class Session:
 
 
 def _is_one_pass(finding: Finding) -> bool:
-    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its purpose."""
+    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
+    purpose."""
     ways = [step["how"] for step in finding.path]
     return finding.kind == kinds.VALUE and ways in (["local", "entry"], ["global", "entry"])

@@ -1,5 +1,6 @@
-"""Where steps and epochs end, found without a change to the program: optimizer steps, else batches of a loader, else calls of
-the outermost module; `watch.step()` wins over all. It only tells when; `_session.py` does what is due then."""
+"""Where steps and epochs end, found without a change to the program: optimizer steps, else batches of a loader, else
+calls of the outermost module; `watch.step()` wins over all. It only tells when; `_session.py` does what is due
+then."""
 
 from __future__ import annotations
 
@@ -54,8 +55,8 @@ class Steps:
         self._end_calls()
 
     def tick(self, rank: int, who: Any) -> None:
-        """One of the things that may tell steps has happened. With several optimizers the first is the clock; one that
-        ticks alone takes over."""
+        """One of the things that may tell steps has happened. With several optimizers the first is the clock; one
+        that ticks alone takes over."""
         if rank < self.rank:
             return
         if rank > self.rank > NOTHING:
@@ -130,6 +131,9 @@ class Steps:
                 self._depth -= 1
                 if not self._depth:
                     self.tick(MODULE, type(module).__qualname__)
+
+        # The compiler sees the call itself, so that what it makes is the same as without a watch.
+        counted._torchdynamo_inline = call
 
         def undo() -> None:
             if kind.__call__ is counted:

@@ -1,5 +1,6 @@
-"""A watch within a program: a context manager, a decorator, an assertion, and the marks `step()` and `epoch()`. The command is
-`_command.py`; what both run is `_session.py`, which is imported when a watch begins, as it needs PyTorch."""
+"""A watch within a program: a context manager, a decorator, an assertion, and the marks `step()` and `epoch()`. The
+command is `_command.py`; what both run is `_session.py`, which is imported when a watch begins, as it needs
+PyTorch."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ def begin(session: Session) -> None:
 
 
 def step() -> None:
-    """Ends a step, for loops without optimizer, loader or module; it then tells steps alone. Without a watch it does nothing,
-    so a program may keep it."""
+    """Ends a step, for loops without optimizer, loader or module; it then tells steps alone. Without a watch it does
+    nothing, so a program may keep it."""
     session = running()
     if session is not None:
         from ._steps import EXPLICIT

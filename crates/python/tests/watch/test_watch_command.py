@@ -1,5 +1,5 @@
-"""The command as a process: streams, exit statuses, signals and arguments are the program's; the report comes on standard
-error."""
+"""The command as a process: streams, exit statuses, signals and arguments are the program's; the report comes on
+standard error."""
 
 import json
 import os
@@ -109,7 +109,8 @@ def test_a_report_on_a_signal(tmp_path):
 
 
 def torch_is_imported(pid):
-    """The signal's own effect before a handler is there is the process's end: SIGUSR1 is caught once PyTorch is imported."""
+    """The signal's own effect before a handler is there is the process's end: SIGUSR1 is caught once PyTorch is
+    imported."""
     with open(f"/proc/{pid}/status") as file:
         caught = next(line for line in file if line.startswith("SigCgt:"))
     return int(caught.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1

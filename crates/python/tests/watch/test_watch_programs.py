@@ -1,6 +1,6 @@
-"""The watch on small programs: each leak is named with line, kind and holder, no clean program gets a verdict, what a path names
-is what to drop, and a watched program prints and computes what it does alone. A leak's file says what is expected: `# kind:`,
-`# holder:`, and `# made` on the line."""
+"""The watch on small programs: each leak is named with line, kind and holder, no clean program gets a verdict, what a
+path names is what to drop, and a watched program prints and computes what it does alone. A leak's file says what is
+expected: `# kind:`, `# holder:`, and `# made` on the line."""
 
 import re
 

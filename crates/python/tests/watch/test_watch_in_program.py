@@ -1,0 +1,169 @@
+"""A watch inside a program: the block, the decorator, the assertion; and that a watched program computes the same
+bits, holds the same storages and finds PyTorch as it was afterwards."""
+
+import gc
+import json
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
+
+import runner  # noqa: E402
+
+watch = runner.load()
+
+
+def train(steps, kept=None):
+    torch.manual_seed(7)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Dropout(0.2), torch.nn.GELU(), torch.nn.Linear(64, 8))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        out = model(torch.randn(16, 32))
+        optimizer.zero_grad()
+        out.pow(2).mean().backward()
+        optimizer.step()
+        if kept is not None:
+            kept.append(out.detach().repeat(1, 64))
+    return [parameter.detach().clone() for parameter in model.parameters()] + [torch.randn(4)]
+
+
+def live_storages():
+    gc.collect()
+    tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+    return {one.untyped_storage()._cdata for one in tensors}
+
+
+def test_a_block_finds_and_is_read():
+    kept = []
+    with watch() as watched:
+        train(30, kept)
+        assert watched.findings and "growing so far" in watched.text()
+    (finding,) = watched.verdicts
+    assert finding.kind == "value" and finding.line.startswith("test_watch_in_program.py:")
+    assert finding.bytes_per_step == pytest.approx(16 * 8 * 64 * 4) and finding.objects_per_step == pytest.approx(1)
+    assert json.loads(watched.json())["findings"][0]["verdict"] is True
+
+
+def test_the_same_bits_and_random_numbers():
+    alone = train(30)
+    with watch() as watched:
+        under_watch = train(30)
+    assert watched.findings == []
+    assert all(torch.equal(one, other) for one, other in zip(alone, under_watch, strict=True))
+
+
+def test_nothing_is_kept_alive():
+    train(12)
+    before = live_storages()
+    with watch():
+        kept = []
+        train(30, kept)
+        last = weakref.ref(kept[-1])
+        del kept
+        assert last() is None
+    assert live_storages() <= before
+
+
+def test_pytorch_is_as_it_was_afterwards():
+    call, following = torch.nn.Module.__call__, torch.utils.data.dataloader._BaseDataLoaderIter.__next__
+    hooks = len(_global_optimizer_post_hooks)
+    with watch():
+        train(12)
+    assert torch.nn.Module.__call__ is call
+    assert torch.utils.data.dataloader._BaseDataLoaderIter.__next__ is following
+    assert len(_global_optimizer_post_hooks) == hooks
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+
+
+def test_as_a_decorator_and_as_an_error():
+    kept = []
+
+    @watch(error_on_leak=True)
+    def leaks():
+        for _ in range(30):
+            kept.append(torch.ones(64, 64))
+            watch.step()
+
+    with pytest.raises(watch.LeakError, match=r"16.0 KiB a step") as error:
+        leaks()
+    assert "list of" in str(error.value) and "told by watch.step()" in str(error.value)
+
+
+def test_the_assertion():
+    kept = []
+    watch.assert_no_leak(lambda: torch.ones(64, 64).sum())
+    with pytest.raises(watch.LeakError):
+        watch.assert_no_leak(lambda: kept.append(torch.ones(64, 64)))
+
+
+def test_one_at_a_time_and_marks_without_a_watch():
+    watch.step()
+    watch.epoch()
+    with watch():
+        with pytest.raises(RuntimeError, match="another watch is on"):
+            watch().__enter__()
+
+
+def test_an_error_inside_goes_on():
+    with pytest.raises(ZeroDivisionError):
+        with watch(error_on_leak=True):
+            1 / 0
+
+
+def test_a_pass_that_is_cleared_is_no_leak():
+    with watch() as watched:
+        for _ in range(4):
+            kept = []
+            for _ in range(20):
+                kept.append(torch.ones(64, 64))
+                watch.step()
+            watch.epoch()
+    assert watched.verdicts == []
+
+
+def test_compiled_functions_stay_compiled():
+    calls = []
+
+    def backend(graph, inputs):
+        def run(*args):
+            calls.append(len(args))
+            return graph(*args)
+
+        return run
+
+    torch._dynamo.reset()
+    function = torch.compile(lambda x: (x.sin() + 1).cos(), backend=backend)
+    x = torch.randn(32)
+    wanted = function(x)
+    before = len(calls)
+    with watch() as watched:
+        for _ in range(20):
+            assert torch.equal(function(x), wanted)
+            watch.step()
+    assert len(calls) == before + 20
+    assert watched.findings == []
+
+
+def test_a_compiled_model_is_the_same_graph():
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(len(graph.graph.nodes))
+        return graph
+
+    def compiled():
+        torch._dynamo.reset()
+        graphs.clear()
+        model = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()), backend=backend)
+        with torch.no_grad():
+            for _ in range(20):
+                model(torch.ones(4, 8))
+        return list(graphs)
+
+    alone = compiled()
+    with watch():
+        under_watch = compiled()
+    assert under_watch == alone and len(alone) == 1
