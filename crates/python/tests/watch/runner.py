@@ -160,10 +160,7 @@ def drop(path: list[dict]) -> None:
 
 def resolve(path: list[dict]):
     """What a path leads to before the first container, graph or chain: its owner, its name there, and itself."""
-    root = path[0]
-    here = _frame(root["of"]) if root["how"] == "local" else sys.modules[root["of"]]
-    name = root["name"]
-    value = here.f_locals[name] if root["how"] == "local" else getattr(here, name)
+    here, name, value = _root(path[0])
     for step in path[1:]:
         if step["how"] in ("entry", "key", "cache", "graph", "grad", "saved", "frame"):
             break
@@ -171,6 +168,18 @@ def resolve(path: list[dict]):
         if step.get("times", 1) > 1:
             break
     return here, name, value
+
+
+def _root(step: dict):
+    if step["how"] == "loop":
+        (loader,) = [one for one in sys.modules["plimsoll_watch._watch"].running().steps.loaders() if one is not None]
+        return None, None, loader
+    name = step["name"]
+    if step["how"] == "local":
+        frame = _frame(step["of"])
+        return frame, name, frame.f_locals[name]
+    module = sys.modules[step["of"]]
+    return module, name, getattr(module, name)
 
 
 def _frame(function: str):

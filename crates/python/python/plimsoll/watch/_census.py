@@ -36,6 +36,7 @@ class Census:
         skip_edges: set[Any] | None = None,
         has_libraries: bool = False,
         traceback: Any = None,
+        loops: list[Any] | None = None,
     ):
         self.owners: dict[int, Owner] = {}
         self.nodes: dict[Any, tuple[int, Owner | None, list[int]]] = {}
@@ -50,6 +51,7 @@ class Census:
             with torch._C.DisableTorchFunction():
                 self._walk.user_globals()
                 self._walk.running_frames()
+                self._walk.running_loops(loops or [])
                 self._walk.traceback(traceback)
                 if has_libraries:
                     self._walk.library_globals()

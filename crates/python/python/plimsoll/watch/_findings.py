@@ -96,7 +96,7 @@ def as_container(hold: Hold) -> Hold:
 def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tuple[str, str]:
     """The cause and the remedy."""
     ways = {step.how for step in hold.path()}
-    if kind in (kinds.ACTIVATION, kinds.NODES) or (kind == kinds.VALUE and has_graph):
+    if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind == kinds.VALUE and has_graph):
         return _graph(kind, hold, is_scalar, ways)
     if kind in _CAUSES:
         return _CAUSES[kind]

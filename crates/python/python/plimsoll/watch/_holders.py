@@ -29,7 +29,7 @@ _ENTRIES[collections.deque] = collections.deque.__iter__
 
 
 class Hold:
-    """How one object is held: a step of a path. `how` is global, local, attribute, class, item, entry, key, closure,
+    """How one object is held: a step of a path. `how` is global, local, loop, attribute, class, item, entry, key, closure,
     default, cache, hook, frame, grad, graph, saved or inside; `name` is a name or key where there is one, `size` the
     container's length and `most` its bound."""
 
@@ -69,6 +69,8 @@ class Hold:
         if self.how in ("local", "frame"):
             kept = "" if self.how == "local" else "a kept frame's "
             return f"{kept}local `{self.name}` of {self.of}()"
+        if self.how == "loop":
+            return f"the {self.of} of a running loop"
         if self.how == "entry":
             bound = f", bounded to {self.most}" if self.most is not None else ""
             return f"{self.of} of {self.size}{bound}"
@@ -129,6 +131,12 @@ class Walk:
         for name, value in list(names.items()):
             if type(name) is str and not (name.startswith("__") and name.endswith("__")):
                 self.add(value, Hold(None, "global", name, module))
+
+    def running_loops(self, loops: list[Any]) -> None:
+        """Iterators of loops that go on: `for x in DataLoader(...)` gives them no name."""
+        for iterator in loops:
+            if iterator is not None:
+                self.add(iterator, Hold(None, "loop", "", "loader"))
 
     def running_frames(self) -> None:
         frames = list(sys._current_frames().values())

@@ -49,6 +49,16 @@ class Group:
     def bytes_per_step(self) -> float:
         return sum(self.lines.values())
 
+    def places(self) -> list[Place]:
+        """The lines with the most bytes; several operations of one line are one."""
+        by_line: collections.Counter[tuple[str, int]] = collections.Counter()
+        places: dict[tuple[str, int], Place] = {}
+        for place, each in self.lines.items():
+            if place is not None:
+                by_line[place.file, place.line] += each
+                places.setdefault((place.file, place.line), place)
+        return [places[line] for line, _ in by_line.most_common(MOST_LINES)]
+
     def owner(self) -> tuple[str, Owner]:
         """The kind that has most of the bytes, and who holds it."""
         kind = self.kinds.most_common(1)[0][0]
@@ -84,7 +94,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
     kind, owner = group.owner()
     if set(group.kinds) <= {kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER} and not _is_made_anew(owner.hold):
         return None
-    lines = [place for place, _ in group.lines.most_common(MOST_LINES) if place is not None]
+    lines = group.places()
     cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
     return Finding(
         bytes_per_step=group.bytes_per_step,

@@ -213,7 +213,8 @@ class Session:
     def _census(
         self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False
     ) -> Census:
-        census = Census(self._own_ids() | (skip or set()), self._sequence[0], edges, has_libraries)
+        own = self._own_ids() | (skip or set())
+        census = Census(own, self._sequence[0], edges, has_libraries, loops=self.steps.loaders())
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census

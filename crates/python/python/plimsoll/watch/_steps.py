@@ -4,8 +4,10 @@ then."""
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
+import weakref
 from typing import Any, Callable
 
 import torch
@@ -33,6 +35,7 @@ class Steps:
         self._clock: Any = None
         self._others = 0
         self._depth = 0
+        self._loaders = collections.deque([lambda: None], maxlen=4)
         self._is_new = False
         self._since_epoch = 0
         self._undo: list[Callable[[], None]] = []
@@ -83,6 +86,10 @@ class Steps:
         if rank > MODULE:
             self._end_calls()
 
+    def loaders(self) -> list[Any]:
+        """The loaders' iterators that have given batches lately and still live."""
+        return [loader() for loader in self._loaders]
+
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
         if self._since_epoch < 2:
@@ -106,10 +113,13 @@ class Steps:
         def counted(loader: Any) -> Any:
             self.tick(LOADER, type(loader).__name__)
             try:
-                return following(loader)
+                batch = following(loader)
             except StopIteration:
                 self.epoch()
                 raise
+            if self._loaders[-1]() is not loader:
+                self._loaders.append(weakref.ref(loader))
+            return batch
 
         def undo() -> None:
             if kind.__next__ is counted:
