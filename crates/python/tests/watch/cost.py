@@ -1,5 +1,6 @@
-"""What the watch costs, printed: a step alone, a step in a window, a step between windows and a census, in the processor's time of
-one thread, for a tiny MLP and a transformer of 10 million parameters. A measurement, not a test: `python cost.py`."""
+"""What the watch costs, printed: a step alone, a step in a window, a step between windows and a census, in the
+processor's time of one thread, for a tiny MLP and a transformer of 10 million parameters. A measurement, not a test:
+`python cost.py`."""
 
 import time
 

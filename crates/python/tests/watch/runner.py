@@ -83,7 +83,7 @@ def plain(program: pathlib.Path) -> Ran:
 
     def work(_):
         alone = Program(None, [str(program)])
-        alone.run(lambda: None)
+        alone.run(lambda error: None)
         alone.leave(0)
 
     return forked(work)
@@ -124,7 +124,7 @@ def dropped(program: pathlib.Path, at_step: int) -> Ran:
         session.on_findings = tell
         session.start()
         running = Program(None, [str(program)])
-        running.run(lambda: None)
+        running.run(lambda error: None)
         running.leave(0)
 
     return forked(work)

@@ -24,6 +24,17 @@ print("arguments", sys.argv[1:], __name__)
 """
 
 
+# The allocation that fails is made in a window.
+FILLS = """
+import torch
+model = torch.nn.Linear(512, 512)
+def fill(pieces):
+    for step in range(20):
+        pieces.append(model(torch.ones(64 if step < 16 else 2**50, 512)))
+fill([])
+"""
+
+
 def command(*arguments, **options):
     return subprocess.run(
         [sys.executable, str(runner.PACKAGE), *arguments], capture_output=True, text=True, timeout=120, **options
@@ -69,6 +80,20 @@ def test_endings_are_the_programs_own(tmp_path, ending, status):
     )
     assert without_report == alone.stderr
     assert "watch: 0 steps" in ran.stderr
+
+
+def test_out_of_memory_says_what_is_alive(tmp_path):
+    program = tmp_path / "fills.py"
+    program.write_text(FILLS)
+    alone = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    ran = command("--format", "json", "--output", str(tmp_path / "report"), str(program))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+    pieces, model = json.loads((tmp_path / "report").read_text())["out_of_memory"]
+    assert pieces["held_by"] == "a kept frame's local `pieces` of fill() -> list of 16"
+    # Each output, and the input that its graph holds.
+    assert (pieces["bytes"], pieces["storages"]) == (2 * 16 * 64 * 512 * 4, 32)
+    assert (model["held_by"], model["bytes"]) == ("global `model`._parameters['weight']", (512 + 1) * 512 * 4)
+    assert pieces["line"] == "fills.py:6"
 
 
 def test_a_program_without_pytorch(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any, Iterator, NamedTuple
 import torch
 
 from . import _kinds as kinds
-from ._holders import Hold, Walk
+from ._holders import MOST_ENTRIES, Hold, Walk
 from ._making import storage_of
 
 # Nodes that are followed in one census before it gives up.
@@ -129,6 +129,9 @@ class Census:
             self._own_node(node, graph, is_scalar)
             stack.extend(following for following, _ in node.next_functions if following is not None)
         if old:
+            # Of a very long container only the latest entries were visited.
+            longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
+            old = int(old * max(longest / MOST_ENTRIES, 1))
             edge = hold.edge()
             before, _, keys = self.nodes.get(edge, (0, None, []))
             if storage is not None and len(keys) < 64:

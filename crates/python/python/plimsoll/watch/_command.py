@@ -106,7 +106,7 @@ class Reporter:
         except OSError as error:
             os.write(self._errors, f"watch: the report could not be written: {error}\n".encode())
 
-    def end(self) -> bool:
+    def end(self, error: BaseException | None) -> bool:
         """Writes the last report once, and says whether something leaks."""
         if self.is_done:
             return False
@@ -116,6 +116,11 @@ class Reporter:
             return False
         if not self.session.is_ours:
             return False
+        if error is not None:
+            from ._out_of_memory import fillings, is_out_of_memory
+
+            if is_out_of_memory(error):
+                self.session.fillings = fillings(self.session, error)
         self.session.stop()
         self._write(is_final=True)
         return bool(self.session.verdicts)
@@ -128,5 +133,5 @@ def main(arguments: list[str]) -> NoReturn:
     program = Program(options.module, options.program)
     import_hook("torch", reporter.begin)
     leaks = []
-    program.run(lambda: leaks.append(reporter.end()))
+    program.run(lambda error: leaks.append(reporter.end(error)))
     program.leave(FOUND_LEAK if options.fail and any(leaks) else 0)

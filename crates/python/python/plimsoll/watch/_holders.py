@@ -17,7 +17,9 @@ from typing import Any, Iterator
 from ._places import is_user_code, is_user_file
 
 # Objects that are visited before the walk gives up.
-MOST_OBJECTS = 600_000
+MOST_OBJECTS = 300_000
+# Entries of one container that are visited, the latest: what grows is at the end.
+MOST_ENTRIES = 20_000
 # Mappings up to this length name their keys; longer ones are told by their length.
 NAMED_KEYS = 16
 
@@ -29,9 +31,9 @@ _ENTRIES[collections.deque] = collections.deque.__iter__
 
 
 class Hold:
-    """How one object is held: a step of a path. `how` is global, local, loop, attribute, class, item, entry, key, closure,
-    default, cache, hook, frame, grad, graph, saved or inside; `name` is a name or key where there is one, `size` the
-    container's length and `most` its bound."""
+    """How one object is held: a step of a path. `how` is global, local, loop, attribute, class, item, entry, key,
+    closure, default, cache, hook, frame, grad, graph, saved or inside; `name` is a name or key where there is one,
+    `size` the container's length and `most` its bound."""
 
     __slots__ = ("parent", "how", "name", "of", "size", "most", "held")
 
@@ -206,13 +208,12 @@ class Walk:
 
     def _mapping(self, value: Any, hold: Hold) -> None:
         entries, of = list(dict.items(value)), type(value).__name__
-        has_names = len(entries) <= NAMED_KEYS
-        for key, item in entries:
-            if has_names and type(key) in (str, int):
-                self.add(item, Hold(hold, "item", repr(key)[:40], of, len(entries)))
-            else:
-                self.add(item, Hold(hold, "entry", "", of, len(entries)))
-            self.add(key, Hold(hold, "key", "", of, len(entries)))
+        length = len(entries)
+        entry, at_key = Hold(hold, "entry", "", of, length), Hold(hold, "key", "", of, length)
+        for key, item in entries[-MOST_ENTRIES:]:
+            has_name = length <= NAMED_KEYS and type(key) in (str, int)
+            self.add(item, Hold(hold, "item", repr(key)[:40], of, length) if has_name else entry)
+            self.add(key, at_key)
         if type(value) is not dict:
             self._attributes(value, hold)
 
@@ -222,7 +223,7 @@ class Walk:
         entries = list(_ENTRIES[base](value))
         most = collections.deque.maxlen.__get__(value) if base is collections.deque else None
         step = Hold(hold, "entry", "", kind.__name__, len(entries), most)
-        for entry in entries:
+        for entry in entries[-MOST_ENTRIES:]:
             self.add(entry, step)
         if kind is not base:
             self._attributes(value, hold)

@@ -162,8 +162,8 @@ class Making:
         self.step = step
 
     def _forget_old(self) -> None:
-        """A long run is judged by its latest windows. Of older rows a few a line are kept: when they die, they tell how
-        long the line keeps things."""
+        """A long run is judged by its latest windows. Of older rows a few a line are kept: when they die, they tell
+        how long the line keeps things."""
         del self.noted[:-MOST_NOTED]
         old = [row for row in self.rows.values() if row.step < self.noted[0]]
         kept = {row.key for row in _oldest_of_each_line(old)}

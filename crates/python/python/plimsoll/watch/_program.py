@@ -26,13 +26,14 @@ class Program:
         self.arguments = arguments
         self._error: BaseException | None = None
 
-    def run(self, at_end: Callable[[], None]) -> None:
-        """Runs it to its end, however that comes, then calls `at_end`: also where the program calls `os._exit`."""
+    def run(self, at_end: Callable[[BaseException | None], None]) -> None:
+        """Runs it to its end, however that comes, then calls `at_end` with the error that ended it, if one did: also
+        where the program calls `os._exit`."""
         leave, pid = os._exit, os.getpid()
 
         def leave_after_report(status: int) -> NoReturn:
             if os.getpid() == pid:
-                at_end()
+                at_end(None)
             leave(status)
 
         os._exit = leave_after_report
@@ -41,7 +42,7 @@ class Program:
         except BaseException as error:  # noqa: B036 - it is told or raised again in `leave`
             self._error = error
         finally:
-            at_end()
+            at_end(self._error)
             os._exit = leave
 
     def _execute(self) -> None:
@@ -97,13 +98,23 @@ def _is_source(path: str) -> bool:
 
 
 def _own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's first frame on."""
+    """The traceback as it is without us: from the program's first frame on, and without the call that goes through us
+    while operations are noted."""
+    kept: list[types.TracebackType] = []
+    was_ours = False
     while traceback is not None:
-        name = traceback.tb_frame.f_code.co_filename
-        if not name.startswith(_HERE) and "runpy" not in name:
-            return traceback
+        code = traceback.tb_frame.f_code
+        is_ours = code.co_filename.startswith(_HERE)
+        is_start = not kept and "runpy" in code.co_filename
+        is_call = was_ours and code.co_name == "__call__" and code.co_filename.endswith("_ops.py")
+        if not (is_ours or is_start or is_call):
+            kept.append(traceback)
+        was_ours = is_ours
         traceback = traceback.tb_next
-    return None
+    after: types.TracebackType | None = None
+    for one in reversed(kept):
+        after = types.TracebackType(after, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return after
 
 
 class _Hook(importlib.abc.MetaPathFinder):

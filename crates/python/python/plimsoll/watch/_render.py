@@ -74,6 +74,15 @@ def text(session: Any, is_final: bool = True) -> str:
         lines += _finding(finding, "note: grew" if is_final else "growing so far:")
         if finding.is_note:
             lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+    if session.fillings:
+        lines += ["  out of memory; what was alive, by holder:"]
+    for filling in session.fillings:
+        made = f", made at {filling.line}" if filling.line else ""
+        said = f"{filling.kind} ({filling.storages}), held by {filling.held_by}{made}"
+        lines += textwrap.wrap(
+            said, WIDTH, initial_indent=f"  {size(filling.bytes):>11}  ", subsequent_indent=" " * 15,
+            break_long_words=False,
+        )  # fmt: skip
     least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
     if is_final and steps < least:
         lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `watch.step()`"]
@@ -95,6 +104,7 @@ def as_json(session: Any, is_final: bool = True) -> str:
         "told_by": session.steps.told_by,
         "way": "dispatch windows",
         "findings": [_object(finding, session) for finding in session.findings],
+        "out_of_memory": [filling._asdict() for filling in session.fillings],
         "notes": notes(session),
         "cost_seconds": round(session.cost_seconds, 4),
         "watched_seconds": round(session.watched_seconds, 4),

@@ -55,6 +55,7 @@ class Session:
         self.limits: dict[str, None] = {}
         self.on_findings: Any = None
         self.is_running = False
+        self.fillings: list[Any] = []
         self.own_seconds = 0.0
         self._found: list[Finding] = []
         self._cycles: dict[Place | None, Finding] = {}
@@ -213,13 +214,14 @@ class Session:
     def _census(
         self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False
     ) -> Census:
-        own = self._own_ids() | (skip or set())
+        own = self.own_ids() | (skip or set())
         census = Census(own, self._sequence[0], edges, has_libraries, loops=self.steps.loaders())
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census
 
-    def _own_ids(self) -> set[int]:
+    def own_ids(self) -> set[int]:
+        """The watch's own objects, which a census passes by."""
         own = (self, vars(self), self.making, self.growth, self.nodes, self.steps)
         return {id(one) for one in own}
 
@@ -235,8 +237,12 @@ class Session:
         groups, unknown = grouped(self.suspects.values(), census)
         unknown_bytes = sum(row.bytes for _, row in unknown)
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(s.judged_steps for s, _ in unknown):
-            unknown = self._name_cycles(unknown, step)
-            self._name_libraries(unknown, groups)
+            if census.is_complete:
+                self._name_libraries(self._name_cycles(unknown, step), groups)
+            else:
+                lost = Owner(kinds.VALUE, Hold(None, "inside", "", "structure that is too large to follow"), False)
+                for suspect, row in unknown:
+                    groups[key_of(lost.hold)].add(suspect, row, lost)
         self._found = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
@@ -300,7 +306,8 @@ class Session:
         return [finding for finding in self.findings if finding.is_verdict and not finding.is_note]
 
     def ask(self, report: Any) -> None:
-        """Calls `report` after a judgement: at once, or, from a signal that came in the middle of one, when it is done."""
+        """Calls `report` after a judgement: at once, or, from a signal that came in the middle of one, when it is
+        done."""
         if self._is_busy:
             self._asked = report
         else:
