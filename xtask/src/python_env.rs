@@ -13,6 +13,8 @@ pub(crate) enum Purpose {
     Tests,
     /// PyTorch from PyPI, to be compared with.
     Bench,
+    /// PyTorch whose programs are watched, and the tests of the watch.
+    Watch,
     /// PyTorch's own source checker, to be compared with.
     TorchFix,
     /// NVIDIA's run-time compiler, for checking CUDA sources without a GPU.
@@ -24,6 +26,7 @@ impl Purpose {
         match self {
             Purpose::Tests => "tests",
             Purpose::Bench => "bench",
+            Purpose::Watch => "watch",
             Purpose::TorchFix => "torchfix",
             Purpose::Nvrtc => "nvrtc",
         }
@@ -34,6 +37,7 @@ impl Purpose {
             Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
             // PyTorch's operator database imports expecttest.
             Purpose::Bench => &["torch", "numpy", "expecttest"],
+            Purpose::Watch => &["torch", "numpy", "pytest>=8"],
             Purpose::TorchFix => &["torchfix"],
             Purpose::Nvrtc => &["nvidia-cuda-nvrtc>=13,<14"],
         }

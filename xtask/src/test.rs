@@ -86,6 +86,10 @@ const STEPS: &[Step] = &[
         only_named: Some("it installs PyTorch, several GB; run `cargo xtask test viewer`"),
         ..Step::new("viewer", viewer)
     },
+    Step {
+        only_named: Some("it installs PyTorch, several GB; run `cargo xtask test watch`"),
+        ..Step::new("watch", watch)
+    },
     Step::new("page", page),
 ];
 
@@ -351,6 +355,23 @@ fn viewer() -> Outcome {
             compare.arg(run::target().join("debug/examples/rewrite"));
             counts.add(run::counted(compare));
             Outcome::Ran(counts)
+        }
+        Err(message) => {
+            println!("{message}");
+            Outcome::Ran(Counts::FAILED)
+        }
+    }
+}
+
+/// The watch on programs of PyTorch, which comes from the interpreter that `PLIMSOLL_TORCH_PYTHON`
+/// names, else from an environment made for it.
+fn watch() -> Outcome {
+    let named = std::env::var_os("PLIMSOLL_TORCH_PYTHON").map(PathBuf::from);
+    let prepared = || python_env::prepare(Purpose::Watch).map(|at| at.join("bin").join("python"));
+    match named.map_or_else(prepared, Ok) {
+        Ok(python) => {
+            let arguments = ["-m", "pytest", "-q", "crates/python/tests/watch"];
+            Outcome::Ran(run::counted(run::command(python, &arguments)))
         }
         Err(message) => {
             println!("{message}");

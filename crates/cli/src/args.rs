@@ -1,6 +1,7 @@
 //! What the command line says, as types. Ranges are checked here, so that commands get only what
 //! makes sense.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     Train(Train),
     /// Draw a memory snapshot: a page for the browser
     View(View),
+    /// Run a PyTorch program and say what grows, which line makes it and who holds it
+    #[command(disable_help_flag = true)]
+    Watch(Watch),
 }
 
 #[derive(Debug, clap::Args)]
@@ -169,6 +173,13 @@ pub(crate) struct View {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Watch {
+    /// Options of the watch (`--help` lists them), then the program and its own arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Train {
     /// The text to learn; by default Plimsoll's own documentation and source
     #[arg(long, value_name = "FILE")]
@@ -239,6 +250,13 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_watch_is_not_ours() {
+        let line = ["plimsoll", "watch", "--fail", "-m", "train", "--help", "--lr=1", "-x"];
+        let Command::Watch(watch) = Args::try_parse_from(line).unwrap().command else { panic!() };
+        assert_eq!(watch.arguments, line[2..]);
     }
 
     #[test]

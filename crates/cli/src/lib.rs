@@ -20,7 +20,8 @@ const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
 /// Runs the command with its arguments, of which the first is the program's name, and gives back
-/// the exit status. It prints to the standard streams and never ends the process.
+/// the exit status. It prints to the standard streams and never ends the process; only `watch`
+/// does not come back, as it becomes the program that it watches.
 ///
 /// ```
 /// assert_eq!(plimsoll_cli::run(["plimsoll", "ops", "--format", "json"].map(Into::into)), 0);
@@ -53,6 +54,8 @@ fn execute(command: Command) -> u8 {
         Command::Trace(options) => commands::trace::run(&options),
         Command::Train(options) => commands::train::run(&options),
         Command::View(options) => commands::view::run(&options),
+        // It becomes the program that it watches.
+        Command::Watch(options) => return commands::watch::run(&options),
     };
     match outcome {
         Ok(()) => SUCCESS,

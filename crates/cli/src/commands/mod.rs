@@ -9,3 +9,4 @@ pub(crate) mod report;
 pub(crate) mod trace;
 pub(crate) mod train;
 pub(crate) mod view;
+pub(crate) mod watch;

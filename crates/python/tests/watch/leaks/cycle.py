@@ -13,7 +13,7 @@ class Batch:
 def main():
     model = torch.nn.Linear(64, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(60):
+    for _ in range(80):
         batch = Batch()
         optimizer.zero_grad()
         model(batch.data).sum().backward()

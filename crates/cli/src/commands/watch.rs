@@ -1,0 +1,161 @@
+//! `plimsoll watch`: becomes the Python that runs a PyTorch program under the watch. The watch is
+//! Python, in the package's folder `watch`; its files travel in the executable, so that it works in
+//! an environment where only PyTorch is installed. Options are read there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anstream::eprintln;
+
+use crate::args::Watch;
+
+/// What a shell answers when a program cannot be started.
+const CANNOT_START: u8 = 127;
+
+/// Names the interpreter; without it the one that `python` would start.
+const PYTHON_VARIABLE: &str = "PLIMSOLL_PYTHON";
+
+/// The files of the watch, as Python finds them in its folder.
+const FILES: &[(&str, &str)] = &[
+    ("__init__.py", include_str!("../../watch/__init__.py")),
+    ("__main__.py", include_str!("../../watch/__main__.py")),
+    ("_census.py", include_str!("../../watch/_census.py")),
+    ("_command.py", include_str!("../../watch/_command.py")),
+    ("_cycles.py", include_str!("../../watch/_cycles.py")),
+    ("_findings.py", include_str!("../../watch/_findings.py")),
+    ("_growth.py", include_str!("../../watch/_growth.py")),
+    ("_holders.py", include_str!("../../watch/_holders.py")),
+    ("_kinds.py", include_str!("../../watch/_kinds.py")),
+    ("_making.py", include_str!("../../watch/_making.py")),
+    ("_naming.py", include_str!("../../watch/_naming.py")),
+    ("_nodes.py", include_str!("../../watch/_nodes.py")),
+    ("_out_of_memory.py", include_str!("../../watch/_out_of_memory.py")),
+    ("_places.py", include_str!("../../watch/_places.py")),
+    ("_program.py", include_str!("../../watch/_program.py")),
+    ("_render.py", include_str!("../../watch/_render.py")),
+    ("_resident.py", include_str!("../../watch/_resident.py")),
+    ("_session.py", include_str!("../../watch/_session.py")),
+    ("_steps.py", include_str!("../../watch/_steps.py")),
+    ("_watch.py", include_str!("../../watch/_watch.py")),
+];
+
+/// Runs the program; the status is its own.
+pub(crate) fn run(options: &Watch) -> u8 {
+    let folder = match unpacked(&cache_folder()) {
+        Ok(folder) => folder,
+        Err(error) => {
+            eprintln!(
+                "error: the watch cannot be unpacked: {error}; set XDG_CACHE_HOME to a folder that can be written"
+            );
+            return CANNOT_START;
+        }
+    };
+    let named = std::env::var_os(PYTHON_VARIABLE);
+    let pythons = named.map_or_else(|| vec!["python".into(), "python3".into()], |one| vec![one]);
+    for python in &pythons {
+        if let Some(status) = become_python(python, &folder, &options.arguments) {
+            return status;
+        }
+    }
+    let tried: Vec<_> = pythons.iter().map(|python| python.to_string_lossy()).collect();
+    eprintln!(
+        "error: no Python was found ({}); activate the environment that has PyTorch, or name its \
+         interpreter in {PYTHON_VARIABLE}",
+        tried.join(", ")
+    );
+    CANNOT_START
+}
+
+/// Replaces this process, so that signals, streams and the exit status are the program's own. Comes
+/// back only if there is no such interpreter.
+#[cfg(unix)]
+fn become_python(python: &OsString, folder: &Path, arguments: &[OsString]) -> Option<u8> {
+    use std::os::unix::process::CommandExt;
+
+    let error = Command::new(python).arg(folder).args(arguments).exec();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return None;
+    }
+    eprintln!("error: {}: {error}", python.to_string_lossy());
+    Some(CANNOT_START)
+}
+
+#[cfg(not(unix))]
+fn become_python(python: &OsString, folder: &Path, arguments: &[OsString]) -> Option<u8> {
+    let status = Command::new(python).arg(folder).args(arguments).status().ok()?;
+    Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// Where files of the user's own may be kept; never a folder that others can write.
+fn cache_folder() -> PathBuf {
+    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+    let home = || std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    named
+        .map(PathBuf::from)
+        .or_else(|| home().map(|home| PathBuf::from(home).join(".cache")))
+        .unwrap_or_default()
+}
+
+/// The folder with this version's files, written if it is not there. Its name tells the content, and
+/// it appears as a whole: a second command beside this one finds all of it or nothing.
+fn unpacked(cache: &Path) -> std::io::Result<PathBuf> {
+    let folder = cache.join("plimsoll").join(format!("watch-{:016x}", content_hash()));
+    if folder.join("__main__.py").exists() {
+        return Ok(folder);
+    }
+    let partial = folder.with_extension(format!("partial-{}", std::process::id()));
+    std::fs::create_dir_all(&partial)?;
+    for (name, source) in FILES {
+        std::fs::write(partial.join(name), source)?;
+    }
+    match std::fs::rename(&partial, &folder) {
+        Err(error) if !folder.join("__main__.py").exists() => Err(error),
+        renamed => {
+            if renamed.is_err() {
+                let _ = std::fs::remove_dir_all(&partial);
+            }
+            Ok(folder)
+        }
+    }
+}
+
+/// FNV-1a over names and sources: it only tells versions apart.
+fn content_hash() -> u64 {
+    let bytes = FILES.iter().flat_map(|(name, source)| name.bytes().chain(source.bytes()));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_watch_travels() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("watch");
+        let mut there: Vec<String> = std::fs::read_dir(folder)
+            .expect("the folder of the watch")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+            .filter(|name| name.ends_with(".py"))
+            .collect();
+        there.sort();
+        let ours: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(there, ours);
+    }
+
+    #[test]
+    fn unpacking_twice_gives_the_same_files() {
+        let cache =
+            std::env::temp_dir().join(format!("plimsoll-watch-test-{}", std::process::id()));
+        let first = unpacked(&cache).expect("a folder that can be written");
+        assert_eq!(unpacked(&cache).expect("the same folder"), first);
+        for (name, source) in FILES {
+            assert_eq!(&std::fs::read_to_string(first.join(name)).expect("a file"), source);
+        }
+        let beside = std::fs::read_dir(cache.join("plimsoll")).expect("a folder").count();
+        assert_eq!(beside, 1, "nothing partial is left");
+        std::fs::remove_dir_all(&cache).expect("the test's own folder");
+    }
+}
