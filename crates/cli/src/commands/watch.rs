@@ -42,11 +42,12 @@ const FILES: &[(&str, &str)] = &[
 
 /// Runs the program; the status is its own.
 pub(crate) fn run(options: &Watch) -> u8 {
-    let folder = match unpacked(&cache_folder()) {
+    let folder = match cache_folder().and_then(|cache| unpacked(&cache)) {
         Ok(folder) => folder,
         Err(error) => {
             eprintln!(
-                "error: the watch cannot be unpacked: {error}; set XDG_CACHE_HOME to a folder that can be written"
+                "error: the watch cannot be unpacked: {error}; set XDG_CACHE_HOME to a folder that can \
+                 be written"
             );
             return CANNOT_START;
         }
@@ -88,17 +89,16 @@ fn become_python(python: &OsString, folder: &Path, arguments: &[OsString]) -> Op
 }
 
 /// Where files of the user's own may be kept; never a folder that others can write.
-fn cache_folder() -> PathBuf {
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let home = || std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-    named
-        .map(PathBuf::from)
-        .or_else(|| home().map(|home| PathBuf::from(home).join(".cache")))
-        .unwrap_or_default()
+fn cache_folder() -> std::io::Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache"));
+    set("XDG_CACHE_HOME")
+        .or_else(home)
+        .ok_or_else(|| std::io::Error::other("no home folder is set"))
 }
 
-/// The folder with this version's files, written if it is not there. Its name tells the content, and
-/// it appears as a whole: a second command beside this one finds all of it or nothing.
+/// The folder with this version's files, written if it is not there. Its name tells the content,
+/// and it appears as a whole: a second command beside this one finds all of it or nothing.
 fn unpacked(cache: &Path) -> std::io::Result<PathBuf> {
     let folder = cache.join("plimsoll").join(format!("watch-{:016x}", content_hash()));
     if folder.join("__main__.py").exists() {

@@ -45,10 +45,9 @@ class Row:
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """The storage behind a tensor if it has bytes: wrappers, sparse and meta tensors have none of their own."""
     try:
-        if tensor.device.type == "meta":
-            return None
         storage = tensor.untyped_storage()
-        return storage if storage.nbytes() else None
+        # A fake tensor says another device than its storage.
+        return storage if storage.nbytes() and storage.device.type != "meta" else None
     except Exception:  # NotImplementedError, RuntimeError, or whatever a subclass raises
         return None
 
