@@ -31,19 +31,15 @@
 mod atomic;
 mod bytes_of;
 mod checkpoint;
-mod dict;
 mod fault;
 mod pt;
 pub mod safetensors;
 mod source;
-mod state;
-mod value;
 mod zip;
 
 pub use atomic::replace;
 pub use checkpoint::{Checkpoint, RandomState};
-pub use dict::Dict;
 pub use fault::Unpickling;
+pub use plimsoll_nn::saved::{Dict, Value};
 pub use pt::{LoadOptions, load, load_from, load_with, save, write};
 pub use source::Source;
-pub use value::Value;

@@ -6,8 +6,8 @@
 use plimsoll_memory::{Phase, Site, enter_phase, with_site};
 use plimsoll_tensor::{DType, Device, Error, NoGrad, Result, Tensor};
 
-use crate::StateValue;
 use crate::optim::{Optimizer, OptimizerId, Scaling};
+use crate::saved::{Dict, Value};
 
 plimsoll_tensor::options! {
     /// The options of [`GradScaler`], with PyTorch's defaults.
@@ -252,15 +252,15 @@ impl GradScaler {
     }
 
     /// PyTorch's five entries; nothing if it is not enabled. The host waits for the scale.
-    pub fn state_dict(&self) -> Result<StateValue> {
+    pub fn state_dict(&self) -> Result<Value> {
         if !self.options.enabled {
-            return Ok(StateValue::Map(Vec::new()));
+            return Ok(Value::dict([]));
         }
         let tracker = match &self.scale {
             None => self.first_tracker,
             Some(scale) => i64::from(scale.tracker.item::<i32>()?),
         };
-        Ok(StateValue::map([
+        Ok(Value::dict([
             ("scale", self.get_scale()?.into()),
             ("growth_factor", self.options.growth_factor.into()),
             ("backoff_factor", self.options.backoff_factor.into()),
@@ -270,17 +270,17 @@ impl GradScaler {
     }
 
     /// Takes over what [`GradScaler::state_dict`] gave; nothing if it is not enabled.
-    pub fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    pub fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         if !self.options.enabled {
             return Ok(());
         }
-        if matches!(state, StateValue::Map(entries) if entries.is_empty()) {
+        if state.as_dict().is_some_and(Dict::is_empty) {
             return Err(refused(
                 "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.",
             ));
         }
         let number = |key: &str| {
-            let number = state.entry("GradScaler", key)?.as_f64();
+            let number = state.entry("GradScaler", key)?.to_f64();
             number.ok_or_else(|| refused(format!("\"{key}\" is not a number")))
         };
         let scale = number("scale")?;

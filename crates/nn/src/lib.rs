@@ -15,6 +15,7 @@ mod batch_norm;
 mod buffer;
 mod call;
 mod conv;
+mod device_consistency;
 mod display;
 mod distance;
 mod dropout;
@@ -40,9 +41,10 @@ pub mod prune;
 mod rearranging;
 mod recurrent;
 mod recurrent_cell;
+pub mod saved;
 mod sequential;
 mod state;
-mod state_value;
+mod state_slot;
 mod stateless;
 mod training;
 mod transformer;
@@ -70,6 +72,7 @@ pub use conv::{
     Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
     ConvTransposeOptions,
 };
+pub use device_consistency::check_device_consistency;
 pub use display::write_tree;
 pub use distance::{CosineSimilarity, PairwiseDistance};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
@@ -118,7 +121,7 @@ pub use recurrent::{GRU, LSTM, RNN, RecurrentNonlinearity, RecurrentOptions};
 pub use recurrent_cell::{GRUCell, LSTMCell, RNNCell, RecurrentCellOptions};
 pub use sequential::Sequential;
 pub use state::{IncompatibleKeys, LoadOptions, StateDict};
-pub use state_value::{StateKey, StateSlot, StateValue};
+pub use state_slot::StateSlot;
 pub use training::Training;
 pub use transformer::{
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use plimsoll_nn::amp::{GradScaler, GradScalerOptions};
 use plimsoll_nn::optim::{self, Optimizer};
-use plimsoll_nn::{Parameter, StateValue};
+use plimsoll_nn::{Parameter, saved::Value};
 use plimsoll_tensor::{DType, Device, Result, Tensor, device, memory};
 
 fn devices() -> Result<[Device; 2]> {
@@ -81,8 +81,8 @@ fn float16_gradients_are_unscaled_by_the_step() -> Result<()> {
     scaler.step(&mut optimizer)?;
     scaler.update()?;
     let state = optimizer.state_dict();
-    let StateValue::Map(entries) = state.get("state").unwrap() else { panic!("a map") };
-    let copy = entries[0].1.get("master_param").and_then(StateValue::as_tensor).unwrap();
+    let Value::Dict(entries) = state.get("state").unwrap() else { panic!("a map") };
+    let copy = entries.get(0).unwrap().get("master_param").and_then(Value::as_tensor).unwrap();
     assert_eq!(copy.to_vec::<f32>()?, [1.0 - 2f32.powi(-16); 4]);
     Ok(())
 }
@@ -114,7 +114,7 @@ fn what_comes_out_of_order_is_refused() -> Result<()> {
     scaler.update()?;
     scaler.update_to(128.0)?;
     assert_eq!(scaler.get_scale()?, 128.0);
-    says(scaler.load_state_dict(&StateValue::Map(Vec::new())), "source state dict is empty");
+    says(scaler.load_state_dict(&Value::dict([])), "source state dict is empty");
     Ok(())
 }
 
@@ -130,7 +130,7 @@ fn a_scaler_that_is_off_passes_through() -> Result<()> {
     scaler.step(&mut optimizer)?;
     scaler.update()?;
     assert_eq!((first(&weight)?, scaler.get_scale()?, scaler.is_enabled()), (0.5, 1.0, false));
-    assert!(matches!(scaler.state_dict()?, StateValue::Map(entries) if entries.is_empty()));
+    assert!(scaler.state_dict()?.as_dict().unwrap().is_empty());
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use plimsoll_nn::optim::swa_utils::{Average, AveragedModel, update_bn};
 use plimsoll_nn::optim::{self, Optimizer};
 use plimsoll_nn::{
     BatchNorm1d, BatchNormOptions, Forward, Linear, LinearOptions, Module, Parameter, Sequential,
-    StateValue, init, sequential,
+    init, saved::Value, sequential,
 };
 use plimsoll_tensor::observe::{LaunchCounts, observe};
 use plimsoll_tensor::{DType, Device, Result, Tensor, device, manual_seed, memory, no_grad};
@@ -181,9 +181,9 @@ fn half_parameters_have_float32_copies_if_asked() -> Result<()> {
         assert_eq!(wide.tensor().to_vec::<f32>()?, [0.75; 256]);
         assert_eq!(half.tensor().to_f64_vec()?, [0.75; 256]);
         let state = optimizer.state_dict();
-        let StateValue::Map(entries) = state.get("state").unwrap() else { panic!("a map") };
+        let Value::Dict(entries) = state.get("state").unwrap() else { panic!("a map") };
         assert_eq!(entries.len(), 1, "the float32 parameter needs none");
-        let copy = entries[0].1.get("master_param").and_then(StateValue::as_tensor).unwrap();
+        let copy = entries.get(0).unwrap().get("master_param").and_then(Value::as_tensor).unwrap();
         assert_eq!(copy.dtype(), DType::F32);
 
         // The copy survives a save and a load.
@@ -192,8 +192,8 @@ fn half_parameters_have_float32_copies_if_asked() -> Result<()> {
         again.load_state_dict(&state)?;
         assert_eq!(again.groups()[0].options.lr, 1.0);
         let reloaded = again.state_dict();
-        let StateValue::Map(entries) = reloaded.get("state").unwrap() else { panic!("a map") };
-        let copy = entries[0].1.get("master_param").and_then(StateValue::as_tensor).unwrap();
+        let Value::Dict(entries) = reloaded.get("state").unwrap() else { panic!("a map") };
+        let copy = entries.get(0).unwrap().get("master_param").and_then(Value::as_tensor).unwrap();
         assert_eq!(copy.to_vec::<f32>()?, [0.75 + 1.0 / 4096.0; 256]);
     }
     Ok(())
@@ -321,7 +321,7 @@ fn a_state_that_does_not_fit_changes_nothing_and_all_of_it_is_listed() -> Result
         assert!(error.contains(part), "{part} in {error}");
     }
     assert_eq!(other.groups()[0].options.lr, 1e-3, "nothing was changed");
-    let error = other.load_state_dict(&StateValue::None).unwrap_err().to_string();
+    let error = other.load_state_dict(&Value::None).unwrap_err().to_string();
     assert!(error.contains("the state has no \"param_groups\""), "{error}");
     Ok(())
 }

@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
                     // The entry, and its place in the index.
                     self.charge(128)?;
                     let key = self.value(pair[0], depth)?;
-                    let word = key.word();
+                    let word = key.type_name();
                     if !dict.insert(key, self.value(pair[1], depth)?) {
                         return Err(unpickling(format!("data.pkl: a {word} as a key"), None));
                     }
@@ -122,7 +122,8 @@ impl<'a> Builder<'a> {
                     match self.value(*attributes, depth)? {
                         Value::Dict(attributes) => dict.set_attributes(Some(attributes)),
                         other => {
-                            let what = format!("data.pkl: attributes that are a {}", other.word());
+                            let what =
+                                format!("data.pkl: attributes that are a {}", other.type_name());
                             return Err(unpickling(what, None));
                         }
                     }

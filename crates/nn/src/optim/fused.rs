@@ -16,7 +16,7 @@ use super::hooks::{StepHook, StepHooks, between_hooks};
 use super::kept::{MASTER, PRODUCT, STEP, wants_copy};
 use super::optimizer::{Optimizer, OptimizerId, Scaling, step_range};
 use super::rule::FusedRule;
-use crate::StateValue;
+use crate::saved::Value;
 
 /// An optimizer by the options of its rule; [`super::AdamW`] and its kin are names for it.
 ///
@@ -325,12 +325,12 @@ impl<O: FusedRule> Optimizer for Fused<O> {
         self.stepped(site, |own| with_site(site, || own.step_groups(scaling)))
     }
 
-    fn state_dict(&self) -> StateValue {
+    fn state_dict(&self) -> Value {
         fused_state::of(&self.groups)
     }
 
     #[track_caller]
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         with_site(Site::caller(), || fused_state::load(&mut self.groups, state))
     }
 }

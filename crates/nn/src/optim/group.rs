@@ -5,7 +5,8 @@ use plimsoll_tensor::{Error, Parameter, Result};
 
 use super::kept::Kept;
 use super::rule::FusedRule;
-use crate::{StateSlot, StateValue};
+use crate::StateSlot;
+use crate::saved::Value;
 
 /// A parameter as an optimizer takes it: alone, or with its name. What is kept beside it is booked
 /// under the module that the parameter is, or, before any call, the one that its name says.
@@ -43,7 +44,7 @@ pub struct ParamGroup<O> {
     pub options: O,
     pub(super) params: Vec<GroupedParameter>,
     /// What schedulers and others put into the group beside the options.
-    pub(super) extra: Vec<(String, StateValue)>,
+    pub(super) extra: Vec<(String, Value)>,
 }
 
 impl<O: FusedRule> ParamGroup<O> {
@@ -87,9 +88,9 @@ impl<O: FusedRule> ParamGroup<O> {
         let mut options = self.options.clone();
         let slot = options.slots().into_iter().find(|(own, _)| *own == key);
         if let Some((_, slot)) = slot {
-            return slot.value().as_f64();
+            return slot.value().to_f64();
         }
-        self.extra.iter().find(|(own, _)| own == key)?.1.as_f64()
+        self.extra.iter().find(|(own, _)| own == key)?.1.to_f64()
     }
 
     pub(super) fn set_number(&mut self, key: &str, value: f64) {
@@ -101,7 +102,7 @@ impl<O: FusedRule> ParamGroup<O> {
         }
     }
 
-    pub(super) fn set_extra(&mut self, key: &str, value: StateValue) {
+    pub(super) fn set_extra(&mut self, key: &str, value: Value) {
         match self.extra.iter_mut().find(|(own, _)| own == key) {
             Some((_, own)) => *own = value,
             None => self.extra.push((key.to_string(), value)),
@@ -115,7 +116,7 @@ impl<O: FusedRule> ParamGroup<O> {
             return Some(betas.0);
         }
         let slot = slots.iter_mut().find(|(own, _)| *own == "momentum")?;
-        slot.1.value().as_f64()
+        slot.1.value().to_f64()
     }
 
     pub(super) fn set_momentum(&mut self, momentum: f64) {

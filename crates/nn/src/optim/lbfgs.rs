@@ -8,7 +8,8 @@ use plimsoll_tensor::{AddOptions, Error, NoGrad, Parameter, Result, Scalar, Tens
 use super::checks::check_number;
 use super::line_search::{LineSearch, Point};
 use super::optimizer::{Optimizer, OptimizerId, Scaling, step_range};
-use crate::{StateSlot, StateValue};
+use crate::StateSlot;
+use crate::saved::Value;
 
 /// How [`LBFGS`] looks for the length of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,7 +336,7 @@ impl Optimizer for LBFGS {
         let mut options = self.options.clone();
         let slot = options.slots().into_iter().find(|(own, _)| *own == key);
         if let Some((_, slot)) = slot {
-            return slot.value().as_f64();
+            return slot.value().to_f64();
         }
         self.extra.iter().find(|(own, _)| own == key).map(|(_, value)| *value)
     }
@@ -367,11 +368,11 @@ impl Optimizer for LBFGS {
         .in_operation("LBFGS"))
     }
 
-    fn state_dict(&self) -> StateValue {
+    fn state_dict(&self) -> Value {
         self.state()
     }
 
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         self.load(state)
     }
 }

@@ -3,19 +3,19 @@
 use plimsoll_tensor::{Error, NoGrad, Result, Tensor};
 
 use super::lbfgs::{Kept, LBFGS, LineSearchFn};
-use crate::{StateKey, StateValue};
+use crate::saved::{Dict, Value};
 
 impl LBFGS {
     /// PyTorch's layout.
-    pub(super) fn state(&self) -> StateValue {
+    pub(super) fn state(&self) -> Value {
         let kept = &self.kept;
-        let mut state = Vec::new();
+        let mut state = Dict::new();
         if kept.evaluations > 0 {
             let mut entries =
                 vec![("func_evals", kept.evaluations.into()), ("n_iter", kept.iterations.into())];
             if kept.iterations > 0 {
-                let one = || StateValue::Int(1);
-                let diagonal = kept.diagonal.clone().map_or_else(one, StateValue::from);
+                let one = || Value::Int(1);
+                let diagonal = kept.diagonal.clone().map_or_else(one, Value::from);
                 entries.extend([
                     ("d", kept.direction.clone().into()),
                     ("t", kept.length.into()),
@@ -27,12 +27,12 @@ impl LBFGS {
                     ("prev_loss", kept.loss_before.into()),
                 ]);
             }
-            state.push((StateKey::Int(0), StateValue::map(entries)));
+            state.insert(0, Value::dict(entries));
         }
         let mut options = self.options.clone();
         options.max_eval = Some(options.max_evaluations());
         let search = match options.line_search_fn {
-            None => StateValue::None,
+            None => Value::None,
             Some(LineSearchFn::StrongWolfe) => "strong_wolfe".into(),
         };
         let slots = options.slots();
@@ -40,48 +40,47 @@ impl LBFGS {
         let extra = self.extra.iter().map(|(name, value)| (name.as_str(), (*value).into()));
         let numbers: Vec<i64> = (0..self.params.len() as i64).collect();
         let last = [("line_search_fn", search), ("params", numbers.into())];
-        let group = StateValue::map(own.chain(extra).chain(last));
-        let groups = StateValue::List(vec![group]);
-        StateValue::map([("state", StateValue::Map(state)), ("param_groups", groups)])
+        let group = Value::dict(own.chain(extra).chain(last));
+        let groups = Value::List(vec![group]);
+        Value::dict([("state", state.into()), ("param_groups", groups)])
     }
 
     /// Takes a state over, whole or not at all.
-    pub(super) fn load(&mut self, state: &StateValue) -> Result<()> {
+    pub(super) fn load(&mut self, state: &Value) -> Result<()> {
         let refused = |why: &str| Error::invalid_argument(why).in_operation("LBFGS");
-        let groups = state.entry("LBFGS", "param_groups")?.items().unwrap_or(&[]);
-        let [StateValue::Map(group)] = groups else {
+        let groups = state.entry("LBFGS", "param_groups")?.as_list().unwrap_or(&[]);
+        let [Value::Dict(group)] = groups else {
             return Err(refused("loaded state dict has a different number of parameter groups"));
         };
-        let params = groups[0].entry("LBFGS", "params")?.items().map_or(0, <[_]>::len);
+        let params = groups[0].entry("LBFGS", "params")?.as_list().map_or(0, <[_]>::len);
         if params != self.params.len() {
             return Err(refused(
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
             ));
         }
         let (mut options, mut extra) = (self.options.clone(), Vec::new());
-        for (key, value) in group {
-            let StateKey::Text(key) = key else { continue };
+        for (key, value) in group.iter() {
+            let Some(key) = key.as_str() else { continue };
             let mut slots = options.slots();
-            if let Some((name, slot)) = slots.iter_mut().find(|(name, _)| name == key) {
+            if let Some((name, slot)) = slots.iter_mut().find(|(name, _)| *name == key) {
                 slot.load("LBFGS", name, value)?;
             } else if key == "line_search_fn" {
                 drop(slots);
-                options.line_search_fn = value.as_text().map(|_| LineSearchFn::StrongWolfe);
-            } else if let Some(number) = value.as_f64() {
-                extra.push((key.clone(), number));
+                options.line_search_fn = value.as_str().map(|_| LineSearchFn::StrongWolfe);
+            } else if let Some(number) = value.to_f64() {
+                extra.push((key.to_string(), number));
             }
         }
-        let StateValue::Map(entries) = state.entry("LBFGS", "state")? else {
+        let Value::Dict(entries) = state.entry("LBFGS", "state")? else {
             return Err(refused("\"state\" is not a dictionary"));
         };
-        let found = entries.iter().find(|(key, _)| *key == StateKey::Int(0));
-        let kept = found.map(|(_, value)| self.loaded(value)).transpose()?.unwrap_or_default();
+        let kept = entries.get(0).map(|found| self.loaded(found)).transpose()?.unwrap_or_default();
         (self.options, self.extra, self.kept) = (options, extra, kept);
         Ok(())
     }
 
     /// What is kept, from a state, where the parameters are.
-    fn loaded(&self, state: &StateValue) -> Result<Kept> {
+    fn loaded(&self, state: &Value) -> Result<Kept> {
         let _plain = NoGrad::enter();
         let first = self.params[0].tensor();
         let total: usize = self.params.iter().map(|param| param.tensor().numel()).sum();
@@ -95,17 +94,17 @@ impl LBFGS {
             Ok(placed.mark_optimizer_state())
         };
         let one = |key: &str| {
-            let given = state.get(key).and_then(StateValue::as_tensor);
+            let given = state.get(key).and_then(Value::as_tensor);
             given.map(|given| placed(given, total)).transpose()
         };
         let list = |key: &str, count: usize| {
-            let items = state.get(key).and_then(StateValue::items).unwrap_or(&[]).iter();
-            let tensors = items.filter_map(StateValue::as_tensor);
+            let items = state.get(key).and_then(Value::as_list).unwrap_or(&[]).iter();
+            let tensors = items.filter_map(Value::as_tensor);
             tensors.map(|given| placed(given, count)).collect::<Result<Vec<_>>>()
         };
-        let whole = |key: &str| state.get(key).and_then(StateValue::as_i64).unwrap_or(0);
-        let float = |key: &str| state.get(key).and_then(StateValue::as_f64);
-        let diagonal = state.get("H_diag").and_then(StateValue::as_tensor);
+        let whole = |key: &str| state.get(key).and_then(Value::to_i64).unwrap_or(0);
+        let float = |key: &str| state.get(key).and_then(Value::to_f64);
+        let diagonal = state.get("H_diag").and_then(Value::as_tensor);
         Ok(Kept {
             evaluations: whole("func_evals"),
             iterations: whole("n_iter"),

@@ -7,7 +7,7 @@ use plimsoll_memory::Site;
 use plimsoll_tensor::observe::{Range, range};
 use plimsoll_tensor::{Parameter, Result, Tensor};
 
-use crate::StateValue;
+use crate::saved::Value;
 
 /// Tells optimizers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,12 +74,12 @@ pub trait Optimizer: Send {
 
     /// What it keeps and its groups, in PyTorch's layout: `state` by the numbers of the parameters,
     /// and `param_groups`. The tensors are those of the optimizer.
-    fn state_dict(&self) -> StateValue;
+    fn state_dict(&self) -> Value;
 
     /// Takes over what [`Optimizer::state_dict`] gave, from here or from PyTorch. Tensors that have
     /// their parameter's dtype and device are taken themselves, not copied.
     #[track_caller]
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()>;
+    fn load_state_dict(&mut self, state: &Value) -> Result<()>;
 
     /// The learning rate of a group; 0 of one that is not there.
     fn lr(&self, group: usize) -> f64 {

@@ -11,7 +11,8 @@ use plimsoll_tensor::{DType, Error, NoGrad, Result, Tensor, TensorOptions};
 use super::lr_scheduler::{AnnealStrategy, Progress, Schedule};
 use super::optimizer::Optimizer;
 use crate::batch_norm::running_statistics_of;
-use crate::{Buffer, Forward, Module, StateSlot, StateValue, Values};
+use crate::saved::Value;
+use crate::{Buffer, Forward, Module, StateSlot, Values};
 
 /// An average of one's own: of the average so far, a value, and how many values there were.
 pub type AverageFunction = Arc<dyn Fn(&Tensor, &Tensor, i64) -> Result<Tensor> + Send + Sync>;
@@ -283,12 +284,12 @@ impl Schedule for SWALR {
         vec![("anneal_epochs", StateSlot::Int(&mut self.anneal_epochs))]
     }
 
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
         vec![("_anneal_strategy", self.strategy.name().into())]
     }
 
-    fn load_more(&mut self, state: &StateValue) -> Result<()> {
-        let strategy = state.entry("SWALR", "_anneal_strategy")?.as_text();
+    fn load_more(&mut self, state: &Value) -> Result<()> {
+        let strategy = state.entry("SWALR", "_anneal_strategy")?.as_str();
         self.strategy = AnnealStrategy::by_name(strategy)?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What is optimized, and optimizers by the expressions of the golden files.
 
 use plimsoll_nn::optim::{self, Fused, FusedRule, LineSearchFn, Optimizer};
-use plimsoll_nn::{Parameter, StateValue};
+use plimsoll_nn::{Parameter, saved};
 use plimsoll_tensor::{DType, Device, Result, Tensor, device};
 
 /// A CPU device and an accelerator, whose bytes are nobody else's.
@@ -86,7 +86,7 @@ impl Made {
 }
 
 /// `name=value` pairs of an expression's arguments.
-fn arguments(text: &str) -> Vec<(String, StateValue)> {
+fn arguments(text: &str) -> Vec<(String, saved::Value)> {
     let inside = text.split_once('(').expect("an expression").1;
     let inside = inside.strip_suffix(')').expect("an expression");
     let (mut parts, mut depth, mut part) = (Vec::new(), 0, String::new());
@@ -106,13 +106,13 @@ fn arguments(text: &str) -> Vec<(String, StateValue)> {
     parts.iter().filter_map(pair).collect()
 }
 
-fn literal(text: &str) -> StateValue {
+fn literal(text: &str) -> saved::Value {
     match text {
         "True" => true.into(),
         "False" => false.into(),
         _ if text.starts_with('(') => {
             let numbers = text.trim_matches(['(', ')']).split(',');
-            StateValue::Tuple(numbers.map(|number| literal(number.trim())).collect())
+            saved::Value::Tuple(numbers.map(|number| literal(number.trim())).collect())
         }
         _ if text.starts_with('\'') => text.trim_matches('\'').into(),
         _ => match text.parse::<i64>() {
@@ -150,9 +150,9 @@ pub(crate) fn made(name: &str, params: &[Parameter]) -> Result<Made> {
             let mut options = optim::LBFGSOptions::new();
             for (key, value) in arguments(name) {
                 match key.as_str() {
-                    "lr" => options.lr = value.as_f64().expect("a number"),
-                    "max_iter" => options.max_iter = value.as_i64().expect("a whole number"),
-                    "history_size" => options.history_size = value.as_i64().expect("as above"),
+                    "lr" => options.lr = value.to_f64().expect("a number"),
+                    "max_iter" => options.max_iter = value.to_i64().expect("a whole number"),
+                    "history_size" => options.history_size = value.to_i64().expect("as above"),
                     "line_search_fn" => options.line_search_fn = Some(LineSearchFn::StrongWolfe),
                     other => panic!("no option {other}"),
                 }

@@ -1,6 +1,6 @@
 //! Thirty steps of every optimizer.
 
-use plimsoll_nn::StateValue;
+use plimsoll_nn::saved;
 use plimsoll_tensor::{Device, Result, memory};
 use serde_json::Value;
 
@@ -48,16 +48,16 @@ fn thirty_steps_are_pytorchs() -> Result<()> {
 }
 
 /// PyTorch's L-BFGS keeps the shares of its last iteration, which nobody reads again.
-fn without_shares(state: StateValue) -> StateValue {
-    let StateValue::Map(entries) = state else { return state };
-    let kept = entries.into_iter().filter(|(key, _)| *key != "al".into());
-    StateValue::Map(kept.map(|(key, value)| (key, without_shares(value))).collect())
+fn without_shares(state: saved::Value) -> saved::Value {
+    let saved::Value::Dict(entries) = state else { return state };
+    let kept = entries.into_iter().filter(|(key, _)| key.as_str() != Some("al"));
+    saved::Value::Dict(kept.map(|(key, value)| (key, without_shares(value))).collect())
 }
 
 /// What PyTorch saved after ten steps is gone on with, and what was saved here too.
 #[test]
 fn training_goes_on_from_a_state() -> Result<()> {
-    let goes_on = |case: &Value, device: Device, saved: &StateValue, at: &[f64]| -> Result<()> {
+    let goes_on = |case: &Value, device: Device, saved: &saved::Value, at: &[f64]| -> Result<()> {
         let params = params(device)?;
         // Other numbers than the state's, which it replaces.
         let name = case["name"].as_str().expect("a name");

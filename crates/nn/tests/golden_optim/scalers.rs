@@ -35,7 +35,7 @@ fn scales_and_skipped_steps_are_pytorchs() -> Result<()> {
                 scaler.update()?;
                 let what = format!("{name}, step {at}");
                 assert_eq!(scaler.get_scale()?, numbers(&case["scales"])[at], "{what}");
-                let tracker = scaler.state_dict()?.get("_growth_tracker").unwrap().as_f64();
+                let tracker = scaler.state_dict()?.get("_growth_tracker").unwrap().as_float();
                 assert_eq!(tracker, Some(numbers(&case["trackers"])[at]), "{what}");
                 assert_near(&what, &values(&params)?, &numbers(&case["values"][at]), 1e-11);
             }

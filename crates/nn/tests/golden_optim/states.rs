@@ -1,6 +1,6 @@
 //! States as the golden files have them.
 
-use plimsoll_nn::{StateKey, StateValue};
+use plimsoll_nn::saved;
 use plimsoll_tensor::{DType, Device, Result, Tensor};
 use serde_json::Value;
 
@@ -16,16 +16,18 @@ pub(crate) fn numbers(value: &Value) -> Vec<f64> {
 
 /// A state from JSON, whose keys are texts: numbers among them are numbers again. Counts are in
 /// float32, as PyTorch has them.
-pub(crate) fn state(value: &Value) -> Result<StateValue> {
+pub(crate) fn state(value: &Value) -> Result<saved::Value> {
     Ok(match value {
-        Value::Null => StateValue::None,
+        Value::Null => saved::Value::None,
         Value::Bool(value) => (*value).into(),
         Value::Number(number) => match number.as_i64() {
             Some(whole) => whole.into(),
             None => number.as_f64().expect("a number").into(),
         },
         Value::String(text) => text.as_str().into(),
-        Value::Array(values) => StateValue::List(values.iter().map(state).collect::<Result<_>>()?),
+        Value::Array(values) => {
+            saved::Value::List(values.iter().map(state).collect::<Result<_>>()?)
+        }
         Value::Object(entries) if entries.contains_key("shape") => {
             let sizes: Vec<i64> =
                 numbers(&entries["shape"]).into_iter().map(|size| size as i64).collect();
@@ -34,46 +36,46 @@ pub(crate) fn state(value: &Value) -> Result<StateValue> {
         Value::Object(entries) => {
             let entry = |(key, value): (&String, &Value)| {
                 let key = match key.parse::<i64>() {
-                    Ok(number) => StateKey::Int(number),
+                    Ok(number) => saved::Value::from(number),
                     Err(_) => key.as_str().into(),
                 };
                 Ok((key, state(value)?))
             };
-            StateValue::Map(entries.iter().map(entry).collect::<Result<_>>()?)
+            saved::Value::Dict(entries.iter().map(entry).collect::<Result<_>>()?)
         }
     })
 }
 
 /// Whether a state has what PyTorch's has, under the same keys; numbers to about 12 digits.
-pub(crate) fn assert_same(what: &str, found: &StateValue, expected: &StateValue) -> Result<()> {
+pub(crate) fn assert_same(what: &str, found: &saved::Value, expected: &saved::Value) -> Result<()> {
     match (found, expected) {
-        (StateValue::Map(found), StateValue::Map(expected)) => {
+        (saved::Value::Dict(found), saved::Value::Dict(expected)) => {
             let mut keys: Vec<String> = found.iter().map(|(key, _)| format!("{key:?}")).collect();
             let mut wanted: Vec<String> =
                 expected.iter().map(|(key, _)| format!("{key:?}")).collect();
             keys.sort();
             wanted.sort();
             assert_eq!(keys, wanted, "{what}");
-            for (key, value) in expected {
-                let own = found.iter().find(|(own, _)| own == key).expect("the keys are the same");
-                assert_same(&format!("{what}.{key:?}"), &own.1, value)?;
+            for (key, value) in expected.iter() {
+                let own = found.get(key.clone()).expect("the keys are the same");
+                assert_same(&format!("{what}.{key:?}"), own, value)?;
             }
         }
-        (StateValue::Tensor(found), StateValue::Tensor(expected)) => {
+        (saved::Value::Tensor(found), saved::Value::Tensor(expected)) => {
             assert_eq!(found.shape(), expected.shape(), "{what}");
             // What is kept as a float32 has 7 digits.
             let tolerance = if found.dtype() == DType::F64 { 1e-9 } else { 1e-6 };
             let (found, expected) = (found.to_f64_vec()?, expected.to_f64_vec()?);
             crate::objective::assert_near(what, &found, &expected, tolerance);
         }
-        _ => match (found.items(), expected.items()) {
+        _ => match (found.as_list(), expected.as_list()) {
             (Some(found), Some(expected)) => {
                 assert_eq!(found.len(), expected.len(), "{what}");
                 for (found, expected) in found.iter().zip(expected) {
                     assert_same(what, found, expected)?;
                 }
             }
-            _ => match (found.as_f64(), expected.as_f64()) {
+            _ => match (found.to_f64(), expected.to_f64()) {
                 (Some(found), Some(expected)) => {
                     crate::objective::assert_near(what, &[found], &[expected], 1e-9);
                 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use plimsoll_tensor::{Error, Result};
 
 use super::scheduler::{Progress, Schedule, rates_of};
-use crate::StateValue;
 use crate::optim::Optimizer;
+use crate::saved::Value;
 
 /// A function of the epoch.
 pub type RateFunction = Arc<dyn Fn(i64) -> f64 + Send + Sync>;
@@ -33,8 +33,8 @@ impl Functions {
         rates.iter().zip(&self.0).map(|(rate, function)| rate * function(epoch)).collect()
     }
 
-    fn state(&self) -> Vec<(&'static str, StateValue)> {
-        vec![("lr_lambdas", StateValue::List(vec![StateValue::None; self.0.len()]))]
+    fn state(&self) -> Vec<(&'static str, Value)> {
+        vec![("lr_lambdas", Value::List(vec![Value::None; self.0.len()]))]
     }
 }
 
@@ -91,7 +91,7 @@ impl Schedule for LambdaLR {
         Ok(self.functions.of(&self.progress.base_lrs, self.progress.last_epoch))
     }
 
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
         self.functions.state()
     }
 }
@@ -139,7 +139,7 @@ impl Schedule for MultiplicativeLR {
         Ok(self.functions.of(&rates, self.progress.last_epoch))
     }
 
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
         self.functions.state()
     }
 }

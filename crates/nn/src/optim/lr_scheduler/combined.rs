@@ -5,8 +5,8 @@ use std::fmt;
 use plimsoll_tensor::{Error, Result};
 
 use super::scheduler::{LRScheduler, rates_of};
-use crate::StateValue;
 use crate::optim::Optimizer;
+use crate::saved::Value;
 
 /// A scheduler of any type.
 type Any = Box<dyn LRScheduler>;
@@ -82,14 +82,14 @@ fn check_some(name: &str, schedulers: &[Any]) -> Result<()> {
     Ok(())
 }
 
-fn states(schedulers: &[Any]) -> StateValue {
-    StateValue::List(schedulers.iter().map(|scheduler| scheduler.state_dict()).collect())
+fn states(schedulers: &[Any]) -> Value {
+    Value::List(schedulers.iter().map(|scheduler| scheduler.state_dict()).collect())
 }
 
 /// Loads the states of several schedulers. Each takes its state over whole or not at all; those
 /// before one that does not fit have theirs then.
-fn load_states(name: &str, schedulers: &mut [Any], state: &StateValue) -> Result<()> {
-    let states = state.entry(name, "_schedulers")?.items().unwrap_or(&[]);
+fn load_states(name: &str, schedulers: &mut [Any], state: &Value) -> Result<()> {
+    let states = state.entry(name, "_schedulers")?.as_list().unwrap_or(&[]);
     if states.len() != schedulers.len() {
         let (given, own) = (states.len(), schedulers.len());
         let why = format!("the state has {given} schedulers, and there are {own}");
@@ -99,9 +99,9 @@ fn load_states(name: &str, schedulers: &mut [Any], state: &StateValue) -> Result
     pairs.try_for_each(|(scheduler, state)| scheduler.load_state_dict(state))
 }
 
-fn last_lr_of(name: &str, state: &StateValue) -> Result<Vec<f64>> {
-    let rates = state.entry(name, "_last_lr")?.items().unwrap_or(&[]);
-    Ok(rates.iter().filter_map(StateValue::as_f64).collect())
+fn last_lr_of(name: &str, state: &Value) -> Result<Vec<f64>> {
+    let rates = state.entry(name, "_last_lr")?.as_list().unwrap_or(&[]);
+    Ok(rates.iter().filter_map(Value::to_f64).collect())
 }
 
 impl LRScheduler for SequentialLR {
@@ -122,8 +122,8 @@ impl LRScheduler for SequentialLR {
         &self.last_lr
     }
 
-    fn state_dict(&self) -> StateValue {
-        StateValue::map([
+    fn state_dict(&self) -> Value {
+        Value::dict([
             ("_milestones", self.milestones.clone().into()),
             ("last_epoch", self.last_epoch.into()),
             ("_last_lr", self.last_lr.clone().into()),
@@ -131,11 +131,11 @@ impl LRScheduler for SequentialLR {
         ])
     }
 
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         const NAME: &str = "SequentialLR";
-        let milestones = state.entry(NAME, "_milestones")?.items().unwrap_or(&[]);
-        let milestones: Option<Vec<i64>> = milestones.iter().map(StateValue::as_i64).collect();
-        let epoch = state.entry(NAME, "last_epoch")?.as_i64();
+        let milestones = state.entry(NAME, "_milestones")?.as_list().unwrap_or(&[]);
+        let milestones: Option<Vec<i64>> = milestones.iter().map(Value::to_i64).collect();
+        let epoch = state.entry(NAME, "last_epoch")?.to_i64();
         let (Some(milestones), Some(epoch)) = (milestones, epoch) else {
             let why = "\"_milestones\" and \"last_epoch\" are whole numbers";
             return Err(Error::invalid_argument(why).in_operation(NAME));
@@ -195,12 +195,12 @@ impl LRScheduler for ChainedScheduler {
         &self.last_lr
     }
 
-    fn state_dict(&self) -> StateValue {
+    fn state_dict(&self) -> Value {
         let last_lr = ("_last_lr", self.last_lr.clone().into());
-        StateValue::map([last_lr, ("_schedulers", states(&self.schedulers))])
+        Value::dict([last_lr, ("_schedulers", states(&self.schedulers))])
     }
 
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         let last_lr = last_lr_of("ChainedScheduler", state)?;
         load_states("ChainedScheduler", &mut self.schedulers, state)?;
         self.last_lr = last_lr;

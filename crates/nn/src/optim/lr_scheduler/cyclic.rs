@@ -7,8 +7,9 @@ use plimsoll_tensor::{Error, Result};
 
 use super::momentum::first_momenta;
 use super::scheduler::{Progress, Schedule, one_each};
+use crate::StateSlot;
 use crate::optim::Optimizer;
-use crate::{StateSlot, StateValue};
+use crate::saved::Value;
 
 /// How high a cycle is, by the cycle's number or by the step's.
 pub type ScaleFunction = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
@@ -213,7 +214,7 @@ impl Schedule for CyclicLR {
         slots
     }
 
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
         let mode = match self.mode {
             CyclicMode::Triangular => "triangular",
             CyclicMode::Triangular2 => "triangular2",
@@ -223,13 +224,13 @@ impl Schedule for CyclicLR {
             ScaleMode::Cycle => "cycle",
             ScaleMode::Iterations => "iterations",
         };
-        let function = ("_scale_fn_custom", StateValue::None);
+        let function = ("_scale_fn_custom", Value::None);
         vec![("mode", mode.into()), ("scale_mode", scale.into()), function]
     }
 
-    fn load_more(&mut self, state: &StateValue) -> Result<()> {
+    fn load_more(&mut self, state: &Value) -> Result<()> {
         let text = |key: &str| {
-            let text = state.entry("CyclicLR", key)?.as_text();
+            let text = state.entry("CyclicLR", key)?.as_str();
             text.ok_or_else(|| Error::invalid_argument(format!("\"{key}\" is a text")))
         };
         self.mode = match text("mode")? {

@@ -4,8 +4,9 @@ use plimsoll_tensor::{Error, Result};
 
 use super::by_factor::{multiplied, whole};
 use super::scheduler::{Progress, Schedule};
+use crate::StateSlot;
 use crate::optim::Optimizer;
-use crate::{StateKey, StateSlot, StateValue};
+use crate::saved::{Dict, Value};
 
 /// Multiplies the rates by `gamma` at each milestone; one that is named twice, twice.
 #[derive(Clone, Debug)]
@@ -55,32 +56,26 @@ impl Schedule for MultiStepLR {
     }
 
     /// PyTorch counts each milestone in a dictionary.
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
-        let mut counts: Vec<(StateKey, StateValue)> = Vec::new();
-        for &milestone in &self.milestones {
-            let key = StateKey::Int(milestone);
-            if counts.iter().all(|(own, _)| *own != key) {
-                let times = self.count(|other| other == milestone) as i64;
-                counts.push((key, times.into()));
-            }
-        }
-        vec![("milestones", StateValue::Map(counts))]
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
+        let times = |milestone: i64| self.count(|other| other == milestone) as i64;
+        let counts = self.milestones.iter().map(|&milestone| (milestone, times(milestone)));
+        vec![("milestones", Dict::from_iter(counts).into())]
     }
 
-    fn load_more(&mut self, state: &StateValue) -> Result<()> {
+    fn load_more(&mut self, state: &Value) -> Result<()> {
         let wrong = || {
             let why = "\"milestones\" is a dictionary of whole numbers";
             Error::invalid_argument(why).in_operation("MultiStepLR")
         };
-        let StateValue::Map(counts) = state.entry("MultiStepLR", "milestones")? else {
+        let Value::Dict(counts) = state.entry("MultiStepLR", "milestones")? else {
             return Err(wrong());
         };
         let mut milestones = Vec::new();
-        for (key, times) in counts {
-            let (StateKey::Int(milestone), Some(times)) = (key, times.as_i64()) else {
+        for (key, times) in counts.iter() {
+            let (Some(milestone), Some(times)) = (key.as_int(), times.to_i64()) else {
                 return Err(wrong());
             };
-            milestones.extend((0..times).map(|_| *milestone));
+            milestones.extend((0..times).map(|_| milestone));
         }
         self.milestones = milestones;
         Ok(())

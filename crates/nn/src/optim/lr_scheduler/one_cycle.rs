@@ -6,8 +6,9 @@ use plimsoll_tensor::{Error, Result};
 
 use super::momentum::first_momenta;
 use super::scheduler::{Progress, Schedule, one_each};
+use crate::StateSlot;
 use crate::optim::Optimizer;
-use crate::{StateSlot, StateValue};
+use crate::saved::Value;
 
 /// Along what the rates go from one bound to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,19 +82,19 @@ impl Part {
         Part { end_step, between: [a, b, c, d].map(str::to_string) }
     }
 
-    fn state(&self) -> StateValue {
+    fn state(&self) -> Value {
         let names = BETWEEN.into_iter().zip(&self.between);
         let names = names.map(|(key, name)| (key, name.as_str().into()));
-        StateValue::map([("end_step", self.end_step.into())].into_iter().chain(names))
+        Value::dict([("end_step", self.end_step.into())].into_iter().chain(names))
     }
 
-    fn loaded(state: &StateValue) -> Result<Part> {
+    fn loaded(state: &Value) -> Result<Part> {
         let whose = "OneCycleLR";
         let text = |key: &str| {
-            let text = state.entry(whose, key)?.as_text().map(str::to_string);
+            let text = state.entry(whose, key)?.as_str().map(str::to_string);
             text.ok_or_else(|| Error::invalid_argument(format!("\"{key}\" is a text")))
         };
-        let end_step = state.entry(whose, "end_step")?.as_f64();
+        let end_step = state.entry(whose, "end_step")?.to_f64();
         let [a, b, c, d] = BETWEEN;
         Ok(Part {
             end_step: end_step
@@ -209,21 +210,21 @@ impl Schedule for OneCycleLR {
         vec![total_steps, ("cycle_momentum", StateSlot::Bool(&mut self.cycle_momentum))]
     }
 
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
-        let parts = StateValue::List(self.parts.iter().map(Part::state).collect());
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
+        let parts = Value::List(self.parts.iter().map(Part::state).collect());
         let strategy = ("_anneal_func_type", self.strategy.name().into());
         vec![("_schedule_phases", parts), strategy]
     }
 
-    fn load_more(&mut self, state: &StateValue) -> Result<()> {
-        let parts = state.entry("OneCycleLR", "_schedule_phases")?.items().unwrap_or(&[]);
+    fn load_more(&mut self, state: &Value) -> Result<()> {
+        let parts = state.entry("OneCycleLR", "_schedule_phases")?.as_list().unwrap_or(&[]);
         let parts = parts.iter().map(Part::loaded).collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
             let why = "\"_schedule_phases\" is empty";
             return Err(Error::invalid_argument(why).in_operation("OneCycleLR"));
         }
         self.parts = parts;
-        let strategy = state.entry("OneCycleLR", "_anneal_func_type")?.as_text();
+        let strategy = state.entry("OneCycleLR", "_anneal_func_type")?.as_str();
         self.strategy = AnnealStrategy::by_name(strategy)?;
         Ok(())
     }

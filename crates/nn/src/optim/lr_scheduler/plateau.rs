@@ -4,8 +4,9 @@
 use plimsoll_tensor::{Error, Result};
 
 use super::scheduler::rates_of;
+use crate::StateSlot;
 use crate::optim::Optimizer;
-use crate::{StateSlot, StateValue};
+use crate::saved::Value;
 
 /// Which measures are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,14 +188,14 @@ impl ReduceLROnPlateau {
     }
 
     /// Everything but the optimizer, by PyTorch's names.
-    pub fn state_dict(&self) -> StateValue {
+    pub fn state_dict(&self) -> Value {
         let is_min = self.options.mode == PlateauMode::Min;
         let is_rel = self.options.threshold_mode == ThresholdMode::Rel;
         let worst = if is_min { f64::INFINITY } else { f64::NEG_INFINITY };
         let mut own = self.clone();
         let slots = own.slots();
         let numbers = slots.iter().map(|(name, slot)| (*name, slot.value()));
-        StateValue::map(numbers.chain([
+        Value::dict(numbers.chain([
             ("mode", if is_min { "min" } else { "max" }.into()),
             ("threshold_mode", if is_rel { "rel" } else { "abs" }.into()),
             ("mode_worse", worst.into()),
@@ -202,14 +203,14 @@ impl ReduceLROnPlateau {
     }
 
     /// Takes over what [`ReduceLROnPlateau::state_dict`] gave.
-    pub fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    pub fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         const NAME: &str = "ReduceLROnPlateau";
         let mut new = self.clone();
         for (name, mut slot) in new.slots() {
             slot.load(NAME, name, state.entry(NAME, name)?)?;
         }
         let text = |key: &str| {
-            state.entry(NAME, key).map(|value| value.as_text().unwrap_or_default().to_string())
+            state.entry(NAME, key).map(|value| value.as_str().unwrap_or_default().to_string())
         };
         new.options.mode = match text("mode")?.as_str() {
             "min" => PlateauMode::Min,

@@ -3,8 +3,9 @@
 
 use plimsoll_tensor::{Error, Result};
 
+use crate::StateSlot;
 use crate::optim::Optimizer;
-use crate::{StateSlot, StateValue};
+use crate::saved::Value;
 
 /// Sets the learning rates of an optimizer's groups, anew with each step.
 pub trait LRScheduler: Send {
@@ -15,10 +16,10 @@ pub trait LRScheduler: Send {
     fn get_last_lr(&self) -> &[f64];
 
     /// Everything but the optimizer, by PyTorch's names.
-    fn state_dict(&self) -> StateValue;
+    fn state_dict(&self) -> Value;
 
     /// Takes over what [`LRScheduler::state_dict`] gave.
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()>;
+    fn load_state_dict(&mut self, state: &Value) -> Result<()>;
 
     /// Takes the first step back, for a scheduler whose turn comes later.
     #[doc(hidden)]
@@ -120,12 +121,12 @@ pub trait Schedule: Clone + Send + 'static {
     }
 
     /// What of its state is no number.
-    fn more_state(&self) -> Vec<(&'static str, StateValue)> {
+    fn more_state(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
 
     /// Takes that over.
-    fn load_more(&mut self, state: &StateValue) -> Result<()> {
+    fn load_more(&mut self, state: &Value) -> Result<()> {
         let _ = state;
         Ok(())
     }
@@ -184,17 +185,17 @@ impl<S: Schedule> LRScheduler for S {
         &self.progress().last_lr
     }
 
-    fn state_dict(&self) -> StateValue {
+    fn state_dict(&self) -> Value {
         let mut own = self.clone();
-        let mut entries: Vec<(&str, StateValue)> =
+        let mut entries: Vec<(&str, Value)> =
             own.slots().iter().map(|(name, slot)| (*name, slot.value())).collect();
         entries.extend(self.more_state());
         let progress = progress_slots(own.progress_mut());
         entries.extend(progress.iter().map(|(name, slot)| (*name, slot.value())));
-        StateValue::map(entries)
+        Value::dict(entries)
     }
 
-    fn load_state_dict(&mut self, state: &StateValue) -> Result<()> {
+    fn load_state_dict(&mut self, state: &Value) -> Result<()> {
         const NAME: &str = "LRScheduler.load_state_dict";
         let mut new = self.clone();
         for (name, mut slot) in new.slots() {

@@ -1,15 +1,15 @@
-//! What a file holds: a tree of containers, numbers, texts and tensors. The same tree for every
-//! format, for Rust and for Python.
+//! A tree of containers, numbers, texts and tensors: the states of optimizers, schedulers and
+//! scalers, and what files hold, whatever their format. A module's own state has tensors only
+//! (`state.rs`); its form as a value is `state_dict.rs`. Writing a tree to a file is not done here.
 
-use plimsoll_core::DType;
-use plimsoll_tensor::Tensor;
+use plimsoll_tensor::{DType, Device, Error, Result, Tensor};
 
-use crate::Dict;
+use super::Dict;
 
-/// A value of a file, as Python would have it.
+/// A value as Python would have it.
 ///
 /// ```
-/// use plimsoll_files::Value;
+/// use plimsoll_nn::saved::Value;
 /// let value = Value::List(vec![1.into(), 2.5.into(), "x".into(), Value::None]);
 /// assert_eq!(value.as_list().unwrap()[0].as_int(), Some(1));
 /// ```
@@ -50,16 +50,43 @@ pub enum Value {
 }
 
 impl Value {
+    /// A dict with names for keys.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// let state = Value::dict([("gamma", 0.5.into()), ("milestones", vec![3i64, 7].into())]);
+    /// assert_eq!(state.get("gamma").and_then(Value::as_float), Some(0.5));
+    /// ```
+    pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+        Value::Dict(entries.into_iter().collect())
+    }
+
     /// The entry of a dict.
     ///
     /// ```
-    /// use plimsoll_files::{Dict, Value};
+    /// use plimsoll_nn::saved::{Dict, Value};
     /// let value = Value::from(Dict::from_iter([("lr", 0.1)]));
     /// assert_eq!(value.get("lr").and_then(Value::as_float), Some(0.1));
     /// assert!(value.get("momentum").is_none() && Value::None.get("lr").is_none());
     /// ```
     pub fn get(&self, key: impl Into<Value>) -> Option<&Value> {
         self.as_dict()?.get(key)
+    }
+
+    /// The entry of a dict that must have it; `whose` the dict is, an error says.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// let state = Value::dict([("last_epoch", 3.into())]);
+    /// assert_eq!(state.entry("StepLR", "last_epoch")?.as_int(), Some(3));
+    /// let missing = state.entry("StepLR", "gamma").unwrap_err();
+    /// assert!(missing.to_string().contains("the state has no \"gamma\""));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn entry(&self, whose: &str, key: &str) -> Result<&Value> {
+        self.get(key).ok_or_else(|| {
+            Error::invalid_argument(format!("the state has no \"{key}\"")).in_operation(whose)
+        })
     }
 
     /// Whether it is `None`.
@@ -89,6 +116,39 @@ impl Value {
             Value::Float(number) => Some(*number),
             Value::Int(number) => Some(*number as f64),
             _ => None,
+        }
+    }
+
+    /// The number that it stands for: also that of a flag, and of a tensor with one element, which
+    /// is read. PyTorch writes learning rates in all these ways.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let rate = Value::from(Tensor::scalar(0.5, DType::F32)?);
+    /// assert_eq!((rate.to_f64(), rate.as_float()), (Some(0.5), None));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn to_f64(&self) -> Option<f64> {
+        match self {
+            Value::Bool(flag) => Some(f64::from(*flag)),
+            Value::Tensor(tensor) | Value::Parameter(tensor) if tensor.numel() == 1 => {
+                tensor.to_scalar().ok().map(|scalar| scalar.to_f64())
+            }
+            _ => self.as_float(),
+        }
+    }
+
+    /// The whole number that it stands for: also that of a `float` without a fraction.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// assert_eq!((Value::from(3.0).to_i64(), Value::from(3.5).to_i64()), (Some(3), None));
+    /// ```
+    pub fn to_i64(&self) -> Option<i64> {
+        match self {
+            Value::Float(number) if number.fract() == 0.0 => Some(*number as i64),
+            _ => self.as_int(),
         }
     }
 
@@ -124,8 +184,42 @@ impl Value {
         }
     }
 
-    /// What it is, in Python's word, for messages.
-    pub(crate) fn word(&self) -> &'static str {
+    /// The same tree with a copy of every tensor on a device, for one whose tensors lie on a mapped
+    /// file.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// use plimsoll_tensor::{DType, Device, Tensor};
+    /// let x = Tensor::ones(&[2], DType::F32)?;
+    /// let copy = Value::dict([("x", (&x).into())]).copied_to(Device::cpu())?;
+    /// assert!(!copy.get("x").unwrap().as_tensor().unwrap().shares_storage_with(&x));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn copied_to(&self, device: Device) -> Result<Value> {
+        let copied = |tensor: &Tensor| match tensor.device() == device {
+            true => tensor.clone_tensor(),
+            false => tensor.to(device),
+        };
+        let all = |items: &[Value]| -> Result<Vec<Value>> {
+            items.iter().map(|item| item.copied_to(device)).collect()
+        };
+        Ok(match self {
+            Value::Tensor(tensor) => Value::Tensor(copied(tensor)?),
+            Value::Parameter(tensor) => Value::Parameter(copied(tensor)?),
+            Value::List(items) => Value::List(all(items)?),
+            Value::Tuple(items) => Value::Tuple(all(items)?),
+            Value::Dict(dict) => Value::Dict(dict.copied_to(device)?),
+            other => other.clone(),
+        })
+    }
+
+    /// Its type by Python's name, for messages.
+    ///
+    /// ```
+    /// assert_eq!(plimsoll_nn::saved::Value::from("x").type_name(), "str");
+    /// ```
+    pub fn type_name(&self) -> &'static str {
         match self {
             Value::None => "None",
             Value::Bool(_) => "bool",

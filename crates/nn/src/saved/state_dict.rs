@@ -1,10 +1,9 @@
-//! A module's state as a value of a file, and back.
+//! A module's state as a value, and back.
 
-use plimsoll_core::Error;
-use plimsoll_nn::StateDict;
+use plimsoll_tensor::Error;
 
-use crate::fault::bad;
-use crate::{Dict, Value};
+use super::{Dict, Value};
+use crate::StateDict;
 
 impl From<&StateDict> for Value {
     fn from(state: &StateDict) -> Value {
@@ -25,8 +24,7 @@ impl From<StateDict> for Value {
 /// What is no tensor under a key that is a text is an error, which lists all such entries.
 ///
 /// ```
-/// use plimsoll_files::Value;
-/// use plimsoll_nn::{Linear, Module, StateDict};
+/// use plimsoll_nn::{Linear, Module, StateDict, saved::Value};
 /// let linear = Linear::new(2, 3)?;
 /// let value = Value::from(linear.state_dict());
 /// let state = StateDict::try_from(&value)?;
@@ -39,21 +37,26 @@ impl TryFrom<&Value> for StateDict {
 
     fn try_from(value: &Value) -> Result<StateDict, Error> {
         let Value::Dict(dict) = value else {
-            return Err(bad(format!("a state_dict is a dict, and this is a {}", value.word())));
+            return Err(Error::invalid_argument(format!(
+                "a state_dict is a dict, and this is a {}",
+                value.type_name()
+            )));
         };
         let mut state = StateDict::new();
         let mut wrong = Vec::new();
         for (key, value) in dict.iter() {
             match (key.as_str(), value.as_tensor()) {
                 (Some(key), Some(tensor)) => state.insert(key, tensor.clone()),
-                (Some(key), None) => wrong.push(format!("\"{key}\" is a {}", value.word())),
-                (None, _) => wrong.push(format!("the key {key:?} is a {}", key.word())),
+                (Some(key), None) => wrong.push(format!("\"{key}\" is a {}", value.type_name())),
+                (None, _) => wrong.push(format!("the key {key:?} is a {}", key.type_name())),
             }
         }
         if wrong.is_empty() {
             return Ok(state);
         }
         let wrong = wrong.join(", ");
-        Err(bad(format!("a state_dict holds tensors by name, but {wrong}; pick its part first")))
+        Err(Error::invalid_argument(format!(
+            "a state_dict holds tensors by name, but {wrong}; pick its part first"
+        )))
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::Value;
+use plimsoll_tensor::{Device, Result};
+
+use super::Value;
 
 /// Values by key. Keys are usually texts, in optimizers' states numbers too.
 ///
 /// ```
-/// use plimsoll_files::{Dict, Value};
+/// use plimsoll_nn::saved::{Dict, Value};
 /// let mut dict = Dict::new();
 /// dict.insert("lr", 0.1);
 /// dict.insert(3, Value::None);
@@ -109,6 +111,16 @@ impl Dict {
     /// Keys and values.
     pub fn iter(&self) -> impl Iterator<Item = (&Value, &Value)> {
         self.entries.iter().map(|(key, value)| (key, value))
+    }
+
+    /// The same with a copy of every tensor on a device. Keys have no tensors.
+    #[track_caller]
+    pub(super) fn copied_to(&self, device: Device) -> Result<Dict> {
+        let mut copy = self.clone();
+        for (_, value) in &mut copy.entries {
+            *value = value.copied_to(device)?;
+        }
+        Ok(copy)
     }
 
     /// How many entries there are.
