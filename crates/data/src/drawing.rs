@@ -50,20 +50,20 @@ impl Drawing {
     }
 }
 
-/// Numbers of a tensor of int64, read a piece at a time.
+/// Numbers of a tensor of int64, read a piece at a time. With the last piece the tensor goes.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    tensor: Tensor,
+    tensor: Option<Tensor>,
     at: usize,
     piece: std::vec::IntoIter<i64>,
 }
 
 /// Numbers that are read at once: 32 KiB.
-const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
 
 impl Numbers {
     fn of(tensor: Tensor) -> Numbers {
-        Numbers { tensor, at: 0, piece: Vec::new().into_iter() }
+        Numbers { tensor: Some(tensor), at: 0, piece: Vec::new().into_iter() }
     }
 }
 
@@ -74,22 +74,18 @@ impl Iterator for Numbers {
         if let Some(number) = self.piece.next() {
             return Some(Ok(number as usize));
         }
-        let count = PIECE.min(self.tensor.numel() - self.at);
-        if count == 0 {
-            return None;
-        }
-        let piece = self.tensor.narrow(0, self.at as i64, count as i64);
+        let tensor = self.tensor.take()?;
+        let count = PIECE.min(tensor.numel() - self.at);
+        let piece = tensor.narrow(0, self.at as i64, count as i64);
         match piece.and_then(|piece| piece.to_vec::<i64>()) {
             Ok(piece) => {
                 self.at += count;
                 self.piece = piece.into_iter();
+                self.tensor = Some(tensor).filter(|tensor| self.at < tensor.numel());
                 self.piece.next().map(|number| Ok(number as usize))
             }
-            Err(error) => {
-                // Told once; the rest cannot be read.
-                self.at = self.tensor.numel();
-                Some(Err(error))
-            }
+            // Told once; the rest cannot be read.
+            Err(error) => Some(Err(error)),
         }
     }
 }

@@ -24,6 +24,7 @@ mod prefetch;
 mod sampler;
 mod subset;
 mod tensor_dataset;
+mod tokens;
 mod workers;
 
 pub use batch::{Batch, batch_bytes};
@@ -37,7 +38,7 @@ pub use dataset::{ChainDataset, ConcatDataset, Dataset, InMemory, IterableDatase
 pub use epoch::Epoch;
 pub use failure::BatchFailure;
 pub use loader::{DataLoader, LoaderOptions, Position};
-pub use mapped::{RecordDataset, RecordOptions, TokenDataset, TokenOptions, TokenWidth};
+pub use mapped::{RecordDataset, RecordOptions};
 pub use prefetch::{PrefetchOptions, Prefetcher};
 pub use sampler::{
     BatchSampler, Order, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
@@ -45,3 +46,4 @@ pub use sampler::{
 };
 pub use subset::{Lengths, Subset, random_split};
 pub use tensor_dataset::TensorDataset;
+pub use tokens::{TokenDataset, TokenOptions, TokenWidth};

@@ -6,7 +6,7 @@ use std::fmt;
 
 use plimsoll_tensor::{DType, Device, Error, Result, Tensor};
 
-use crate::drawing::Drawing;
+use crate::drawing::{Drawing, PIECE};
 
 /// The numbers of one epoch, or lists of them.
 pub type Order<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
@@ -156,7 +156,10 @@ impl Sampler for RandomSampler {
         let drawing = Drawing::new(self.seed, epoch);
         let samples = self.samples;
         if self.replacement {
-            return Ok(Box::new(drawing.uniform(samples, self.num_samples)?));
+            // A piece at a time, as in PyTorch: an epoch of any length takes no more memory.
+            let piece = PIECE.min(self.num_samples);
+            let pieces = std::iter::repeat_with(move || drawing.uniform(samples, piece));
+            return Ok(Box::new(pieces.flat_map(flat).take(self.num_samples)));
         }
         let first = drawing.permutation(samples)?;
         // Further passes are drawn when the one before them is used up.

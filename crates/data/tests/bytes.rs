@@ -175,3 +175,17 @@ fn leaving_waits_for_the_samples_in_work_and_for_no_others() -> Outcome {
     assert_eq!(memory::memory_allocated(device), 0);
     Ok(())
 }
+
+#[test]
+fn draws_with_replacement_take_a_piece_whatever_the_length_of_an_epoch() -> Outcome {
+    const PIECE: usize = 4096 * 8;
+    let long = RandomSampler::new(1000, 3)?.replacement(true).num_samples(1_000_000)?;
+    let scope = memory::peak_scope(Device::cpu());
+    let before = memory::memory_allocated(Device::cpu());
+    let mut order = long.order(0)?;
+    assert!(order.by_ref().take(10_000).all(|drawn| drawn.is_ok_and(|at| at < 1000)));
+    let peak = scope.allocated_bytes_peak() - before;
+    assert!((PIECE..2 * PIECE).contains(&peak), "{peak} bytes for two pieces");
+    assert_eq!(order.count(), 990_000);
+    Ok(())
+}
