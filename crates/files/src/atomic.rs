@@ -67,7 +67,9 @@ pub fn replace(
 fn write_through(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let open = OpenOptions::new().write(true).open(path);
     let mut out = BufWriter::new(open.map_err(|cause| fault::io(path, "write", cause))?);
-    write(&mut out)?;
+    write(&mut out).map_err(|error| {
+        Error::new(error.kind(), format!("cannot write `{}`", path.display())).because(error)
+    })?;
     out.flush().map_err(|cause| fault::io(path, "write", cause))
 }
 

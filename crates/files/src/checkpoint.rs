@@ -10,7 +10,7 @@ use plimsoll_nn::StateDict;
 use plimsoll_tensor::{RngState, device, get_rng_state, set_rng_state};
 
 use crate::fault::{bad, in_file};
-use crate::{Dict, Value, load, save};
+use crate::{Dict, LoadOptions, Value, load, load_with, save};
 
 /// What the file calls itself, and the version of its layout.
 const FORMAT: &str = "plimsoll.checkpoint";
@@ -86,6 +86,33 @@ impl Checkpoint {
         let path = path.as_ref();
         let site = Site::caller();
         let value = with_site(site, || load(path, device))?;
+        Checkpoint::of(&value).map_err(|error| in_file(path, error))
+    }
+
+    /// Reads one whose tensors lie on the mapped file, so that a large one costs nothing before it
+    /// is used. [`Module::load_state_dict`](plimsoll_nn::Module::load_state_dict) copies; what
+    /// keeps the tensors that it is given, as optimizers do, gets copies by [`Value::copied_to`].
+    ///
+    /// ```
+    /// use plimsoll_files::Checkpoint;
+    /// use plimsoll_nn::{Linear, Module};
+    /// use plimsoll_tensor::{Device, memory};
+    ///
+    /// let path = std::env::temp_dir().join(format!("plimsoll-mapped-{}.pt", std::process::id()));
+    /// let model = Linear::new(20, 30)?;
+    /// Checkpoint { model: model.state_dict(), ..Checkpoint::default() }.save(&path)?;
+    /// let before = memory::memory_allocated(Device::cpu());
+    /// let checkpoint = Checkpoint::load_mapped(&path)?;
+    /// model.load_state_dict(&checkpoint.model)?;
+    /// assert_eq!(memory::memory_allocated(Device::cpu()), before);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn load_mapped(path: impl AsRef<Path>) -> Result<Checkpoint> {
+        let path = path.as_ref();
+        let options = LoadOptions::new().device(Device::cpu()).mmap(true);
+        let value = with_site(Site::caller(), || load_with(path, options))?;
         Checkpoint::of(&value).map_err(|error| in_file(path, error))
     }
 
@@ -171,6 +198,32 @@ impl RandomState {
     #[must_use]
     pub fn without(mut self, device: &str) -> RandomState {
         self.states.retain(|(name, _)| name != device);
+        self
+    }
+
+    /// The state of one device as that of another, for a run that goes on there: it draws the
+    /// numbers that would have come, as kernels draw the same on every device.
+    ///
+    /// ```
+    /// use plimsoll_files::RandomState;
+    /// use plimsoll_tensor::{Device, device, manual_seed_on};
+    /// let other = device::stand_in(Default::default())?;
+    /// manual_seed_on(Device::cpu(), 7);
+    /// RandomState::of(&[Device::cpu()]).moved("cpu", other).restore()?;
+    /// manual_seed_on(Device::cpu(), 8);
+    /// assert_eq!(RandomState::of(&[other]).moved(&other.to_string(), Device::cpu()), {
+    ///     manual_seed_on(Device::cpu(), 7);
+    ///     RandomState::of(&[Device::cpu()])
+    /// });
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[must_use]
+    pub fn moved(mut self, from: &str, to: Device) -> RandomState {
+        for (name, _) in &mut self.states {
+            if name == from {
+                *name = to.to_string();
+            }
+        }
         self
     }
 
