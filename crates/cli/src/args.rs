@@ -8,6 +8,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use plimsoll_core::ByteSize;
 use plimsoll_report::Moment;
 
+use crate::gpt::settings::GivenSettings;
+
 /// A tensor runtime in which every byte is accounted for.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, max_term_width = 80)]
@@ -184,62 +186,33 @@ pub(crate) struct Train {
     /// The text to learn; by default Plimsoll's own documentation and source
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Steps of the optimizer
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub(crate) steps: u64,
-    /// Windows of text in a batch
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) batch: u32,
-    /// Tokens in a window
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) context: u32,
-    /// Blocks of attention
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    pub(crate) layers: i64,
-    /// Elements of a token's vector
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(i64).range(1..=65_536))]
-    pub(crate) width: i64,
-    /// Heads of attention, which share the width
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(i64).range(1..=1024))]
-    pub(crate) heads: i64,
-    /// Tokens: 256 are bytes, more are pairs that the text teaches
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(256..=65_536))]
-    pub(crate) vocabulary: u32,
-    /// Probability that an element is dropped in training
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) dropout: f64,
-    /// The highest learning rate
-    #[arg(long, default_value_t = 2e-3)]
-    pub(crate) learning_rate: f64,
-    /// Batches whose gradients make one step
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) accumulate: u32,
+    #[command(flatten)]
+    pub(crate) settings: GivenSettings,
     /// Compute blocks again in backward instead of keeping what they made
     #[arg(long)]
     pub(crate) checkpointing: bool,
-    /// What products are computed in
-    #[arg(long, value_enum, default_value_t = TrainIn::Float32)]
-    pub(crate) precision: TrainIn,
     /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,
     /// The most memory that may be reserved, as in 512MiB
     #[arg(long, value_parser = ByteSize::parse)]
     pub(crate) limit: Option<ByteSize>,
-    /// Seed of the weights and the batches
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
     /// Tokens that the model writes in the end
     #[arg(long, default_value_t = 240)]
     pub(crate) sample: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TrainIn {
-    /// Everything in float32
-    Float32,
-    /// Products in bfloat16, parameters in float32
-    Bfloat16,
+    /// Save the run to this file: before the first step, on the way and in the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Steps from one save to the next
+    #[arg(long, value_name = "STEPS", default_value_t = 100, requires = "save")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) save_every: u64,
+    /// Go on with the run that was saved to this file, with its settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Write each step's loss to this file, a line a step; a resumed run adds its lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) losses: Option<PathBuf>,
 }
 
 #[cfg(test)]
@@ -267,7 +240,14 @@ mod tests {
         assert!(Args::try_parse_from(wrong_moment).is_err());
         let wrong_size = ["plimsoll", "diff", "a", "b", "--fail-above", "much"];
         assert!(Args::try_parse_from(wrong_size).is_err());
-        for wrong in [["--steps", "0"], ["--width", "-1"], ["--vocabulary", "255"]] {
+        for wrong in [
+            ["--steps", "0"],
+            ["--width", "-1"],
+            ["--vocabulary", "255"],
+            ["--save-every", "0"],
+            // Nothing is saved without a file.
+            ["--save-every", "5"],
+        ] {
             let line = ["plimsoll", "train"].into_iter().chain(wrong);
             assert!(Args::try_parse_from(line).is_err(), "{wrong:?}");
         }

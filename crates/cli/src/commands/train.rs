@@ -1,21 +1,27 @@
-//! `plimsoll train`: a GPT learns a text, with its memory in view all along, and writes some of its
-//! own in the end. The model, the batches and the step are in `gpt/`.
+//! `plimsoll train`: a GPT learns a text, with its memory in view all along, saves itself on the way
+//! and writes a text of its own in the end. The model, the batches and the step are in `gpt/`.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
 use std::time::Instant;
 
-use anstream::println;
+use anstream::{eprintln, println};
 use indicatif::{ProgressBar, ProgressStyle};
-use plimsoll_core::{ByteSize, Device, Error, Result};
+use plimsoll_core::{ByteSize, Device, Error, ErrorKind, Result};
+use plimsoll_data::DataLoader;
 use plimsoll_memory::set_step;
-use plimsoll_nn::Module;
-use plimsoll_tensor::{device, manual_seed_on, memory};
+use plimsoll_nn::{Module, check_device_consistency};
+use plimsoll_tensor::{Tensor, device, manual_seed_on, memory};
 
-use crate::args::{Train, TrainIn};
-use crate::gpt::batches::Batches;
+use crate::args::Train;
+use crate::gpt::batches::{self, Batch, Endless};
 use crate::gpt::forecast;
 use crate::gpt::model::Shape;
 use crate::gpt::sample;
-use crate::gpt::step::{Plan, Precision, Trainer};
+use crate::gpt::saved_run::{self, SavedRun};
+use crate::gpt::settings::Settings;
+use crate::gpt::step::{Plan, Trainer};
 use crate::gpt::text::{Text, bigram_entropy};
 use crate::gpt::vocabulary::Vocabulary;
 
@@ -28,10 +34,11 @@ const PROMPT: &[u8] = b"\n/// The ";
 
 pub(crate) fn run(options: &Train) -> Result<()> {
     let device = device_of(&options.device)?;
-    let task = Task::new(options)?;
+    let saved = options.resume.as_deref().map(SavedRun::open).transpose()?;
+    let task = Task::new(options, saved.as_ref(), device)?;
     println!(
         "{}: {} bytes, {} tokens of {}",
-        task.text.name,
+        task.text.name(),
         task.text.bytes.len(),
         task.tokens,
         task.vocabulary.len()
@@ -42,16 +49,28 @@ pub(crate) fn run(options: &Train) -> Result<()> {
         memory::reset_peak_memory_stats(device);
     }
     memory::set_limit(device, limit);
-    manual_seed_on(device, options.seed);
+    manual_seed_on(device, task.settings.seed);
     let mut trainer = Trainer::new(&task.plan, device)?;
-    let (parameters, steps) = (trainer.model.num_parameters(), options.steps);
+    let done = match &saved {
+        Some(saved) => saved.restore(&mut trainer, &task.learnt, device, task.settings.steps)?,
+        None => 0,
+    };
+    // It holds the file that the next save replaces.
+    drop(saved);
+    let (parameters, steps) = (trainer.model.num_parameters(), task.settings.steps);
     println!("{parameters} parameters, {steps} steps on {device}");
-    let validation = task.learn(&mut trainer, options, device)?;
+    if done > 0 {
+        println!("{done} of them are done");
+    }
+    // Before the first step, so that a file that cannot be written is told of at once.
+    task.save(&trainer, options.save.as_deref(), done)?;
+    let validation = task.learn(&mut trainer, options, done)?;
+    let outcome = task.save(&trainer, options.save.as_deref(), steps);
     if !device.is_dry() {
-        task.tell(&trainer, options, device, validation)?;
+        task.tell(&trainer, options, validation)?;
     }
     println!("\n{}", memory::memory_report(device).trim_end());
-    Ok(())
+    outcome
 }
 
 /// A device by its name; `dry` is a dry run of the CPU.
@@ -64,83 +83,97 @@ fn device_of(name: &str) -> Result<Device> {
 
 /// What is learnt, and how.
 struct Task {
+    settings: Settings,
     text: Text,
     vocabulary: Vocabulary,
     tokens: usize,
     /// Bytes that a token of the kept part stands for.
     bytes_per_token: f64,
-    learnt: Batches,
-    kept: Batches,
+    learnt: DataLoader<Batch>,
+    kept: DataLoader<Batch>,
     plan: Plan,
+    device: Device,
 }
 
 impl Task {
-    fn new(options: &Train) -> Result<Task> {
-        if options.width % options.heads != 0 {
+    fn new(options: &Train, saved: Option<&SavedRun>, device: Device) -> Result<Task> {
+        let (settings, mut conflicts) =
+            Settings::chosen(&options.settings, saved.and_then(SavedRun::settings));
+        let file = options.data.clone().or_else(|| saved.and_then(SavedRun::text_file));
+        let text = Text::read(file.as_deref())?;
+        if let Some(saved) = saved {
+            conflicts.extend(saved.text_conflict(&text));
+            saved.check(&conflicts)?;
+        }
+        if !settings.width.is_multiple_of(settings.heads) {
             return Err(Error::invalid_argument(format!(
                 "--width {} is not divisible by --heads {}",
-                options.width, options.heads
+                settings.width, settings.heads
             ))
             .in_operation("train"));
         }
-        let text = Text::read(options.data.as_deref())?;
         let (learnt, kept) = text.parts();
-        let vocabulary = Vocabulary::learn(learnt, options.vocabulary as usize);
-        let (batch, context) = (options.batch as usize, options.context as usize);
-        let (learnt_tokens, kept_tokens) = (vocabulary.encode(learnt), vocabulary.encode(kept));
+        let vocabulary = Vocabulary::learn(learnt, settings.vocabulary as usize);
+        let (batch, context) = (settings.batch as usize, settings.context as usize);
+        let learnt_tokens = vocabulary.encode_small(learnt);
+        let kept_tokens = vocabulary.encode_small(kept);
         let tokens = learnt_tokens.len() + kept_tokens.len();
         let bytes_per_token = kept.len() as f64 / kept_tokens.len().max(1) as f64;
-        let plan = Plan {
-            shape: Shape {
-                vocabulary: vocabulary.len() as i64,
-                context: i64::from(options.context),
-                layers: options.layers,
-                width: options.width,
-                heads: options.heads,
-                dropout: options.dropout,
-                checkpointing: options.checkpointing,
-            },
-            batch,
-            accumulate: options.accumulate as usize,
-            precision: match options.precision {
-                TrainIn::Float32 => Precision::Float32,
-                TrainIn::Bfloat16 => Precision::Bfloat16,
-            },
-            learning_rate: options.learning_rate,
-            steps: options.steps,
-        };
+        let plan = plan_of(&settings, vocabulary.len(), options.checkpointing);
         Ok(Task {
+            settings,
             tokens,
             bytes_per_token,
-            learnt: Batches::new(learnt_tokens, batch, context, options.seed)?,
-            kept: Batches::new(kept_tokens, batch, context, options.seed)?,
+            learnt: batches::drawn(learnt_tokens, batch, context, settings.seed)?,
+            kept: batches::even(kept_tokens, batch, context, VALIDATION_BATCHES)?,
             vocabulary,
             text,
             plan,
+            device,
         })
     }
 
-    /// All steps; the loss of the last validation, per byte.
-    fn learn(&self, trainer: &mut Trainer, options: &Train, device: Device) -> Result<f64> {
-        let bar = progress_bar(options.steps);
-        let often = (options.steps / 10).max(1);
-        let validates = options.steps.div_ceil(VALIDATIONS);
-        let mut validation = f64::NAN;
+    /// The steps after those that are done; the loss of the last validation, per byte.
+    fn learn(&self, trainer: &mut Trainer, options: &Train, done: u64) -> Result<f64> {
+        let Settings { steps, context, .. } = self.settings;
+        let bar = progress_bar(steps);
+        bar.set_position(done);
+        let losses = options.losses.as_deref();
+        let mut losses =
+            losses.map(|path| Losses::open(path, options.resume.is_some())).transpose()?;
+        let often = (steps / 10).max(1);
+        let validates = steps.div_ceil(VALIDATIONS);
+        let mut validation = None;
         let mut since = (Instant::now(), 0);
-        for step in 1..=options.steps {
+        let mut batches = Endless::new(&self.learnt, self.device).peekable();
+        if let Some(Ok(batch)) = batches.peek() {
+            check_device_consistency(&trainer.model, batch)?;
+        }
+        for step in done + 1..=steps {
             set_step(step);
-            let loss = trainer.step(&self.learnt, step)?;
+            let loss = trainer.step(&mut batches)?;
             bar.inc(1);
-            since.1 += self.plan.batch * self.plan.accumulate * options.context as usize;
-            if step % validates == 0 || step == options.steps {
-                validation =
-                    trainer.evaluate(&self.kept, VALIDATION_BATCHES)? / self.bytes_per_token;
+            since.1 += self.plan.batch * self.plan.accumulate * context as usize;
+            // Before the save: a run that goes on after this step does not come by here again.
+            if let Some(losses) = &mut losses {
+                losses.add(step, self.number(&loss)?)?;
             }
-            let tells = step % often == 0 || step == 1;
+            if step % validates == 0 || step == steps {
+                validation = Some(self.validate(trainer)?);
+            }
+            if step % options.save_every == 0
+                && step < steps
+                && let Err(error) = self.save(trainer, options.save.as_deref(), step)
+            {
+                bar.suspend(|| {
+                    eprintln!("warning: {error}\ntraining goes on, and saves again later")
+                });
+            }
+            let tells = step % often == 0 || step == done + 1;
             if tells || !bar.is_hidden() && step % 10 == 0 {
-                let loss = if device.is_dry() { f64::NAN } else { loss.to_scalar()?.to_f64() };
                 let speed = since.1 as f64 / since.0.elapsed().as_secs_f64();
-                let message = figures(loss / self.bytes_per_token, speed, device);
+                let loss = self.number(&loss)? / self.bytes_per_token;
+                let message = figures(loss, speed, self.device);
                 // Where there is no terminal for a bar, a line now and then takes its place.
                 if bar.is_hidden() && tells {
                     println!("{step:>6} {message}");
@@ -150,17 +183,28 @@ impl Task {
             }
         }
         bar.finish();
-        Ok(validation)
+        validation.map_or_else(|| self.validate(trainer), Ok)
+    }
+
+    /// A loss as a number; a dry run has none.
+    fn number(&self, loss: &Tensor) -> Result<f64> {
+        if self.device.is_dry() { Ok(f64::NAN) } else { Ok(loss.to_scalar()?.to_f64()) }
+    }
+
+    /// The loss on what is not learnt, per byte.
+    fn validate(&self, trainer: &Trainer) -> Result<f64> {
+        Ok(trainer.evaluate(self.kept.epoch()?)? / self.bytes_per_token)
+    }
+
+    /// Saves the run after a step, if it is to be saved.
+    fn save(&self, trainer: &Trainer, path: Option<&Path>, step: u64) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        let parts = (trainer, &self.learnt, self.device);
+        saved_run::save(path, parts, step, self.settings, &self.text)
     }
 
     /// What was learnt, in numbers and in words.
-    fn tell(
-        &self,
-        trainer: &Trainer,
-        options: &Train,
-        device: Device,
-        validation: f64,
-    ) -> Result<()> {
+    fn tell(&self, trainer: &Trainer, options: &Train, validation: f64) -> Result<()> {
         let bigram = bigram_entropy(&self.text.bytes);
         println!(
             "\nvalidation loss {validation:.3} nats a byte, {:.2} of the {bigram:.3} that knowing one byte leaves",
@@ -168,13 +212,60 @@ impl Task {
         );
         if options.sample > 0 {
             let given = self.vocabulary.encode(PROMPT);
-            let context = (options.context as usize, options.seed);
-            let written = sample::write(&trainer.model, &given, options.sample, context, device)?;
+            let context = (self.settings.context as usize, self.settings.seed);
+            let (model, count) = (&trainer.model, options.sample);
+            let written = sample::write(model, &given, count, context, self.device)?;
             let text = [PROMPT, &self.vocabulary.decode(&written)].concat();
             println!("\nThe model writes:{}", printable(&String::from_utf8_lossy(&text)));
         }
         Ok(())
     }
+}
+
+fn plan_of(settings: &Settings, vocabulary: usize, checkpointing: bool) -> Plan {
+    Plan {
+        shape: Shape {
+            vocabulary: vocabulary as i64,
+            context: settings.context as i64,
+            layers: settings.layers as i64,
+            width: settings.width as i64,
+            heads: settings.heads as i64,
+            dropout: settings.dropout,
+            checkpointing,
+        },
+        batch: settings.batch as usize,
+        accumulate: settings.accumulate as usize,
+        precision: settings.precision,
+        learning_rate: settings.learning_rate,
+        steps: settings.steps,
+    }
+}
+
+/// A file of losses: a line for each step with its number and its loss, which reads back as the
+/// same bits.
+struct Losses {
+    file: File,
+    name: String,
+}
+
+impl Losses {
+    fn open(path: &Path, resumed: bool) -> Result<Losses> {
+        let name = path.display().to_string();
+        let mut how = OpenOptions::new();
+        let how = how.create(true).append(resumed).write(true).truncate(!resumed);
+        let file = how.open(path).map_err(|cause| cannot_write(&name, cause))?;
+        Ok(Losses { file, name })
+    }
+
+    /// In one write, so that a kill leaves no half of a line.
+    fn add(&mut self, step: u64, loss: f64) -> Result<()> {
+        let line = format!("{step} {loss:?}\n");
+        self.file.write_all(line.as_bytes()).map_err(|cause| cannot_write(&self.name, cause))
+    }
+}
+
+fn cannot_write(name: &str, cause: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write `{name}`: {cause}")).because(cause)
 }
 
 fn progress_bar(steps: u64) -> ProgressBar {

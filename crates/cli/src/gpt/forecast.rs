@@ -2,11 +2,10 @@
 //! byte and computes nothing. And where a limit is too low, the lowest that would do, and the
 //! largest batch that would fit.
 
-use plimsoll_core::{ByteSize, Device, Error, Result};
+use plimsoll_core::{ByteSize, DType, Device, Error, Result};
 use plimsoll_memory::SystemMemory;
-use plimsoll_tensor::{device, memory};
+use plimsoll_tensor::{Tensor, device, memory};
 
-use super::batches::Batches;
 use super::step::{Plan, Trainer};
 
 /// How close a lowest limit is found.
@@ -24,12 +23,15 @@ pub(crate) struct Forecast {
 pub(crate) fn forecast(plan: &Plan, of: Device, limit: Option<usize>) -> Result<Forecast> {
     let dry = device::dry(of)?;
     memory::set_limit(dry, limit);
-    let tokens = vec![0; plan.shape.context as usize + 1];
-    let batches = Batches::new(tokens, plan.batch, plan.shape.context as usize, 0)?;
+    let part = || -> Result<Tensor> {
+        let sizes = [plan.batch as i64, plan.shape.context];
+        Ok(Tensor::empty(&sizes, (DType::I64, dry))?.mark_input())
+    };
+    let mut batches = std::iter::repeat_with(|| Ok((part()?, part()?)));
     let mut trainer = Trainer::new(plan, dry)?;
-    trainer.step(&batches, 1)?;
-    trainer.evaluate(&batches, 1)?;
-    trainer.step(&batches, 2)?;
+    trainer.step(&mut batches)?;
+    trainer.evaluate(batches.by_ref().take(1))?;
+    trainer.step(&mut batches)?;
     Ok(Forecast {
         allocated_bytes: memory::max_memory_allocated(dry),
         reserved_bytes: memory::max_memory_reserved(dry),
@@ -126,8 +128,11 @@ fn does_fit(plan: &Plan, device: Device, limit: usize) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpt::batches::{Endless, drawn, even};
     use crate::gpt::model::Shape;
-    use crate::gpt::step::Precision;
+    use crate::gpt::settings::Precision;
+    use crate::gpt::vocabulary::Tokens;
+    use plimsoll_data::TokenWidth;
 
     fn plan(batch: usize, checkpointing: bool) -> Plan {
         Plan {
@@ -153,12 +158,19 @@ mod tests {
         for plan in [plan(4, false), plan(4, true), Plan { accumulate: 2, ..plan(2, false) }] {
             let cpu = device::private_cpu(&Default::default()).unwrap();
             let told = forecast(&plan, cpu, None).unwrap();
-            let tokens = (0..200).map(|token| token % 7).collect();
-            let batches = Batches::new(tokens, plan.batch, 32, 0).unwrap();
+            let text = || Tokens {
+                bytes: (0..200).map(|token| token % 7).collect(),
+                width: TokenWidth::U8,
+            };
+            let (learnt, kept) = (
+                drawn(text(), plan.batch, 32, 0).unwrap(),
+                even(text(), plan.batch, 32, 1).unwrap(),
+            );
             let mut trainer = Trainer::new(&plan, cpu).unwrap();
-            for step in 1..=4 {
-                trainer.step(&batches, step).unwrap();
-                trainer.evaluate(&batches, 1).unwrap();
+            let mut batches = Endless::new(&learnt, cpu);
+            for _ in 0..4 {
+                trainer.step(&mut batches).unwrap();
+                trainer.evaluate(kept.epoch().unwrap()).unwrap();
             }
             assert_eq!(memory::max_memory_allocated(cpu), told.allocated_bytes);
             assert_eq!(memory::max_memory_reserved(cpu), told.reserved_bytes);

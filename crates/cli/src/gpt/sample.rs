@@ -2,9 +2,8 @@
 
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_nn::{Forward, Module};
-use plimsoll_tensor::{Tensor, no_grad};
+use plimsoll_tensor::{Generator, Tensor, no_grad, with_generator};
 
-use super::batches::Draws;
 use super::model::Gpt;
 
 /// Scores are divided by it: below 1, likely tokens come more often than they should.
@@ -21,34 +20,23 @@ pub(crate) fn write(
     device: Device,
 ) -> Result<Vec<i64>> {
     model.eval();
-    let mut draws = Draws::new(seed, u64::MAX);
+    let chance = Generator::new(Device::cpu(), seed);
     let mut tokens = given.to_vec();
     for _ in 0..count {
         let seen = &tokens[tokens.len().saturating_sub(context)..];
         let window = Tensor::from_slice(seen, &[1, seen.len() as i64], device)?.mark_input();
         let scores = no_grad(|| model.call(&window))?.to(DType::F32)?.to(Device::CPU)?;
-        tokens.push(drawn(&scores.to_vec::<f32>()?, &mut draws));
+        tokens.push(with_generator(&chance, || drawn(&scores.flatten(0, -1)?))?);
     }
     model.train();
     Ok(tokens.split_off(given.len()))
 }
 
-/// One of the likeliest, by chance.
-fn drawn(scores: &[f32], draws: &mut Draws) -> i64 {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    order.truncate(LIKELIEST);
-    let highest = order.first().map_or(0.0, |first| f64::from(scores[*first]));
-    let weight = |token: &usize| ((f64::from(scores[*token]) - highest) / TEMPERATURE).exp();
-    let whole: f64 = order.iter().map(weight).sum();
-    let mut left = draws.share() * whole;
-    for token in &order {
-        left -= weight(token);
-        if left < 0.0 {
-            return *token as i64;
-        }
-    }
-    order.last().copied().unwrap_or(0) as i64
+/// One of the likeliest of a row of scores on the host, by chance.
+fn drawn(scores: &Tensor) -> Result<i64> {
+    let (likeliest, tokens) = scores.topk(LIKELIEST.min(scores.numel()) as i64)?;
+    let chosen = likeliest.div(TEMPERATURE)?.softmax(0)?.multinomial(1, true)?;
+    tokens.gather(0, &chosen)?.item::<i64>()
 }
 
 #[cfg(test)]
@@ -57,13 +45,24 @@ mod tests {
 
     #[test]
     fn tokens_come_as_often_as_their_scores_say() {
-        let mut draws = Draws::new(3, 0);
-        let scores = [0.0f32, (0.8f32) * 3f32.ln(), -1e9];
+        let scores = [0.0f32, (TEMPERATURE as f32) * 3f32.ln(), -1e9];
+        let scores = Tensor::from_slice(&scores, &[3], Device::cpu()).unwrap();
         let mut seen = [0; 3];
-        for _ in 0..4000 {
-            seen[drawn(&scores, &mut draws) as usize] += 1;
-        }
-        assert!((seen[1] as f64 / 4000.0 - 0.75).abs() < 0.03, "{seen:?}");
+        with_generator(&Generator::new(Device::cpu(), 3), || {
+            for _ in 0..4000 {
+                seen[drawn(&scores).unwrap() as usize] += 1;
+            }
+        });
+        assert!((f64::from(seen[1]) / 4000.0 - 0.75).abs() < 0.03, "{seen:?}");
         assert_eq!(seen[2], 0);
+    }
+
+    #[test]
+    fn all_but_the_likeliest_are_never_drawn() {
+        let scores: Vec<f32> = (0..100).map(|token| if token < 60 { 0.0 } else { 1.0 }).collect();
+        let scores = Tensor::from_slice(&scores, &[100], Device::cpu()).unwrap();
+        for _ in 0..500 {
+            assert!(drawn(&scores).unwrap() >= 60);
+        }
     }
 }

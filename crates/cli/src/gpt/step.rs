@@ -1,26 +1,20 @@
 //! One step of training, the same for the run and for the dry run that foretells its memory:
 //! gradients of one batch or several, their norm bounded, and a step of AdamW.
 
-use plimsoll_core::{DType, Device, Result};
+use plimsoll_core::{DType, Device, Error, Result};
+use plimsoll_nn::optim::lr_scheduler::LRScheduler;
 use plimsoll_nn::{Forward, Module, clip_grad_norm_, optim};
 use plimsoll_tensor::{AutocastOptions, Tensor, autocast_with, no_grad};
 
-use super::batches::Batches;
+use super::batches::{Batch, placed};
 use super::model::{Gpt, Shape};
-use super::schedule::learning_rate;
+use super::schedule::schedule;
+use super::settings::Precision;
 
 /// Gradients longer than this are shortened.
 const MOST_NORM: f64 = 1.0;
 const WEIGHT_DECAY: f64 = 0.1;
 const BETAS: (f64, f64) = (0.9, 0.99);
-
-/// What products are computed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Precision {
-    Float32,
-    /// Products in bfloat16, parameters and sums in float32.
-    Bfloat16,
-}
 
 /// All that says how a run goes.
 #[derive(Clone, Debug)]
@@ -38,6 +32,7 @@ pub(crate) struct Plan {
 pub(crate) struct Trainer {
     pub(crate) model: Gpt,
     pub(crate) optimizer: optim::AdamW,
+    pub(crate) scheduler: Box<dyn LRScheduler>,
     plan: Plan,
     device: Device,
 }
@@ -45,7 +40,7 @@ pub(crate) struct Trainer {
 impl Trainer {
     pub(crate) fn new(plan: &Plan, device: Device) -> Result<Trainer> {
         let model = Gpt::new(plan.shape, device)?;
-        let options = optim::AdamWOptions::new().betas(BETAS);
+        let options = optim::AdamWOptions::new().lr(plan.learning_rate).betas(BETAS);
         // Weights decay, biases and norms do not.
         let (weights, others): (Vec<_>, Vec<_>) = model
             .named_parameters()
@@ -53,16 +48,20 @@ impl Trainer {
             .partition(|(_, parameter)| parameter.tensor().rank() > 1);
         let mut optimizer = optim::AdamW::new(weights, options.clone().weight_decay(WEIGHT_DECAY))?;
         optimizer.add_param_group(others, options.weight_decay(0.0))?;
-        Ok(Trainer { model, optimizer, plan: plan.clone(), device })
+        let scheduler = schedule(&mut optimizer, plan.steps)?;
+        Ok(Trainer { model, optimizer, scheduler, plan: plan.clone(), device })
     }
 
-    /// Step number `number`, from 1; the mean loss of its batches, on the device.
-    pub(crate) fn step(&mut self, batches: &Batches, number: u64) -> Result<Tensor> {
+    /// One step with the next batches; their mean loss, on the device.
+    pub(crate) fn step(
+        &mut self,
+        batches: &mut impl Iterator<Item = Result<Batch>>,
+    ) -> Result<Tensor> {
         let parts = self.plan.accumulate;
         let mut sum: Option<Tensor> = None;
-        for part in 0..parts {
-            let batch = (number - 1) * parts as u64 + part as u64;
-            let (tokens, next) = batches.drawn(batch, self.device)?;
+        for _ in 0..parts {
+            let ended = || Error::invalid_argument("the batches ended").in_operation("train");
+            let (tokens, next) = batches.next().ok_or_else(ended)??;
             let loss = self.loss(&tokens, &next)?;
             let loss = if parts > 1 { loss.div(parts as f64)? } else { loss };
             loss.backward()?;
@@ -73,13 +72,16 @@ impl Trainer {
             });
         }
         clip_grad_norm_(&self.model.parameters(), MOST_NORM)?;
-        let rate = learning_rate(self.plan.learning_rate, number, self.plan.steps);
-        for group in self.optimizer.groups_mut() {
-            group.options.lr = rate;
-        }
         self.optimizer.step()?;
+        self.scheduler.step(&mut self.optimizer)?;
         self.optimizer.zero_grad()?;
         Ok(sum.unwrap_or(Tensor::scalar(f64::NAN, DType::F32)?))
+    }
+
+    /// The names of the optimizer's parameters, in its order.
+    pub(crate) fn optimizer_names(&self) -> Vec<String> {
+        let groups = self.optimizer.groups().iter().flat_map(|group| group.names());
+        groups.flatten().map(str::to_string).collect()
     }
 
     fn loss(&self, tokens: &Tensor, next: &Tensor) -> Result<Tensor> {
@@ -90,12 +92,12 @@ impl Trainer {
         autocast_with(self.device.kind(), options, || self.model.call((tokens, next)))
     }
 
-    /// The mean loss over at most `most` batches that go evenly through a text; nothing is learnt.
-    pub(crate) fn evaluate(&self, batches: &Batches, most: usize) -> Result<f64> {
+    /// The mean loss over batches; nothing is learnt.
+    pub(crate) fn evaluate(&self, batches: impl Iterator<Item = Result<Batch>>) -> Result<f64> {
         self.model.eval();
         let (mut sum, mut rows) = (0.0, 0.0);
-        for batch in batches.even(most, self.device) {
-            let (tokens, next) = batch?;
+        for batch in batches {
+            let (tokens, next) = placed(batch?, self.device)?;
             let loss = no_grad(|| self.loss(&tokens, &next))?;
             let count = tokens.numel() as f64;
             sum += count * if self.device.is_dry() { f64::NAN } else { loss.to_scalar()?.to_f64() };

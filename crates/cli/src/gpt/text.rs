@@ -2,8 +2,9 @@
 //! compressed in the crate (`cargo xtask text` renews it). Its last part is kept for validation.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use flate2::Crc;
 use flate2::read::GzDecoder;
 use plimsoll_core::{Error, ErrorKind, Result};
 
@@ -14,8 +15,15 @@ const VALIDATION_PART: usize = 10;
 /// A text in bytes.
 pub(crate) struct Text {
     pub(crate) bytes: Vec<u8>,
-    /// What it is called.
-    pub(crate) name: String,
+    /// The file that it is from; without one it is this project's own.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// What tells a text from others: its length and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) bytes: u64,
+    pub(crate) crc32: u64,
 }
 
 impl Text {
@@ -26,16 +34,33 @@ impl Text {
                 let bytes = std::fs::read(file).map_err(|error| {
                     Error::new(ErrorKind::Io, format!("{}: {error}", file.display()))
                 })?;
-                Ok(Text { bytes, name: file.display().to_string() })
+                // A run may be resumed in another folder.
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+                Ok(Text { bytes, file: Some(file) })
             }
             None => {
                 let mut bytes = Vec::new();
                 GzDecoder::new(OWN).read_to_end(&mut bytes).map_err(|error| {
                     Error::new(ErrorKind::Io, format!("the text of this command: {error}"))
                 })?;
-                Ok(Text { bytes, name: "Plimsoll's own documentation and source".to_string() })
+                Ok(Text { bytes, file: None })
             }
         }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        match &self.file {
+            Some(file) => file.display().to_string(),
+            None => "Plimsoll's own documentation and source".to_string(),
+        }
+    }
+
+    /// What tells it from others.
+    pub(crate) fn mark(&self) -> Mark {
+        let mut checksum = Crc::new();
+        checksum.update(&self.bytes);
+        Mark { bytes: self.bytes.len() as u64, crc32: checksum.sum().into() }
     }
 
     /// What is learnt, and what is only predicted.
@@ -84,6 +109,13 @@ mod tests {
         let coin = b"aabb".repeat(1000);
         assert!((bigram_entropy(&coin) - std::f64::consts::LN_2).abs() < 1e-3);
         assert_eq!(bigram_entropy(b""), 0.0);
+    }
+
+    #[test]
+    fn a_mark_tells_texts_of_one_length_apart() {
+        let text = |bytes: &[u8]| Text { bytes: bytes.to_vec(), file: None };
+        assert_eq!(text(b"123456789").mark(), Mark { bytes: 9, crc32: 0xcbf4_3926 });
+        assert_ne!(text(b"123456798").mark(), text(b"123456789").mark());
     }
 
     #[test]

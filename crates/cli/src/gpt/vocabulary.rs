@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use plimsoll_data::TokenWidth;
+
 use super::pairs::{self, Pair, join};
 
 /// The tokens of a model.
@@ -12,6 +14,20 @@ pub(crate) struct Vocabulary {
     pairs: Vec<Pair>,
     /// The bytes of each token.
     bytes: Vec<Vec<u8>>,
+}
+
+/// A text in tokens, as a dataset takes them: no wider than they must be.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) width: TokenWidth,
+}
+
+impl Tokens {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / self.width.bytes()
+    }
 }
 
 impl Vocabulary {
@@ -37,18 +53,32 @@ impl Vocabulary {
 
     /// A text in tokens.
     pub(crate) fn encode(&self, text: &[u8]) -> Vec<i64> {
+        let mut tokens = Vec::new();
+        self.each_token(text, |token| tokens.push(i64::from(token)));
+        tokens
+    }
+
+    /// A text in tokens, for a dataset. There are at most 65,536 tokens, so two bytes hold each.
+    pub(crate) fn encode_small(&self, text: &[u8]) -> Tokens {
         if self.pairs.is_empty() {
-            return text.iter().map(|byte| i64::from(*byte)).collect();
+            return Tokens { bytes: text.to_vec(), width: TokenWidth::U8 };
+        }
+        let mut bytes = Vec::new();
+        self.each_token(text, |token| bytes.extend((token as u16).to_ne_bytes()));
+        Tokens { bytes, width: TokenWidth::U16 }
+    }
+
+    fn each_token(&self, text: &[u8], mut put: impl FnMut(u32)) {
+        if self.pairs.is_empty() {
+            return text.iter().for_each(|byte| put(u32::from(*byte)));
         }
         let ranks: HashMap<Pair, u32> =
             self.pairs.iter().enumerate().map(|(at, pair)| (*pair, 256 + at as u32)).collect();
         let mut known: HashMap<&[u8], Vec<u32>> = HashMap::new();
-        let mut tokens = Vec::new();
         for word in pairs::words(text) {
             let word = known.entry(word).or_insert_with(|| encode_word(word, &ranks));
-            tokens.extend(word.iter().map(|token| i64::from(*token)));
+            word.iter().for_each(|token| put(*token));
         }
-        tokens
     }
 
     /// Tokens as bytes; tokens that there are not stand for nothing.
@@ -85,6 +115,10 @@ mod tests {
         let tokens = vocabulary.encode(&text.bytes[100_000..150_000]);
         assert!(tokens.len() < 35_000, "{} tokens for 50,000 bytes", tokens.len());
         assert_eq!(vocabulary.decode(&tokens), &text.bytes[100_000..150_000]);
+        let small = vocabulary.encode_small(&text.bytes[100_000..150_000]);
+        assert_eq!((small.len(), small.width), (tokens.len(), TokenWidth::U16));
+        let wide = small.bytes.as_chunks().0.iter();
+        assert!(wide.map(|token| i64::from(u16::from_ne_bytes(*token))).eq(tokens));
         let any: Vec<u8> = (0..=255).rev().collect();
         assert_eq!(vocabulary.decode(&vocabulary.encode(&any)), any);
     }
@@ -93,6 +127,7 @@ mod tests {
     fn of_bytes_alone_a_token_is_a_byte() {
         let vocabulary = Vocabulary::learn(b"aaaa aaaa", 256);
         assert_eq!(vocabulary.encode(b"a!"), [97, 33]);
+        assert_eq!(vocabulary.encode_small(b"a!").bytes, b"a!");
         assert_eq!(vocabulary.len(), 256);
         assert_eq!(vocabulary.decode(&[97, -1, 1000]), b"a");
     }
