@@ -1,13 +1,14 @@
 """A convolutional network that tells horizontal bars from vertical ones in noisy images.
 
-Batch normalization and dropout behave differently in training and in evaluation: mind `train()` and `eval()`.
-`python cnn.py --steps 60 --device cpu`"""
+Images lie on the host, and a worker makes batches of them ahead. Batch normalization and dropout behave differently in
+training and in evaluation: mind `train()` and `eval()`. `python cnn.py --steps 60 --device cpu`"""
 
 import argparse
 
 import plimsoll as pm
 from plimsoll import nn, optim
 from plimsoll.nn import functional as F
+from plimsoll.utils.data import DataLoader, TensorDataset
 
 SIDE = 16  # pixels
 
@@ -21,25 +22,39 @@ def network():
     )  # fmt: skip
 
 
-class Training:
-    """The model, its optimizer and its data on one device. It never looks at a value, so it also runs dry."""
+def bars(count):
+    """Noise with one bright row, label 0, or one bright column, label 1; on the host."""
+    labels = pm.randint(2, (count,))
+    bar = (pm.arange(SIDE) == pm.randint(SIDE, (count, 1))).float()
+    columns = bar.reshape(-1, 1, 1, SIDE).expand(-1, 1, SIDE, SIDE)
+    rows = columns.transpose(2, 3)
+    images = pm.randn(count, 1, SIDE, SIDE).mul_(0.5)
+    images += pm.where(labels.reshape(-1, 1, 1, 1) == 1, columns, rows)
+    return images.mark_input(), labels.mark_input()
 
-    def __init__(self, device, batch=32):
+
+def epochs(loader):
+    """The batches of one epoch after the other."""
+    while True:
+        yield from loader
+
+
+class Training:
+    """The model and its optimizer on one device. It never looks at a value, so it also runs dry."""
+
+    def __init__(self, device, batch=32, count=512):
         pm.manual_seed(0)
         self.device, self.batch = device, batch
         self.model = network().to(device)
         self.optimizer = optim.SGD(self.model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)
+        on_a_gpu = str(device).startswith("cuda")
+        self.batches = epochs(DataLoader(
+            TensorDataset(*bars(count)), batch, shuffle=True, num_workers=1, persistent_workers=True, pin_memory=on_a_gpu
+        ))  # fmt: skip
 
     def images(self):
-        """Noise with one bright row, label 0, or one bright column, label 1."""
-        labels = pm.randint(2, (self.batch,), device=self.device).mark_input()
-        place = pm.randint(SIDE, (self.batch, 1), device=self.device)
-        bar = (pm.arange(SIDE, device=self.device) == place).float()
-        columns = bar.reshape(-1, 1, 1, SIDE).expand(-1, 1, SIDE, SIDE)
-        rows = columns.transpose(2, 3)
-        images = pm.randn(self.batch, 1, SIDE, SIDE, device=self.device).mul_(0.5)
-        images += pm.where(labels.reshape(-1, 1, 1, 1) == 1, columns, rows)
-        return images.mark_input(), labels
+        """The next batch, on the device."""
+        return [part.to(self.device, non_blocking=True).mark_input() for part in next(self.batches)]
 
     def step(self):
         """One step on a new batch; gives its loss."""
@@ -51,8 +66,8 @@ class Training:
         return loss.detach()
 
     def evaluate(self):
-        """The share of images that the model gets right."""
-        images, labels = self.images()
+        """The share of new images that the model gets right."""
+        images, labels = (part.to(self.device) for part in bars(self.batch))
         self.model.eval()
         with pm.inference_mode():
             right = self.model(images).argmax(1) == labels
@@ -60,10 +75,14 @@ class Training:
         return right.float().mean()
 
 
-def report(device):
-    """Where the memory was when the most was in use."""
+def report(device, settled):
+    """Where the memory was when the most was in use, and whether it stood still from step 100 on."""
     for kind, size in pm.memory_by_kind(device, peak=True).items():
         print(f"{kind:>16}  {size:>10,} bytes at the peak")
+    now = pm.memory_allocated(device)
+    if settled is not None:
+        print(f"in use after step 100: {settled:,} bytes, at the end: {now:,}")
+        assert now == settled, "the bytes in use have changed"
 
 
 def main(arguments=None):
@@ -71,14 +90,18 @@ def main(arguments=None):
     parser.add_argument("--device", default="cpu", help="cpu, or cuda:0")
     parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args(arguments)
-    training = Training(options.device)
+    # On the CPU a device of its own, so that nobody else's bytes are counted.
+    device = pm.private_cpu() if options.device == "cpu" else options.device
+    training, settled = Training(device), None
     losses = []
     for step in range(options.steps):
         losses.append(training.step().item())  # a number: the tensor would keep its memory
+        if step == 99:
+            settled = pm.memory_allocated(device)
         if step % 20 == 0:
             print(f"step {step:4}  loss {losses[-1]:.4f}")
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}, {100 * training.evaluate().item():.0f} % are right")
-    report(options.device)
+    report(device, settled)
     return losses
 
 

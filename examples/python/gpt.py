@@ -81,10 +81,14 @@ class Training:
         return loss.detach()
 
 
-def report(device):
-    """Where the memory was when the most was in use."""
+def report(device, settled):
+    """Where the memory was when the most was in use, and whether it stood still from step 100 on."""
     for kind, size in pm.memory_by_kind(device, peak=True).items():
         print(f"{kind:>16}  {size:>10,} bytes at the peak")
+    now = pm.memory_allocated(device)
+    if settled is not None:
+        print(f"in use after step 100: {settled:,} bytes, at the end: {now:,}")
+        assert now == settled, "the bytes in use have changed"
 
 
 def main(arguments=None):
@@ -92,14 +96,18 @@ def main(arguments=None):
     parser.add_argument("--device", default="cpu", help="cpu, or cuda:0")
     parser.add_argument("--steps", type=int, default=150)
     options = parser.parse_args(arguments)
-    training = Training(options.device)
+    # On the CPU a device of its own, so that nobody else's bytes are counted.
+    device = pm.private_cpu() if options.device == "cpu" else options.device
+    training, settled = Training(device), None
     losses = []
     for step in range(options.steps):
         losses.append(training.step().item())  # a number: the tensor would keep its memory
+        if step == 99:
+            settled = pm.memory_allocated(device)
         if step % 25 == 0:
             print(f"step {step:4}  loss {losses[-1]:.4f}")
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
-    report(options.device)
+    report(device, settled)
     return losses
 
 

@@ -15,6 +15,7 @@ mod collate;
 mod dataset;
 mod drawing;
 mod epoch;
+mod epochs;
 mod failure;
 mod gate;
 mod loader;
@@ -36,6 +37,7 @@ pub use chunks::{
 pub use collate::{Collate, Misfit, Stack, Stacked};
 pub use dataset::{ChainDataset, ConcatDataset, Dataset, InMemory, IterableDataset, Samples};
 pub use epoch::Epoch;
+pub use epochs::Epochs;
 pub use failure::BatchFailure;
 pub use loader::{DataLoader, LoaderOptions, Position};
 pub use mapped::{RecordDataset, RecordOptions};

@@ -349,3 +349,35 @@ fn workers_go_no_further_ahead_than_they_may() -> Outcome {
     assert_eq!(Device::cpu(), Tensor::scalar(0, DType::I64)?.device());
     Ok(())
 }
+
+#[test]
+fn epochs_go_on_without_an_end_and_stop_where_there_is_no_batch() -> Outcome {
+    for workers in [0usize, 2] {
+        let options = LoaderOptions::new().batch_size(2usize).shuffle(true).num_workers(workers);
+        let samples = InMemory((0..5).collect::<Vec<i64>>());
+        let by_epoch = DataLoader::new(samples.clone(), options.clone())?;
+        let mut expected: Vec<Vec<i64>> = Vec::new();
+        for _ in 0..3 {
+            expected.extend(by_epoch.epoch()?.map(|b| b.unwrap().to_vec::<i64>().unwrap()));
+        }
+        let loader = DataLoader::new(samples, options.clone())?;
+        let batches = loader.epochs().take(9).map(|b| b.unwrap().to_vec::<i64>().unwrap());
+        assert_eq!(batches.collect::<Vec<_>>(), expected, "{workers} workers");
+        assert_ne!(expected[..3], expected[3..6], "each epoch has its own order");
+
+        // A position at the very end of an epoch goes on with the next one.
+        loader.set_position(Position { epoch: 0, batch: 3 })?;
+        let next = loader.epochs().next().expect("there is a next epoch")?;
+        assert_eq!(next.to_vec::<i64>()?, expected[3]);
+
+        let nothing = DataLoader::new(InMemory(Vec::<i64>::new()), options)?;
+        assert!(nothing.epochs().next().is_none());
+
+        // Two at once is an error, as with epochs.
+        let mut first = loader.epochs();
+        assert!(first.next().is_some());
+        let error = loader.epochs().next().expect("an error").unwrap_err().to_string();
+        assert!(error.contains("under way"), "{error}");
+    }
+    Ok(())
+}

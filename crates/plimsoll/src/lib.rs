@@ -99,15 +99,39 @@ struct Readme;
 
 pub use plimsoll_memory::{Configuration, ConfigurationBuilder};
 pub use plimsoll_tensor::{
-    AdamWOptions, AddOptions, Approximate, ArgOptions, AutocastOptions, AutocastRegion,
-    BatchNormOptions, DType, Device, DeviceKind, DimList, DivOptions, Draws, Element, Error,
-    ErrorKind, EyeSize, GeluOptions, LayerNormOptions, Lent, Other, ReduceOptions, Result,
-    RoundingMode, Scalar, SoftmaxOptions, SortOptions, SumOptions, Tensor, TensorOptions, To,
-    Truth, ViewAs, WeakTensor, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
+    AdamWOptions, AddOptions, AddcmulOptions, AminmaxOptions, Approximate, ArgOptions,
+    ArgsortOptions, At, AutocastOptions, AutocastRegion, AvgPoolOptions, BagMode, BatchNormOptions,
+    BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, BincountOptions,
+    BucketizeOptions, CdistOptions, CellOptions, CeluOptions, CholeskyOptions, ClampOptions,
+    ComputeMode, ConvOptions, ConvTransposeOptions, CountNonzeroOptions, CovOptions,
+    CrossEntropyOptions, CrossOptions, CtcLossOptions, DType, Device, DeviceKind, DiffOptions,
+    DimList, DistOptions, DivOptions, Draws, Driver, EighOptions, Element, EluOptions,
+    EmbeddingBagOptions, EmbeddingOptions, Error, ErrorKind, ExtremeOptions, EyeSize,
+    GatherOptions, GeluOptions, Generator, GluOptions, GradientOptions, GridMode, GridPadding,
+    GridSampleOptions, GroupNormOptions, HardshrinkOptions, HardtanhOptions, HistcOptions,
+    HistogramOptions, HuberLossOptions, Indexing, InplaceOptions, InterpolateMode,
+    InterpolateOptions, Interpolation, IscloseOptions, IsinOptions, KthvalueOptions, L1LossOptions,
+    LayerNormOptions, LeakyReluOptions, Lent, Limit, LinalgCondOptions, LinalgCrossOptions,
+    LinalgInvExOptions, LinalgLstsqOptions, LinalgLuSolveOptions, LinalgMatrixNormOptions,
+    LinalgNormOptions, LinalgPinvOptions, LinalgQrOptions, LinalgSolveOptions,
+    LinalgSolveTriangularOptions, LinalgSvdOptions, LinalgTensorinvOptions,
+    LinalgTensorsolveOptions, LinalgVecdotOptions, LinalgVectorNormOptions,
+    LinearCrossEntropyOptions, LogitOptions, LogsumexpOptions, LpPoolOptions, LuOptions,
+    LuUnpackOptions, MaxPoolOptions, MaxUnpoolOptions, MedianOptions, MemoryFormat, Mode,
+    ModeOptions, MseLossOptions, NanToNumOptions, NllLossOptions, NormOptions, NormOrder,
+    OrmqrOptions, Other, Padding, PaddingOption, PdistOptions, PinvTensorOptions, PinverseOptions,
+    ProdOptions, ProductOptions, QrMode, QrOptions, QuantileOptions, RecurrentOptions,
+    ReduceOptions, Reduction, Result, RoundOptions, RoundingMode, RreluOptions, SafeSoftmaxOptions,
+    Scalar, ScaledDotProductAttentionOptions, ScanOptions, SearchsortedOptions, Sections, Side,
+    SmoothL1LossOptions, SoftmaxOptions, SoftminOptions, SoftplusOptions, SortOptions, Subscript,
+    SumOptions, SvdOptions, Tensor, TensorOptions, ThresholdOptions, To, TopkOptions,
+    TrapezoidOptions, TriangularSolveOptions, Truth, TruthOptions, UniqueOptions, Uplo, VarOptions,
+    ViewAs, WeakTensor, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
     is_autocast_cache_enabled, is_autocast_enabled, manual_seed, manual_seed_on, ops, result_type,
     set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
 };
 
+pub use plimsoll_nn::optim;
 pub use plimsoll_tensor::backends;
 pub use plimsoll_tensor::device;
 pub use plimsoll_tensor::optimizers;
@@ -173,7 +197,7 @@ pub mod memory {
 /// Modules: layers with PyTorch's names, defaults and keys, and `#[derive(Module)]` for your own.
 ///
 /// ```
-/// use plimsoll::{nn, nn::{Forward, Module}, prelude::*};
+/// use plimsoll::{nn, prelude::*};
 ///
 /// #[derive(Module)]
 /// struct Net {
@@ -203,7 +227,7 @@ pub mod nn {
 /// Files of tensors: PyTorch's `.pt`, safetensors, and checkpoints of training.
 ///
 /// ```
-/// use plimsoll::{files, nn, nn::{Module, StateDict}, prelude::*};
+/// use plimsoll::{files, nn, nn::StateDict, prelude::*};
 ///
 /// # fn main() -> Result<()> {
 /// # let path = std::env::temp_dir().join(format!("plimsoll-files-{}.pt", std::process::id()));
@@ -261,6 +285,7 @@ pub mod profile {
 
 /// What most programs import.
 pub mod prelude {
+    pub use plimsoll_nn::{Forward, Module};
     pub use plimsoll_tensor::{
         DType, Device, Error, Result, Scalar, Tensor, TensorOptions, enable_grad, inference_mode,
         manual_seed, no_grad,

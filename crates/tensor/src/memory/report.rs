@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use plimsoll_core::{ByteSize, Device};
-use plimsoll_memory::{BreakdownRow, ModulePath, Share, Site};
+use plimsoll_memory::{BreakdownRow, ModulePath, Share};
 
 use crate::device;
 
@@ -127,7 +127,6 @@ fn line(text: &mut String, name: &str, bytes: usize, whole: usize, last: &str) {
 
 /// What one source line holds.
 struct LineUse {
-    site: Site,
     name: String,
     bytes: usize,
     /// Operation and kind of its largest part, and how many other parts there are.
@@ -135,24 +134,26 @@ struct LineUse {
     parts: usize,
 }
 
-/// The rows, which are sorted by size, gathered by source line.
+/// The rows, which are sorted by size, gathered by source line. A line has several sites where it
+/// calls several operations, which differ by column.
 fn lines(rows: &[BreakdownRow]) -> Vec<LineUse> {
     let mut lines: Vec<LineUse> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         let origin = row.origin.get();
-        match lines.iter_mut().find(|line| line.site == origin.site) {
-            Some(line) => {
-                line.bytes += row.bytes;
-                line.parts += 1;
-            }
-            None => lines.push(LineUse {
-                site: origin.site,
-                name: place_name(origin.site),
-                bytes: row.bytes,
-                what: format!("{}, {}", origin.operation, row.kind),
-                parts: 1,
-            }),
+        let place = origin.site.to_string();
+        if let Some(&at) = places.get(&place) {
+            lines[at].bytes += row.bytes;
+            lines[at].parts += 1;
+            continue;
         }
+        lines.push(LineUse {
+            name: place_name(&place),
+            bytes: row.bytes,
+            what: format!("{}, {}", origin.operation, row.kind),
+            parts: 1,
+        });
+        places.insert(place, lines.len() - 1);
     }
     for line in lines.iter_mut().filter(|line| line.parts > 1) {
         line.what += &format!(" +{}", line.parts - 1);
@@ -162,11 +163,10 @@ fn lines(rows: &[BreakdownRow]) -> Vec<LineUse> {
 }
 
 /// File and line; of a long path the end, which tells files apart.
-fn place_name(site: Site) -> String {
-    let name = site.to_string();
+fn place_name(name: &str) -> String {
     let length = name.chars().count();
     if length <= PLACE {
-        return name;
+        return name.to_string();
     }
     let end: String = name.chars().skip(length - (PLACE - 1)).collect();
     format!("…{end}")
@@ -174,6 +174,8 @@ fn place_name(site: Site) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_memory::Site;
+
     use super::*;
     use crate::{DType, Tensor};
 
@@ -217,10 +219,24 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_calls_several_operations_is_one_row() {
+        let device = crate::device::private_cpu(&Default::default()).unwrap();
+        let options = (DType::F32, device);
+        let make = |bytes: i64| (Tensor::zeros(&[bytes], options), Tensor::ones(&[bytes], options));
+        let here = format!("report.rs:{}", line!() - 1);
+        let kept = (make(1024), make(256));
+        let report = memory_report(device);
+        let rows: Vec<&str> = report.lines().filter(|line| line.contains(&here)).collect();
+        let [row] = rows[..] else { panic!("one row for {here} in\n{report}") };
+        assert!(row.contains("10.00 KiB") && row.contains("zeros, temporary +1"), "{row}");
+        drop(kept);
+    }
+
+    #[test]
     fn long_paths_keep_their_end() {
-        assert_eq!(place_name(Site::Unknown), Site::Unknown.to_string());
+        assert_eq!(place_name("a.rs:1"), "a.rs:1");
         let here = Site::caller().to_string();
-        let name = place_name(Site::caller());
+        let name = place_name(&Site::caller().to_string());
         assert!(name.chars().count() <= PLACE, "{name}");
         let line = here.rsplit(':').next().unwrap().parse::<u32>().unwrap();
         assert!(name.ends_with(&format!("report.rs:{}", line + 1)), "{name}");

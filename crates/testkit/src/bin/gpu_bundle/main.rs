@@ -19,13 +19,13 @@ use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
 use plimsoll_testkit::checks::once::{self, Part};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
-use plimsoll_testkit::{subject, workloads};
+use plimsoll_testkit::{examples, subject, workloads};
 
 /// A step: it panics or gives an error where something is wrong, and says what it did.
 type Step = fn() -> plimsoll_tensor::Result<String>;
 
 /// `devices` is first: it looks at what happens before a GPU is opened.
-const STEPS: [(&str, Step); 7] = [
+const STEPS: [(&str, Step); 8] = [
     ("devices", devices),
     ("oracle", || {
         let tally = oracle::every_operation_agrees(subject::cuda_device()?);
@@ -67,6 +67,11 @@ const STEPS: [(&str, Step); 7] = [
         }
         tell_plans()?;
         Ok(format!("{} peaks", workloads::PEAKS.len()))
+    }),
+    ("examples", || {
+        let lines = examples::a_dry_run_takes_what_a_gpu_takes(3)?;
+        lines.iter().for_each(|line| println!("{line}"));
+        Ok(format!("{} training programs", lines.len()))
     }),
     ("bench", || bench::run().map(|()| "measured".to_string())),
 ];
