@@ -40,7 +40,7 @@ fn text(module: &dyn Module) -> String {
     }
     let mut lines: Vec<String> = Vec::new();
     lines.extend((!extra.is_empty()).then_some(extra));
-    if name == "ModuleList" {
+    if matches!(name, "ModuleList" | "ParametrizationList") {
         lines.extend(grouped(&children));
     } else {
         lines.extend(children.iter().map(|(name, child)| format!("({name}): {child}")));

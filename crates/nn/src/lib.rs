@@ -9,11 +9,13 @@
 extern crate self as plimsoll_nn;
 
 mod activation;
+mod adaptive_softmax;
 pub mod amp;
 mod attention;
 mod batch_norm;
 mod buffer;
 mod call;
+mod checkpoint;
 mod conv;
 mod device_consistency;
 mod display;
@@ -21,12 +23,14 @@ mod distance;
 mod dropout;
 mod embedding;
 mod field;
+mod fractional_pooling;
 mod frames;
 mod gradients;
 mod hooks;
 pub mod init;
 mod lazy;
 mod linear;
+mod linear_cross_entropy;
 mod locate;
 mod loss;
 mod margin_loss;
@@ -36,18 +40,22 @@ mod normalization;
 pub mod optim;
 mod options;
 mod padding;
+pub mod parametrizations;
+pub mod parametrize;
 mod pooling;
 pub mod prune;
 mod rearranging;
 mod recurrent;
 mod recurrent_cell;
 pub mod saved;
+pub mod rnn;
 mod sequential;
 mod state;
 mod state_slot;
 mod stateless;
 mod training;
 mod transformer;
+mod triplet_loss;
 mod values;
 mod vector;
 mod visit;
@@ -58,6 +66,7 @@ pub use activation::{
     LogSoftmax, Mish, PReLU, PReLUOptions, RReLU, ReLU, ReLU6, SELU, SiLU, Sigmoid, Softmax,
     Softmax2d, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold,
 };
+pub use adaptive_softmax::{AdaptiveLogSoftmaxOptions, AdaptiveLogSoftmaxWithLoss};
 pub use attention::{
     AttentionMasks, AttentionWeights, MultiheadAttention, MultiheadAttentionOptions,
     NonDynamicallyQuantizableLinear,
@@ -68,6 +77,7 @@ pub use batch_norm::{
 };
 pub use buffer::Buffer;
 pub use call::{Forward, Layer};
+pub use checkpoint::{checkpoint, checkpoint_with};
 pub use conv::{
     Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
     ConvTransposeOptions,
@@ -78,6 +88,7 @@ pub use distance::{CosineSimilarity, PairwiseDistance};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagOptions, EmbeddingOptions};
 pub use field::Field;
+pub use fractional_pooling::{FractionalMaxPool2d, FractionalMaxPool3d, FractionalPoolOptions};
 pub use gradients::{
     ClipOptions, clip_grad_norm_, clip_grad_norm_with, clip_grad_value_, total_norm,
 };
@@ -88,19 +99,20 @@ pub use lazy::{
     LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear,
 };
 pub use linear::{Bilinear, Identity, Linear, LinearOptions};
+pub use linear_cross_entropy::{LinearCrossEntropyLoss, LinearCrossEntropyLossOptions};
 pub use loss::{
     BCELoss, BCEWithLogitsLoss, CTCLoss, CrossEntropyLoss, GaussianNLLLoss, HuberLoss, KLDivLoss,
     L1Loss, Lengths, MSELoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss,
 };
 pub use margin_loss::{
-    CosineEmbeddingLoss, HingeEmbeddingLoss, MarginRankingLoss, MultiLabelSoftMarginLoss,
-    MultiMarginLoss, SoftMarginLoss, TripletMarginLoss,
+    CosineEmbeddingLoss, HingeEmbeddingLoss, MarginRankingLoss, MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss, MultiMarginLoss, SoftMarginLoss, TripletMarginLoss,
 };
 pub use module::Module;
 pub use name::Name;
 pub use normalization::{
-    GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, LocalResponseNorm, RMSNorm,
-    RMSNormOptions,
+    CrossMapLRN2d, GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, LocalResponseNorm,
+    RMSNorm, RMSNormOptions,
 };
 pub use padding::{
     CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d,
@@ -116,6 +128,7 @@ pub use pooling::{
 };
 pub use rearranging::{
     ChannelShuffle, Flatten, Fold, PixelShuffle, PixelUnshuffle, Unflatten, Unfold, Upsample,
+    UpsamplingBilinear2d, UpsamplingNearest2d,
 };
 pub use recurrent::{GRU, LSTM, RNN, RecurrentNonlinearity, RecurrentOptions};
 pub use recurrent_cell::{GRUCell, LSTMCell, RNNCell, RecurrentCellOptions};
@@ -127,6 +140,7 @@ pub use transformer::{
     Transformer, TransformerActivation, TransformerDecoder, TransformerDecoderLayer,
     TransformerEncoder, TransformerEncoderLayer, TransformerLayerOptions,
 };
+pub use triplet_loss::TripletMarginWithDistanceLoss;
 pub use values::Values;
 pub use vector::{parameters_to_vector, vector_to_parameters};
 pub use visit::{Elements, Visitor};

@@ -1,6 +1,7 @@
-//! Losses that ask for a margin between what is right and what is not.
+//! Losses that ask for a margin between what is right and what is not. The one with a distance of
+//! the user's own: `triplet_loss.rs`.
 
-use plimsoll_tensor::{Error, Reduction, Result, Tensor};
+use plimsoll_tensor::{DType, Error, Reduction, Result, Tensor};
 
 use crate::Buffer;
 use crate::distance::pairwise_distance;
@@ -8,7 +9,7 @@ use crate::loss::reduced;
 use crate::stateless::layers;
 
 /// `x`, or 0 where that is more.
-fn above_zero(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn above_zero(x: &Tensor) -> Result<Tensor> {
     x.clamp_min(0.0)
 }
 
@@ -100,6 +101,18 @@ layers! {
         reduced(&above_zero(&near.sub(&far)?.add(this.margin)?)?, this.reduction)
     }
 
+    /// What classes that are no labels lack to be below each label's score by 1, over the number of
+    /// classes. A row of targets lists labels; -1 ends the list.
+    MultiLabelMarginLoss() {
+        /// What becomes of the samples' losses.
+        reduction: Reduction = Reduction::Mean,
+    }
+    prints(_of) "";
+    computes(this, (input, target) = (&Tensor, &Tensor)) -> Tensor {
+        let loss = multilabel_margin(input, target)?;
+        reduced(&loss, this.reduction)
+    }
+
     /// The mean over the classes of each label's cross entropy.
     MultiLabelSoftMarginLoss() {
         /// A factor of each class.
@@ -158,4 +171,40 @@ layers! {
         let loss = if input.rank() == 2 { loss } else { loss.squeeze_with(0)? };
         reduced(&loss, this.reduction)
     }
+}
+
+/// The loss of each row, or of the only one.
+fn multilabel_margin(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    const OP: &str = "MultiLabelMarginLoss";
+    if input.shape() != target.shape() || !(1..=2).contains(&input.rank()) {
+        let (input, target) = (input.shape(), target.shape());
+        let what = format!(
+            "an input of shape {input:?} and a target of shape {target:?} do not go together: both are one row, or rows"
+        );
+        return Err(Error::shape(OP, what));
+    }
+    let classes = input.size(-1)?;
+    let (rows, labels) = (input.reshape(&[-1, classes])?, target.reshape(&[-1, classes])?);
+    let is_outside = labels.lt(-1)?.logical_or(&labels.ge(classes)?)?;
+    if labels.numel() > 0 && is_outside.any()?.to_scalar()?.to_i64() != 0 {
+        let what =
+            format!("target out of range: labels are below {classes}, and -1 ends their list");
+        return Err(Error::invalid_argument(what).in_operation(OP));
+    }
+    // A label counts if no -1 stands before it.
+    let ended = labels.eq(-1)?.to(DType::I64)?.cumsum(1)?.gt(0)?;
+    let counted = ended.logical_not()?.to(DType::I64)?.sum_with([1])?;
+    // No row has more labels than this: what follows has a matrix of all classes for each.
+    let most = if labels.numel() > 0 { counted.amax()?.item::<i64>()? } else { 0 };
+    let (labels, ended) = (labels.narrow(1, 0, most)?, ended.narrow(1, 0, most)?);
+    let places = Tensor::arange(0, classes, 1, (DType::I64, rows.device()))?;
+    let named = labels.to(DType::I64)?.masked_fill(&ended, -1)?;
+    let is_label = named.unsqueeze(2)?.eq(&places)?.any_with([1])?;
+    let scores = rows.gather(1, &named.clamp_min(0)?)?;
+    let lacking = rows.unsqueeze(1)?.sub(&scores.unsqueeze(2)?)?.add(1.0)?;
+    let lacking = above_zero(&lacking)?
+        .masked_fill(&is_label.unsqueeze(1)?, 0.0)?
+        .masked_fill(&ended.unsqueeze(2)?, 0.0)?;
+    let loss = lacking.sum_with([1, 2])?.div(classes as f64)?;
+    if input.rank() == 2 { Ok(loss) } else { loss.squeeze_with(0) }
 }

@@ -321,4 +321,41 @@ layers! {
         let mean = windows.mean_with([-1])?;
         x.div(&mean.mul(this.alpha)?.add(this.k)?.pow(this.beta)?)
     }
+
+    /// [`LocalResponseNorm`] of images with the window of Torch 7: as many channels before as
+    /// after. The first channel counts once more where the window does not reach it, as in PyTorch.
+    CrossMapLRN2d(
+        /// How many channels are neighbours.
+        size: i64
+    ) {
+        /// The factor of the mean square.
+        alpha: f64 = 1e-4,
+        /// The power.
+        beta: f64 = 0.75,
+        /// What is added.
+        k: f64 = 1.0,
+    }
+    prints(of) format!(
+        "{}, alpha={}, beta={}, k={}", of.size, number(of.alpha), number(of.beta), number(of.k)
+    );
+    computes(this, x = &Tensor) -> Tensor {
+        if x.rank() != 4 || this.size < 1 {
+            let what = format!(
+                "Expected input to be 4D and a size above 0, got {}D and {} instead", x.rank(), this.size
+            );
+            return Err(Error::shape("CrossMapLRN2d", what));
+        }
+        let (reach, channels) = ((this.size - 1) / 2 + 1, x.size(1)?);
+        let squares = x.mul(x)?;
+        let mut sums = Vec::with_capacity(channels as usize);
+        for at in 0..channels {
+            let (first, end) = ((at - reach + 1).max(0), (at + reach).min(channels));
+            let over = SumOptions::new().dim(1).keepdim(true);
+            let window = squares.narrow(1, first, end - first)?.sum_with(over)?;
+            sums.push(if first > 0 { window.add(&squares.narrow(1, 0, 1)?)? } else { window });
+        }
+        let sums = Tensor::cat(&sums.iter().collect::<Vec<_>>(), 1)?;
+        let scale = sums.mul(this.alpha / this.size as f64)?.add(this.k)?;
+        x.mul(&scale.pow(-this.beta)?)
+    }
 }

@@ -1,6 +1,6 @@
 //! Layers that lay elements out anew, or draw an image to another size: no arithmetic of their own.
 
-use plimsoll_tensor::{DimList, Error, InterpolateMode, InterpolateOptions, Tensor};
+use plimsoll_tensor::{DimList, Error, InterpolateMode, InterpolateOptions, Result, Tensor};
 
 use crate::options::{number, tuple};
 use crate::pooling::told;
@@ -130,37 +130,79 @@ layers! {
         /// Whether the corners stay where they are.
         align_corners: bool = false,
     }
-    prints(of) {
-        let by = match of.scale_factor.as_slice() {
-            [] => format!("size={}", told(&of.size)),
-            [one] => format!("scale_factor={}", number(*one)),
-            many => format!(
-                "scale_factor=({})",
-                many.iter().map(|factor| number(*factor)).collect::<Vec<_>>().join(", ")
-            ),
-        };
-        format!("{by}, mode='{}'", mode_name(of.mode))
-    };
+    prints(of) format!(
+        "{}, mode='{}'", size_or_factor(&of.size, &of.scale_factor), mode_name(of.mode)
+    );
     computes(this, x = &Tensor) -> Tensor {
-        let spatial = x.rank().saturating_sub(2);
-        let (size, factors) = (this.size.as_slice(), this.scale_factor.as_slice());
-        if size.is_empty() == factors.is_empty() {
-            let what = "give either size or scale_factor";
-            return Err(Error::invalid_argument(what).in_operation("Upsample"));
-        }
         let options = InterpolateOptions::new()
             .interpolate_mode(this.mode)
             .align_corners(this.align_corners);
-        if factors.is_empty() {
-            let size = if size.len() == 1 { vec![size[0]; spatial] } else { size.to_vec() };
-            return x.interpolate_with(&size, options);
-        }
-        let factors = if factors.len() == 1 { vec![factors[0]; spatial] } else { factors.to_vec() };
-        let extents = x.shape().iter().skip(2).zip(&factors);
-        let size: Vec<i64> =
-            extents.map(|(&extent, factor)| (extent as f64 * factor).floor() as i64).collect();
-        x.interpolate_with(&size, options.scale_factor(factors.as_slice()))
+        resized("Upsample", x, &this.size, &this.scale_factor, options)
     }
+
+    /// Repeats the pixels of an image: [`Upsample`] by the name of an older PyTorch.
+    UpsamplingNearest2d() {
+        /// The size; one number stands for both dimensions, none for a factor.
+        size: DimList = DimList::default(),
+        /// The factor of each dimension, or one for both.
+        scale_factor: Vec<f64> = Vec::new(),
+    }
+    prints(of) format!("{}, mode='nearest'", size_or_factor(&of.size, &of.scale_factor));
+    computes(this, x = &Tensor) -> Tensor {
+        let options = InterpolateOptions::new().interpolate_mode(InterpolateMode::Nearest);
+        resized("UpsamplingNearest2d", x, &this.size, &this.scale_factor, options)
+    }
+
+    /// Interpolates an image along both sides; corners stay where they are. [`Upsample`] by the
+    /// name of an older PyTorch.
+    UpsamplingBilinear2d() {
+        /// The size; one number stands for both dimensions, none for a factor.
+        size: DimList = DimList::default(),
+        /// The factor of each dimension, or one for both.
+        scale_factor: Vec<f64> = Vec::new(),
+    }
+    prints(of) format!("{}, mode='bilinear'", size_or_factor(&of.size, &of.scale_factor));
+    computes(this, x = &Tensor) -> Tensor {
+        let options =
+            InterpolateOptions::new().interpolate_mode(InterpolateMode::Linear).align_corners(true);
+        resized("UpsamplingBilinear2d", x, &this.size, &this.scale_factor, options)
+    }
+}
+
+fn size_or_factor(size: &DimList, scale_factor: &[f64]) -> String {
+    match scale_factor {
+        [] => format!("size={}", told(size)),
+        [one] => format!("scale_factor={}", number(*one)),
+        many => format!(
+            "scale_factor=({})",
+            many.iter().map(|factor| number(*factor)).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// A picture of another size, given or by factors.
+fn resized(
+    layer: &str,
+    x: &Tensor,
+    size: &DimList,
+    factors: &[f64],
+    options: InterpolateOptions,
+) -> Result<Tensor> {
+    let spatial = x.rank().saturating_sub(2);
+    let size = size.as_slice();
+    if size.is_empty() == factors.is_empty() {
+        let what = "give either size or scale_factor";
+        return Err(Error::invalid_argument(what).in_operation(layer));
+    }
+    if factors.is_empty() {
+        let size = if size.len() == 1 { vec![size[0]; spatial] } else { size.to_vec() };
+        return x.interpolate_with(&size, options);
+    }
+    let factors = if factors.len() == 1 { vec![factors[0]; spatial] } else { factors.to_vec() };
+    let extents = x.shape().iter().skip(2).zip(&factors);
+    let size: Vec<i64> =
+        extents.map(|(&extent, factor)| (extent as f64 * factor).floor() as i64).collect();
+    x.interpolate_with(&size, options.scale_factor(factors.as_slice()))
 }
 
 /// One number for both sides of a window.

@@ -79,7 +79,7 @@ pub use api::norm::{
 pub use api::numeric::{LogitOptions, NanToNumOptions, RoundOptions};
 pub use api::options::{DimList, TensorOptions};
 pub use api::pad::Mode;
-pub use api::parameter::Parameter;
+pub use api::parameter::{Parameter, StandIn};
 pub use api::pool::{AvgPoolOptions, MaxPoolOptions};
 pub use api::recurrent::{CellOptions, RecurrentOptions};
 pub use api::reduce::{

@@ -12,26 +12,35 @@ pub(crate) struct OfStruct {
     pub(crate) nn: TokenStream,
     pub(crate) extra_repr: Option<Path>,
     pub(crate) visit: Option<Path>,
+    /// Another name of the type, where it is printed.
+    pub(crate) name: Option<String>,
     /// A layer of `plimsoll_nn` itself, whose operations are booked at its caller's line.
     pub(crate) builtin: bool,
 }
 
 impl OfStruct {
     pub(crate) fn read(attributes: &[Attribute]) -> syn::Result<OfStruct> {
-        let mut found =
-            OfStruct { nn: crate_path(), extra_repr: None, visit: None, builtin: false };
+        let mut found = OfStruct {
+            nn: crate_path(),
+            extra_repr: None,
+            visit: None,
+            name: None,
+            builtin: false,
+        };
         each(attributes, |meta| {
             if meta.path.is_ident("extra_repr") {
                 found.extra_repr = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("visit") {
                 found.visit = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("name") {
+                found.name = Some(meta.value()?.parse::<LitStr>()?.value());
             } else if meta.path.is_ident("crate") {
                 found.nn = meta.value()?.parse::<Path>()?.to_token_stream();
             } else if meta.path.is_ident("builtin") {
                 found.builtin = true;
             } else {
                 return Err(meta.error(
-                    "a module's attributes are `extra_repr = function`, `visit = function` and `crate = path`",
+                    "a module's attributes are `extra_repr = function`, `visit = function`, `name = \"Name\"` and `crate = path`",
                 ));
             }
             Ok(())

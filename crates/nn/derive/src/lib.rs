@@ -21,6 +21,7 @@ use attributes::{OfField, OfStruct};
 ///   the parentheses, as PyTorch's `extra_repr`.
 /// - `#[module(visit = function)]`: `function(&self, visitor)` visits what the fields alone do not
 ///   tell, after them.
+/// - `#[module(name = "Name")]`: another name of the type, where it is printed.
 /// - `#[module(crate = path)]`: where `plimsoll_nn` is, if it was renamed.
 ///
 /// On a field:
@@ -45,7 +46,7 @@ fn module(input: &DeriveInput) -> syn::Result<TokenStream> {
             "a module owns what it is made of: it cannot have a lifetime",
         ));
     }
-    let OfStruct { nn, extra_repr, visit, builtin } = OfStruct::read(&input.attrs)?;
+    let OfStruct { nn, extra_repr, visit, name: shown, builtin } = OfStruct::read(&input.attrs)?;
     let fields = visits(&data.fields, &nn)?;
     let hooks = hooks(&data.fields, &nn)?;
     let extra_repr = extra_repr.map(|function| {
@@ -53,7 +54,7 @@ fn module(input: &DeriveInput) -> syn::Result<TokenStream> {
     });
     let builtin = builtin.then(|| quote! { fn is_builtin(&self) -> bool { true } });
     let more = visit.map(|function| quote! { #function(self, visitor); });
-    let (name, text) = (&input.ident, input.ident.to_string());
+    let (name, text) = (&input.ident, shown.unwrap_or_else(|| input.ident.to_string()));
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
         parameter.bounds.push(parse_quote!(#nn::Module));

@@ -11,10 +11,13 @@ import torch
 from torch import nn
 
 # What makes the module, and what goes in: a list of sizes is drawn from a normal distribution, ("i", sizes, n) are
-# whole numbers below n, ("p", sizes) are probabilities from 0 to 1, ("s", sizes) are 1 and -1, ("b", sizes) are truth.
+# whole numbers below n, ("l", sizes, n) labels below n or -1, ("p", sizes) probabilities from 0 to 1, ("s", sizes) 1 and -1.
 X = [2, 4, 6]
 IMAGE = [2, 4, 6, 5]
 VOLUME = [1, 2, 4, 5, 4]
+# A call with sequences of these lengths: packed results, the same padded, and last states are written down.
+PACKED = " of packed sequences"
+LENGTHS = [3, 5, 2, 5]
 CASES = [
     ("Linear(3, 2)", [[5, 3]]),
     ("Linear(3, 2, bias=False)", [[2, 5, 3]]),
@@ -127,6 +130,32 @@ CASES = [
     ("TransformerEncoderLayer(8, 2, 16, dropout=0.0, activation='gelu', batch_first=True, norm_first=True)", [[3, 5, 8]]),
     ("TransformerDecoderLayer(8, 2, 16, dropout=0.0)", [[5, 3, 8], [4, 3, 8]]),
     ("Transformer(8, 2, 1, 2, 16, dropout=0.0)", [[5, 3, 8], [4, 3, 8]]),
+    ("utils.parametrizations.weight_norm(nn.Linear(3, 2))", [[5, 3]]),
+    ("utils.parametrizations.weight_norm(nn.Conv2d(4, 2, 3), dim=None)", [IMAGE]),
+    ("utils.parametrizations.weight_norm(nn.ConvTranspose1d(4, 2, 3), dim=1)", [X]),
+    ("utils.parametrizations.weight_norm(nn.GRU(3, 4), 'weight_hh_l0')", [[5, 2, 3]]),
+    ("utils.parametrizations.spectral_norm(nn.Linear(3, 2))", [[5, 3]]),
+    ("utils.parametrizations.spectral_norm(nn.ConvTranspose2d(4, 2, 3), n_power_iterations=3)", [IMAGE]),
+    ("utils.parametrizations.spectral_norm(nn.Conv1d(4, 2, 3)).eval()", [X]),
+    ("utils.parametrizations.orthogonal(nn.Linear(3, 3))", [[5, 3]]),
+    ("utils.parametrizations.orthogonal(nn.Linear(3, 5), orthogonal_map='cayley')", [[5, 3]]),
+    ("utils.parametrizations.orthogonal(nn.Linear(5, 3), use_trivialization=False)", [[5, 5]]),
+    ("LSTM(3, 4, proj_size=2)", [[5, 2, 3]]),
+    ("LSTM(3, 4, proj_size=2, num_layers=2, bidirectional=True, batch_first=True)", [[2, 5, 3]]),
+    (f"LSTM(3, 4, num_layers=2, bidirectional=True){PACKED}", [[5, 4, 3]]),
+    (f"LSTM(3, 4, proj_size=2, num_layers=2, bidirectional=True){PACKED}", [[5, 4, 3]]),
+    (f"GRU(3, 4, bidirectional=True){PACKED}", [[5, 4, 3]]),
+    (f"RNN(3, 4){PACKED}", [[5, 4, 3], [1, 4, 4]]),
+    ("AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10], div_value=2.0, head_bias=True)", [[9, 8], ("i", [9], 20)]),
+    ("LinearCrossEntropyLoss(3, 5)", [[6, 3], ("i", [6], 5)]),
+    ("LinearCrossEntropyLoss(3, 5, bias=True, label_smoothing=0.1)", [[6, 3], ("i", [6], 5)]),
+    ("MultiLabelMarginLoss()", [[5, 4], ("l", [5, 4], 4)]),
+    ("TripletMarginWithDistanceLoss(swap=True)", [[5, 3], [5, 3], [5, 3]]),
+    ("UpsamplingNearest2d(scale_factor=2)", [IMAGE]),
+    ("UpsamplingBilinear2d(size=(3, 9))", [IMAGE]),
+    ("CrossMapLRN2d(3, alpha=0.1, k=2.0)", [IMAGE]),
+    ("FractionalMaxPool2d(2, output_size=(3, 2), _random_samples=torch.full((2, 4, 2), 0.3))", [IMAGE]),
+    ("FractionalMaxPool3d(2, output_ratio=0.5, _random_samples=torch.full((1, 2, 3), 0.6))", [VOLUME]),
 ]
 
 
@@ -136,6 +165,8 @@ def drawn(what):
     kind, sizes = what[:2]
     if kind == "i":
         return torch.randint(0, what[2], sizes)
+    if kind == "l":
+        return torch.randint(-1, what[2], sizes)
     if kind == "s":
         return torch.randint(0, 2, sizes).double() * 2 - 1
     return torch.rand(sizes, dtype=torch.float64) * 0.9 + 0.05
@@ -157,14 +188,19 @@ def told(tensor):
 
 
 def recorded(name, inputs):
-    made = eval(f"nn.{name}").double()
+    made = eval(f"nn.{name.removesuffix(PACKED)}").double()
     with torch.no_grad():
         for parameter in made.parameters():
             # Norms start with ones and zeros, which would hide what is done with them.
             parameter.add_(0.1 * torch.randn_like(parameter))
     given = [drawn(what) for what in inputs]
     before = {key: told(value) for key, value in made.state_dict().items()}
-    results = tensors(made(*given, **({"need_weights": True} if name.startswith("Multihead") else {})))
+    if name.endswith(PACKED):
+        packed = nn.utils.rnn.pack_padded_sequence(given[0], LENGTHS, enforce_sorted=False)
+        all, *states = made(packed, *given[1:])
+        results = [all.data, nn.utils.rnn.pad_packed_sequence(all)[0], *tensors(states)]
+    else:
+        results = tensors(made(*given, **({"need_weights": True} if name.startswith("Multihead") else {})))
     loss = sum((x * torch.arange(x.numel(), dtype=torch.float64).cos().reshape(x.shape)).sum() for x in results)
     if loss.requires_grad:
         loss.backward()

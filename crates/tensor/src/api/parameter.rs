@@ -3,7 +3,9 @@
 //! device or loaded anew, and all of them see it; graphs, gradients and hooks stay (`data.rs`).
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use plimsoll_core::Result;
 use plimsoll_memory::{Site, current_module, with_site};
@@ -34,6 +36,8 @@ struct Cell {
     /// Whether its memory is booked under the module that it belongs to. A parameter is made before
     /// any module is called, so the first one that reads it in a call is taken for its owner.
     has_module: bool,
+    /// What stands for it, on which thread; empty but for parameters that a call computes.
+    stand_ins: Vec<(ThreadId, Tensor)>,
 }
 
 impl Parameter {
@@ -43,13 +47,20 @@ impl Parameter {
     pub fn new(data: &Tensor) -> Result<Parameter> {
         let leaf = data.detach().requires_grad_(true)?;
         leaf.mark_parameter();
-        Ok(Parameter(Arc::new(Mutex::new(Cell { tensor: leaf, has_module: false }))))
+        let cell = Cell { tensor: leaf, has_module: false, stand_ins: Vec::new() };
+        Ok(Parameter(Arc::new(Mutex::new(cell))))
     }
 
     /// The tensor that it is now: what forward computes with, what has the gradient and the hooks.
     /// Its memory is booked under the module that is running when it is first read in one.
     pub fn tensor(&self) -> Tensor {
         let mut cell = self.0.lock();
+        if !cell.stand_ins.is_empty() {
+            let here = thread::current().id();
+            if let Some((_, tensor)) = cell.stand_ins.iter().rfind(|(thread, _)| *thread == here) {
+                return tensor.clone();
+            }
+        }
         if !cell.has_module {
             let module = current_module();
             if !module.is_root() {
@@ -93,6 +104,24 @@ impl Parameter {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Lets another tensor stand for this parameter on this thread while the guard lives: a weight
+    /// that is computed of others, in a layer that knows nothing of that.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Parameter, Tensor};
+    /// let weight = Parameter::new(&Tensor::ones(&[2], DType::F32)?)?;
+    /// let doubled = weight.stand_in(&weight.tensor().mul(2.0)?);
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [2.0, 2.0]);
+    /// drop(doubled);
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[must_use = "the tensor stands for the parameter only while the guard lives"]
+    pub fn stand_in(&self, tensor: &Tensor) -> StandIn {
+        self.0.lock().stand_ins.push((thread::current().id(), tensor.clone()));
+        StandIn { parameter: self.clone(), not_send: PhantomData }
+    }
+
     /// Changes the tensor. Under the lock, so that two who do so come one after the other; nothing
     /// here runs a kernel.
     fn replace(&self, change: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
@@ -104,6 +133,26 @@ impl Parameter {
             cell.tensor.mark_module(module);
         }
         Ok(())
+    }
+}
+
+/// While it lives, another tensor stands for a parameter: [`Parameter::stand_in`].
+#[derive(Debug)]
+pub struct StandIn {
+    parameter: Parameter,
+    // What it put there counts for its own thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let here = thread::current().id();
+        let mut cell = self.parameter.0.lock();
+        let last = cell.stand_ins.iter().rposition(|(thread, _)| *thread == here);
+        let gone = last.map(|at| cell.stand_ins.remove(at));
+        // The tensor is dropped after the lock.
+        drop(cell);
+        drop(gone);
     }
 }
 
