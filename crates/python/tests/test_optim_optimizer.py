@@ -160,7 +160,6 @@ def test_zero_grad_lets_go_or_fills():
         (lambda: optim.SGD(two(), nesterov=True), ValueError, "Nesterov momentum requires"),
         (lambda: optim.Adam(two(), betas=(0.9, 1.0)), ValueError, "Invalid beta parameter at index 1: 1.0"),
         (lambda: optim.Adam(two(), fused=True, foreach=True), RuntimeError, "cannot be `True` together"),
-        (lambda: optim.Adam(two(), differentiable=True), NotImplementedError, "not recorded"),
         (lambda: optim.Rprop(two(), etas=(1.0, 0.5)), ValueError, "Invalid eta values: 1.0, 0.5"),
         (lambda: optim.LBFGS([{"params": one} for one in two()]), ValueError, "doesn't support per-parameter options"),
         (lambda: optim.SparseAdam(two()), NotImplementedError, "no sparse tensors"),

@@ -1,4 +1,5 @@
-"""Optimizers whose step is one fused operation over all parameters of a group.
+"""Optimizers whose step is one fused operation over all parameters of a group; or, if it is to be differentiable, one
+that is recorded (`_differentiable.py`).
 
 A class says its rule's name and numbers, and which tensors it keeps; this file gathers the lists, makes what is kept at
 a parameter's first step, and calls the operation. Steps of parameters on several devices are one operation a device."""
@@ -11,6 +12,7 @@ from typing import Any
 from .. import _plimsoll
 from .._modes import enable_grad
 from .._plimsoll import Tensor
+from ._differentiable import recorded_step
 from .optimizer import Optimizer
 
 _MASTER = "master_param"
@@ -64,19 +66,17 @@ class FusedOptimizer(Optimizer):
                 raise RuntimeError("`fused` does not support `differentiable`")
             if defaults.get("foreach"):
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        if defaults.get("differentiable"):
-            raise NotImplementedError(
-                f"{type(self).__name__}: differentiable=True is not there, since a step is one operation that is not "
-                "recorded; write the step with tensor operations to differentiate through it"
-            )
         if master_weights:
+            if defaults.get("differentiable"):
+                raise ValueError("`differentiable` does not support `master_weights`")
             defaults["master_weights"] = True
-        self._step_supports_amp_scaling = True
+        # A scaler unscales the gradients itself before steps that are recorded.
+        self._step_supports_amp_scaling = not defaults.get("differentiable")
         super().__init__(params, defaults)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._step_supports_amp_scaling = True
+        self._step_supports_amp_scaling = not self.defaults.get("differentiable")
         for group in self.param_groups:
             for name, value in self._absent.items():
                 group.setdefault(name, value)
@@ -144,9 +144,24 @@ class FusedOptimizer(Optimizer):
                 if grad is not None:
                     params.append(param)
                     grads.append(grad)
-            if params:
+            if params and self.defaults.get("differentiable"):
+                self._step_recorded(group, params, grads)
+            elif params:
                 self._step_group(group, params, grads)
         return loss
+
+    def _step_recorded(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """A step that gradients flow through, made of tensor operations."""
+        if group["foreach"]:
+            raise AssertionError("_foreach ops don't support autograd")
+        for param, grad in zip(params, grads, strict=True):
+            # What plain gradient descent keeps has no values before its first step.
+            if not self.state[param] and self._rule != "sgd":
+                self._begun(group, param)
+            with enable_grad():
+                recorded_step(self._rule, group, param, grad, self.state[param])
+            if not self.state[param]:
+                del self.state[param]
 
     def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         for param in params:

@@ -359,9 +359,8 @@ class LSTM(RNNBase):
 
     def _packed(self, input: PackedSequence, hx: Any) -> tuple[Any, tuple[Tensor, Tensor]]:
         data, sizes, order, back = input
-        if self.proj_size:
-            raise NotImplementedError("LSTM: proj_size is not there for packed sequences; pad them instead")
         hx = self._first_states(data, sizes) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, sizes)
-        output, hidden, cell = in_float32(_plimsoll.lstm, data, sizes, hx, self._flat_weights, *self._options())
+        function: Any = _projected.packed_lstm if self.proj_size else _plimsoll.lstm
+        output, hidden, cell = in_float32(function, data, sizes, hx, self._flat_weights, *self._options())
         return PackedSequence(output, sizes, order, back), self.permute_hidden((hidden, cell), back)
