@@ -251,3 +251,46 @@ def test_no_warning_without_need():
         checkpoint(lambda x: x.exp().sum(), x, use_reentrant=False).backward()
         with pm.no_grad():
             assert not checkpoint(lambda x: x.exp(), x, use_reentrant=False).requires_grad
+
+
+class Probe(pm.nn.Module):
+    """Notes under which path its bytes are booked."""
+
+    def __init__(self, paths):
+        super().__init__()
+        self.paths, self.device = paths, pm.private_cpu()
+
+    def forward(self, x):
+        kept = pm.zeros(64, device=self.device)
+        self.paths.extend(pm.memory_by_module(kept.device))
+        return x.exp()
+
+
+class Blocks(pm.nn.Module):
+    def __init__(self, paths, use_reentrant, device):
+        super().__init__()
+        blocks = [pm.nn.Sequential(Probe(paths), pm.nn.Linear(8, 8)) for _ in range(2)]
+        self.blocks = pm.nn.ModuleList(blocks).to(device)
+        self.use_reentrant = use_reentrant
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=self.use_reentrant)
+        return x
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_modules_keep_their_paths_in_the_second_run(use_reentrant):
+    paths, device = [], pm.private_cpu()
+    net = Blocks(paths, use_reentrant, device)
+    x = pm.ones(2, 8).to(device).requires_grad_()
+    with pm.autocast("cpu", dtype=pm.bfloat16):
+        loss = net(x).float().sum()
+    assert paths == ["blocks.0.0", "blocks.1.0"]
+    owned = {path: size for path, size in pm.memory_by_module(device).items() if path.endswith(".1")}
+    loss.backward()
+    # The last block runs again first, and what modules own stays theirs: its gradients come beside it.
+    assert paths[2:] == ["blocks.1.0", "blocks.0.0"]
+    for path, size in owned.items():
+        assert pm.memory_by_module(device)[path] >= size + 8 * 8 * 4
+    assert "1" not in pm.memory_by_module(device)

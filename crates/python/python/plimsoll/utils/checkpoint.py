@@ -18,6 +18,7 @@ from .._plimsoll import _CheckpointError as CheckpointError
 from .._plimsoll import _StopRecomputationError as _StopRecomputationError
 from ..autograd import backward as _backward
 from ..autograd.function import Function
+from ..nn.modules.module import Module
 
 __all__ = [
     "CheckpointError",
@@ -162,6 +163,9 @@ def checkpoint(
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         return lambda function: _CheckpointedFunction(function, options)
+    if isinstance(function, Module):
+        # Its path is in force before it runs, so that the second run, which no module is around, has it too.
+        return _plimsoll._call_module(function, _checkpoint, (function, args, kwargs), options)
     return _checkpoint(function, args, kwargs, **options)
 
 
