@@ -501,3 +501,31 @@ def test_what_is_fixed_cannot_be_changed():
         loader.batch_size = 2
     with pytest.raises(NotImplementedError):
         iter(DataLoader(TEN)).__getstate__()
+
+
+def test_an_error_of_a_worker_keeps_no_batch_until_the_collector_comes():
+    own = plimsoll.private_cpu()
+
+    class Rows(Failing):
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, index):
+            if index == 8:
+                raise ValueError("eight")
+            return plimsoll.zeros(256, device=own)
+
+    def consume():
+        try:
+            for _ in DataLoader(Rows(), batch_size=4, num_workers=2):
+                pass
+        except ValueError:
+            return
+        raise AssertionError("the error did not come")
+
+    gc.disable()
+    try:
+        consume()
+        assert plimsoll.memory_allocated(own) == 0
+    finally:
+        gc.enable()

@@ -41,7 +41,12 @@ class Failure:
         except Exception:
             # A class that takes other arguments cannot be made again.
             raise RuntimeError(message) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            # Its traceback has this frame: held here too, it would keep the consumer's frames, and the batches that wait
+            # in them, until the garbage collector comes.
+            del exception
 
 
 class _Verbatim(str):
