@@ -125,3 +125,14 @@ def test_modules_that_learn_their_size():
     assert list(empty.state_dict()) == ["weight", "bias"]
     empty(plimsoll.ones(2, 8, 8))
     assert empty.weight.shape == (4, 2, 3, 3) and type(empty) is nn.Conv2d
+
+
+def test_what_a_dictionary_of_parameters_says_of_itself():
+    held = nn.ParameterDict({"a": plimsoll.ones(2), "h": plimsoll.ones(1, 3, dtype=plimsoll.bfloat16), "n": 3})
+    assert repr(held).split("\n")[1:-1] == [
+        "    (a): Parameter containing: [torch.FloatTensor of size 2]",
+        "    (h): Parameter containing: [torch.BFloat16Tensor of size 1x3]",
+        "    (n): Object of type: int",
+    ]
+    with pytest.raises(ValueError, match="element #1 has length 3; 2 is required"):
+        nn.ModuleDict([("a", nn.ReLU()), ("b", nn.ReLU(), 3)])

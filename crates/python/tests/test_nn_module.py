@@ -314,3 +314,27 @@ def test_a_loss_of_old_arguments():
         warnings.simplefilter("ignore")
         assert nn.MSELoss(size_average=False).reduction == "sum"
         assert nn.MSELoss(reduce=False).reduction == "none"
+
+
+def test_backward_hooks_of_one_kind():
+    kinds = ["register_full_backward_hook", "register_backward_hook"]
+    for first, second in [kinds, kinds[::-1]]:
+        net = nn.Linear(2, 2)
+        getattr(net, first)(lambda *seen: None)
+        getattr(net, first)(lambda *seen: None)
+        with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+            getattr(net, second)(lambda *seen: None)
+
+
+def test_a_parameter_without_shape_is_no_empty_one():
+    net = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d())
+    weight = net[0].weight
+    for use in [weight.numel, weight.nelement, lambda: weight + 1, lambda: plimsoll.sum(weight), lambda: weight.mul_(2)]:
+        with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
+            use()
+    copies = [pickle.loads(pickle.dumps(net)), copy.deepcopy(net)]
+    for made in [net, *copies]:
+        assert made(plimsoll.ones(2, 5)).shape == (2, 3)
+        assert made[0].weight.numel() == 15 and type(made[0].weight) is nn.Parameter
+    half = pickle.loads(pickle.dumps(nn.LazyLinear(3, dtype=plimsoll.bfloat16)))
+    assert half.weight.dtype is plimsoll.bfloat16 and half.weight.requires_grad

@@ -291,3 +291,65 @@ def test_layers_are_made_and_joined():
     norm.running_var.copy_(plimsoll.tensor([4.0, 5.0, 6.0]))
     x = plimsoll.randn(1, 2, 5, 5)
     assert plimsoll.allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(x), norm(conv(x)), atol=1e-5)
+
+
+@pytest.mark.parametrize("trivialization", [True, False])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+@pytest.mark.parametrize("named", ["matrix_exp", "cayley", "householder", None])
+def test_orthogonal_weights_stay_so(named, shape, trivialization):
+    plimsoll.manual_seed(0)
+    net = nn.Linear(shape[1], shape[0], dtype=plimsoll.float64)
+    parametrizations.orthogonal(net, orthogonal_map=named, use_trivialization=trivialization)
+
+    def product():
+        return net.weight.mT @ net.weight if shape[0] >= shape[1] else net.weight @ net.weight.mT
+
+    few = plimsoll.eye(min(shape), dtype=plimsoll.float64)
+    keys = ["bias", "parametrizations.weight.original", "parametrizations.weight.0.base"]
+    assert list(net.state_dict()) == keys[: 3 if trivialization else 2]
+    optimizer = plimsoll.optim.SGD(net.parameters(), lr=0.5)
+    before = net.weight.detach().clone()
+    for _ in range(3):
+        assert plimsoll.allclose(product(), few, atol=1e-12)
+        optimizer.zero_grad()
+        (net(plimsoll.ones(2, shape[1], dtype=plimsoll.float64)) - 1).square().sum().backward()
+        optimizer.step()
+    assert not plimsoll.allclose(net.weight, before)
+    if not trivialization and (named in ("matrix_exp", "cayley") or (named is None and shape == (4, 4))):
+        with pytest.raises(NotImplementedError, match="not possible to assign"):
+            net.weight = before
+        return
+    # What was orthogonal already is taken as it is.
+    net.weight = before
+    assert plimsoll.allclose(net.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("named", "weight", "grad"),
+    [
+        ("matrix_exp", [[-0.4794255, -0.8775826], [0.8775826, -0.4794255]], [[0.0, 0.0], [-0.8775826, 0.0]]),
+        ("cayley", [[-0.4705882, -0.8823529], [0.8823529, -0.4705882]], [[0.0, 0.0], [-0.8304498, 0.0]]),
+        ("householder", [[-0.8, -0.6], [0.6, -0.8]], [[0.0, 0.0], [-0.96, 0.0]]),
+    ],
+)
+def test_orthogonal_weights_are_pytorchs(named, weight, grad):
+    net = nn.Linear(2, 2, bias=False)
+    with plimsoll.no_grad():
+        net.weight.copy_(plimsoll.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    parametrizations.orthogonal(net, orthogonal_map=named)
+    original = net.parametrizations.weight.original
+    with plimsoll.no_grad():
+        original[1, 0] = 0.5
+    net.weight[0, 0].backward()
+    assert plimsoll.allclose(net.weight, plimsoll.tensor(weight), atol=1e-6)
+    assert plimsoll.allclose(original.grad, plimsoll.tensor(grad), atol=1e-6)
+
+
+def test_what_cannot_be_orthogonal_is_refused():
+    net = nn.Linear(2, 2)
+    for given, says in [({"name": "bias"}, "1 dimensions"), ({"name": "q"}, "'q'"), ({"orthogonal_map": "z"}, "Got: z")]:
+        with pytest.raises(ValueError, match=says):
+            parametrizations.orthogonal(net, **given)
+    parametrizations.orthogonal(net)
+    with pytest.raises(ValueError, match="Got a tensor of shape"):
+        net.weight = plimsoll.ones(3, 3)

@@ -76,8 +76,26 @@ def _rebuilt(cls: type[Parameter], data: Tensor, requires_grad: bool, state: dic
     return made
 
 
+def _unknown(function: Any) -> ValueError:
+    name = getattr(function, "__name__", function)
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {name}. Its shape is not known yet: call the lazy module on an input "
+        "once, or materialize() the parameter"
+    )
+
+
 class UninitializedParameter(Parameter):
     """A parameter whose shape is not known yet. A lazy module gives it one at its first call."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise _unknown(func)
+
+    def numel(self) -> int:
+        """Nobody knows."""
+        raise _unknown("numel")
+
+    nelement = numel
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
         made = Tensor._make_subclass(cls, _plimsoll.empty(0, device=device, dtype=dtype), requires_grad)
@@ -101,6 +119,9 @@ class UninitializedParameter(Parameter):
         memo[id(self)] = made
         return made
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
     def __repr__(self) -> str:
         return "<UninitializedParameter>"
 
@@ -122,6 +143,9 @@ class UninitializedBuffer(Tensor):
         """Becomes a buffer of `shape`, not yet written."""
         self.data = _plimsoll.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         self.__class__ = Tensor  # type: ignore[assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
 
     def __repr__(self) -> str:
         return "<UninitializedBuffer>"

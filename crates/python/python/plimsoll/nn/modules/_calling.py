@@ -120,12 +120,20 @@ class Calling:
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` when the gradients of the arguments are there."""
-        self._is_full_backward_hook = True
+        self._be_full(True)
         return _hooks.add(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The same as `register_full_backward_hook`, whose gradients are those of the whole module."""
-        return self.register_full_backward_hook(hook)
+        """The older name of `register_full_backward_hook`: here its gradients are those of the whole module too."""
+        self._be_full(False)
+        return _hooks.add(self._backward_hooks, hook)
+
+    def _be_full(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

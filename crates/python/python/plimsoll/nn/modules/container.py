@@ -262,6 +262,8 @@ class ModuleDict(Module):
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         pair: Any
         for at, pair in enumerate(pairs):
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            if not isinstance(pair, (tuple, list)):
                 raise TypeError(f"ModuleDict update sequence element #{at} should be a pair of name and module")
+            if len(pair) != 2:
+                raise ValueError(f"ModuleDict update sequence element #{at} has length {len(pair)}; 2 is required")
             self[pair[0]] = pair[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ... import _plimsoll
 from ..._plimsoll import Tensor
 from ..parameter import Parameter
 from .container import place
@@ -163,16 +164,30 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({key}): {_told(value)}" for key, value in self.items())
+        # PyTorch's dictionaries name the class of a tensor, its lists the dtype.
+        return "\n".join(f"  ({key}): {_told(value, _class_name(value))}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
 
-def _told(value: Any) -> str:
+def _told(value: Any, dtype: str | None = None) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(str(size) for size in value.shape)
     where = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"{kind} containing: [{str(value.dtype).replace('plimsoll.', 'torch.')} of size {sizes}{where}]"
+    words = dtype or str(value.dtype).replace("plimsoll.", "torch.")
+    return f"{kind} containing: [{words} of size {sizes}{where}]"
+
+
+def _class_name(value: Any) -> str | None:
+    """The name of PyTorch's class for a tensor of this dtype."""
+    names = {
+        _plimsoll.float32: "Float",
+        _plimsoll.float64: "Double",
+        _plimsoll.float16: "Half",
+        _plimsoll.bfloat16: "BFloat16",
+    }
+    named = names.get(value.dtype) if isinstance(value, Tensor) else None
+    return named and f"torch.{named}Tensor"
