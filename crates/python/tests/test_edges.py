@@ -168,3 +168,42 @@ def test_a_first_gradient_of_another_precision_is_converted():
     assert x.grad.dtype == pm.float32 and x.grad.tolist() == [2.0, 2.0]
     (found,) = pm.autograd.grad(x * 3, x, pm.ones(2, dtype=pm.bfloat16))
     assert found.dtype == pm.float32 and found.tolist() == [3.0, 3.0]
+def test_numbers_are_printed_as_python_prints_them():
+    loss = pm.tensor(2.5, requires_grad=True)
+    assert f"{loss:.3f} {loss:>8} {loss}" == "2.500      2.5 2.5"
+    assert f"{pm.tensor(7):03d} {pm.tensor(True)}" == "007 True"
+    assert f"{pm.ones(2)}" == "tensor([1., 1.])"
+    for other in [pm.ones(1), pm.nn.Parameter(pm.tensor(1.0))]:
+        with pytest.raises(TypeError, match="unsupported format string"):
+            f"{other:.2f}"
+    accounted = pm.zeros((), device=pm.dry("cpu"))
+    assert "dry(cpu)" in f"{accounted}"
+    with pytest.raises(RuntimeError, match="no values to read"):
+        f"{accounted:.2f}"
+
+
+def test_the_limits_of_dtypes():
+    for dtype, expected in [
+        (pm.float32, (32, 2.0**-23, 3.4028234663852886e38, 2.0**-126, 1e-06)),
+        (pm.float64, (64, 2.0**-52, 1.7976931348623157e308, 2.2250738585072014e-308, 1e-15)),
+        (pm.float16, (16, 2.0**-10, 65504.0, 2.0**-14, 1e-03)),
+        (pm.bfloat16, (16, 2.0**-7, 3.3895313892515355e38, 2.0**-126, 1e-02)),
+    ]:
+        info = pm.finfo(dtype)
+        assert (info.bits, info.eps, info.max, info.tiny, info.resolution) == expected
+        assert info.min == -info.max and info.smallest_normal == info.tiny
+        assert pm.tensor(info.max, dtype=dtype).item() == info.max
+    for dtype, least, most in [(pm.uint8, 0, 255), (pm.int8, -128, 127), (pm.int64, -(2**63), 2**63 - 1)]:
+        info = pm.iinfo(dtype)
+        assert (info.min, info.max) == (least, most)
+    assert pm.finfo().dtype == "float32" and pm.iinfo(pm.int16).bits == 16
+    assert repr(pm.finfo(pm.float16)) == (
+        "finfo(resolution=0.001, min=-65504, max=65504, eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
+        "dtype=float16)"
+    )
+    for refused in [lambda: pm.finfo(pm.int32), lambda: pm.iinfo(pm.bool), lambda: pm.iinfo(pm.float32)]:
+        with pytest.raises(TypeError, match="dtype"):
+            refused()
+    assert pm.is_tensor(pm.ones(1)) and not pm.is_tensor(1.0)
+    assert pm.numel(pm.ones(2, 3)) == 6 and not pm.is_floating_point(pm.arange(2))
+    assert (pm.pi, pm.e, pm.inf) == (math.pi, math.e, math.inf) and math.isnan(pm.nan)

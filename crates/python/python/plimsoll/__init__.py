@@ -47,6 +47,15 @@ from ._deterministic import (
 from ._deterministic import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._deterministic import use_deterministic_algorithms as use_deterministic_algorithms
 from . import _methods as _methods
+from ._facts import e as e
+from ._facts import finfo as finfo
+from ._facts import iinfo as iinfo
+from ._facts import inf as inf
+from ._facts import is_floating_point as is_floating_point
+from ._facts import is_tensor as is_tensor
+from ._facts import nan as nan
+from ._facts import numel as numel
+from ._facts import pi as pi
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad

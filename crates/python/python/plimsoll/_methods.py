@@ -7,6 +7,9 @@ from typing import Any
 from . import _plimsoll
 from ._plimsoll import Tensor
 
+# The name is a method's below.
+_class = type
+
 # PyTorch's names of a dtype with a device, which old programs compare and convert by.
 _CLASSES = {
     "FloatTensor": _plimsoll.float32,
@@ -61,6 +64,14 @@ def nelement(self: Tensor) -> int:
     return self.numel()
 
 
+def __format__(self: Tensor, format_spec: str) -> str:
+    """A number as Python writes it, so that a loss can be printed as `f"{loss:.3f}"`; other tensors as they are."""
+    if self.dim() == 0 and _class(self) is Tensor and not (format_spec == "" and str(self.device).startswith("dry")):
+        return format(self.item(), format_spec)
+    return object.__format__(self, format_spec)
+
+
+Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor.nelement = nelement  # type: ignore[method-assign]
 Tensor.type = type  # type: ignore[method-assign, assignment]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
