@@ -353,3 +353,50 @@ def test_what_cannot_be_orthogonal_is_refused():
     parametrizations.orthogonal(net)
     with pytest.raises(ValueError, match="Got a tensor of shape"):
         net.weight = plimsoll.ones(3, 3)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 2, bias=False)
+        self.second = nn.Linear(2, 2, bias=False)
+        self.second.weight = self.first.weight
+
+    def forward(self, x, times=1):
+        return self.second(self.first(x)) * times
+
+
+def test_a_module_is_a_function_of_its_parameters():
+    call, net, x = plimsoll.func.functional_call, layer(), plimsoll.ones(1, 3)
+    own = net.weight
+    weight = plimsoll.eye(2, 3, requires_grad=True)
+    result = call(net, {"weight": weight}, x)
+    assert result.tolist() == [[1.5, 0.5]]
+    result.sum().backward()
+    assert weight.grad.tolist() == [[1.0] * 3] * 2 and own.grad is None and net.weight is own
+    assert call(net, [{"weight": weight}, {"bias": plimsoll.zeros(2)}], (x,), {}).tolist() == [[1.0, 1.0]]
+    assert call(net, {"nowhere": weight}, x).equal(net(x))
+    with pytest.raises(RuntimeError, match="Unexpected key.*'nowhere'(.|\n)*Missing key.*'bias'"):
+        call(net, {"weight": weight, "nowhere": weight}, x, strict=True)
+    for wrong in [3, [3], [{"weight": weight}, {"weight": weight}]]:
+        with pytest.raises(ValueError, match="dict"):
+            call(net, wrong, x)
+    with pytest.raises(RuntimeError, match="multiply"):
+        call(net, {"weight": plimsoll.ones(2, 7)}, x)
+    assert net.weight is own, "also after an error"
+
+
+def test_tied_parameters_are_replaced_under_all_names():
+    call, net, x = plimsoll.func.functional_call, Tied(), plimsoll.ones(1, 2)
+    two = 2 * plimsoll.eye(2)
+    for name in ["first.weight", "second.weight"]:
+        assert call(net, {name: two}, x, {"times": 3}).tolist() == [[12.0, 12.0]]
+    apart = call(net, {"first.weight": two, "second.weight": 3 * plimsoll.eye(2)}, x, tie_weights=False)
+    assert apart.tolist() == [[6.0, 6.0]]
+    with pytest.raises(ValueError, match="which are tied"):
+        call(net, {"first.weight": two, "second.weight": two.clone()}, x)
+    buffers = {name: buffer.clone() for name, buffer in nn.BatchNorm1d(2).named_buffers()}
+    norm = nn.BatchNorm1d(2)
+    call(norm, buffers, plimsoll.tensor([[0.0, 2.0], [2.0, 4.0]]))
+    assert buffers["num_batches_tracked"].item() == 1 and buffers["running_mean"].allclose(plimsoll.tensor([0.1, 0.3]))
+    assert norm.num_batches_tracked.item() == 0 and norm.running_mean.tolist() == [0.0, 0.0]

@@ -77,13 +77,14 @@ from .serialization import load as load
 from .serialization import save as save
 
 if _TYPE_CHECKING:
+    from . import func as func
     from . import optim as optim
 
 
 def __getattr__(name: str) -> _Any:
-    """Loads the optimizers when they are first named: a program without training does not wait for them."""
-    if name != "optim":
+    """Loads the optimizers and `func` when they are first named: a program without them does not wait for them."""
+    if name not in ("func", "optim"):
         raise AttributeError(f"module 'plimsoll' has no attribute '{name}'")
     import importlib
 
-    return importlib.import_module(".optim", __name__)
+    return importlib.import_module(f".{name}", __name__)

@@ -29,7 +29,7 @@ _LATER = {
     "convert_conv2d_weight_memory_format": "memory_format",
     "convert_conv3d_weight_memory_format": "memory_format",
 }
-_MODULES = ("device_consistency", "parametrizations", "parametrize", "prune", "fusion", "init", "memory_format")
+_MODULES = ("device_consistency", "parametrizations", "parametrize", "prune", "fusion", "init", "memory_format", "stateless")
 
 
 def __getattr__(name: str) -> Any:
