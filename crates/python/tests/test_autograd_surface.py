@@ -224,3 +224,21 @@ def test_gradcheck():
         gradcheck(pm.exp, pm.ones(2, requires_grad=True), eps=1e-2, atol=1e-1)
     with pytest.raises(RuntimeError, match="has a dimension with stride 0"):
         gradcheck(pm.exp, leaf(1.0).expand(2))
+
+
+def test_several_gradients_at_once():
+    x, unused = leaf(1.0, 2.0, 3.0), leaf(1.0)
+    y = x * x
+    (jacobian,) = pm.autograd.grad(y, x, pm.eye(3, dtype=pm.float64), is_grads_batched=True)
+    assert jacobian.tolist() == [[2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]
+    with pytest.raises(RuntimeError, match="second time"):
+        pm.autograd.grad(y.sum(), x)
+    found = pm.autograd.grad(
+        x.exp().sum(), [x, unused], pm.tensor([1.0, 2.0], dtype=pm.float64), is_grads_batched=True, allow_unused=True
+    )
+    assert found[0].shape == (2, 3) and found[1] is None
+    assert found[0][1].equal(2 * x.exp())
+    with pytest.raises(RuntimeError, match="counts gradients"):
+        pm.autograd.grad([x * 1, x * 2], x, [pm.ones(2, 3), pm.ones(4, 3)], is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="shape"):
+        pm.autograd.grad(x * 1, x, pm.ones(2, 4), is_grads_batched=True)

@@ -47,6 +47,30 @@ def backward(
     _plimsoll._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
+def _grad_of_each(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool,
+) -> list[Tensor | None]:
+    """A pass for each gradient along the first dimension; what was saved is kept until the last."""
+    counts = {grad.size(0) for grad in grad_outputs if grad is not None}
+    if len(counts) != 1 or counts == {0}:
+        raise RuntimeError(
+            "is_grads_batched: the first dimension of each tensor in grad_outputs counts gradients, as many in all of them and "
+            f"at least one, not {sorted(counts)}"
+        )
+    (count,) = counts
+    passes = []
+    for at in range(count):
+        grads = [None if grad is None else grad[at] for grad in grad_outputs]
+        keeps = retain_graph if at == count - 1 else True
+        passes.append(_plimsoll.grad(outputs, inputs, grads, keeps, create_graph, allow_unused))
+    return [None if parts[0] is None else _plimsoll.stack(parts) for parts in zip(*passes)]
+
+
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
@@ -54,15 +78,17 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
-    *,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` by `inputs`, without touching any `grad`. Inputs that the outputs do not depend on are
-    an error, or get None with `allow_unused`, or zeros with `materialize_grads`."""
+    an error, or get None with `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the first
+    dimension of each gradient in `grad_outputs` counts several of them, and so does that of the results."""
     if materialize_grads and allow_unused is False:
         raise ValueError("materialize_grads gives unused inputs zeros, so allow_unused cannot be False; leave it out")
     inputs, unused = _list(inputs), bool(allow_unused) or materialize_grads
-    found = _plimsoll.grad(_list(outputs), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
+    compute = _grad_of_each if is_grads_batched else _plimsoll.grad
+    found = compute(_list(outputs), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
     if materialize_grads:
         found = [_plimsoll.zeros_like(x) if grad is None else grad for x, grad in zip(inputs, found, strict=True)]
     return tuple(found)
