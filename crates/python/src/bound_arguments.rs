@@ -168,6 +168,19 @@ impl Arguments {
         self.bool(index).ok()
     }
 
+    /// Every tensor among the arguments, those of lists too.
+    pub(crate) fn all_tensors(&self) -> Vec<&Tensor> {
+        let mut all = Vec::new();
+        for value in &self.0 {
+            match value {
+                Value::Tensor(tensor) => all.push(tensor),
+                Value::Tensors(list) => all.extend(list.iter().flatten()),
+                _ => {}
+            }
+        }
+        all
+    }
+
     /// Whether a tensor among the arguments takes part in a graph.
     pub(crate) fn requires_grad(&self) -> bool {
         self.0.iter().any(|value| match value {

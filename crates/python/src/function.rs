@@ -15,6 +15,7 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arguments::Number;
+use crate::autocast;
 use crate::bind::bind;
 use crate::bound_arguments::Arguments;
 use crate::call::{call, in_call};
@@ -248,11 +249,12 @@ impl Function {
                 }
                 (Form::New, None, Overload { new: New::Tensors(run), .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
-                    let results = call(py, || random::with(generator, || run(&arguments)))?;
+                    let work = || autocast::with_casts(self.name, &arguments, run);
+                    let results = call(py, || random::with(generator, work))?;
                     self.give(py, results, signature, &class)
                 }
                 (Form::New, None, Overload { new: New::Bool(run), .. }) => {
-                    let truth = call(py, || run(&arguments))?;
+                    let truth = call(py, || autocast::with_casts(self.name, &arguments, run))?;
                     Ok(PyBool::new(py, truth).to_owned().into_any())
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),

@@ -1,17 +1,21 @@
 //! Mixed precision: which dtype float operands are cast to before an operation, per thread and kind
-//! of device. What each operation does under it is a fact of the registry (`op_info.rs`);
-//! `prepare.rs` applies it. Casts of leaves are remembered until the outermost region ends, as in
-//! PyTorch, so that a weight used ten times is cast once.
+//! of device. What each operation does under it is in PyTorch's lists (`autocast/lists.rs`), and is
+//! applied where it is called: to single operations by `prepare.rs`, to those made of others by
+//! [`enter_composed`], and to Python's functions by [`ListedCall`], which casts all arguments first
+//! as PyTorch does. Casts of leaves are remembered until the outermost region ends, so that a
+//! weight used ten times is cast once.
+
+mod lists;
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
-use plimsoll_core::{DType, DeviceKind, Result};
+use plimsoll_core::{DType, DeviceKind, Error, Result};
 use plimsoll_memory::Site;
 
 use crate::autograd::is_grad_enabled;
-use crate::op_info::{Cast, OpInfo};
 use crate::{Tensor, WeakTensor};
+use lists::{Cast, Casts, casts};
 
 /// What is in force on this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +24,8 @@ struct State {
     cuda: Setting,
     cpu: Setting,
     caches: bool,
+    /// What is done inside the listed operation that runs; its own list decides, not its parts'.
+    inside: Option<Casts>,
 }
 
 /// What is in force for devices of one kind.
@@ -40,6 +46,7 @@ impl State {
         cuda: Setting { enabled: false, lower: DType::F16 },
         cpu: Setting { enabled: false, lower: DType::BF16 },
         caches: true,
+        inside: None,
     };
 
     fn of(&mut self, kind: DeviceKind) -> &mut Setting {
@@ -227,26 +234,155 @@ fn change(change: impl FnOnce(&mut State)) {
 /// The dtype that float operands of an operation on devices of `kind` are cast to; `None` leaves
 /// them as they are.
 pub(crate) fn target<'a>(
-    info: &OpInfo,
+    name: &'static str,
     kind: DeviceKind,
     inputs: impl Iterator<Item = &'a Tensor>,
-) -> Option<DType> {
+) -> Result<Option<DType>> {
     let state = STATE.get();
-    let (lower, cast) = match kind {
-        DeviceKind::Cpu => (state.cpu.target()?, info.autocast.cpu),
-        _ => (state.cuda.target()?, info.autocast.cuda),
-    };
-    match cast {
-        Cast::AsGiven => None,
-        Cast::Lower => Some(lower),
-        Cast::Float32 => Some(DType::F32),
-        Cast::Widest => {
-            inputs.map(Tensor::dtype).filter(|dtype| is_eligible(*dtype)).reduce(|a, b| {
+    let outer = state.inside.filter(|outer| outer.on(kind) != Cast::Parts);
+    state.dtype(outer.unwrap_or_else(|| casts(name)), name, kind, inputs)
+}
+
+/// Runs `body` without casts: for operations that have cast their operands themselves.
+pub(crate) fn as_given<R>(body: impl FnOnce() -> R) -> R {
+    let _inside = Inside::enter(Casts::AS_GIVEN);
+    body()
+}
+
+/// While alive, what runs on this thread is cast as a listed operation's parts.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    before: Option<Casts>,
+    // The state is the thread's.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Inside {
+    fn enter(casts: Casts) -> Inside {
+        let before = STATE.get().inside;
+        change(|state| state.inside = Some(casts));
+        Inside { before, not_send: PhantomData }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        change(|state| state.inside = self.before);
+    }
+}
+
+impl State {
+    fn dtype<'a>(
+        mut self,
+        casts: Casts,
+        name: &str,
+        kind: DeviceKind,
+        inputs: impl Iterator<Item = &'a Tensor>,
+    ) -> Result<Option<DType>> {
+        let Some(lower) = self.of(kind).target() else { return Ok(None) };
+        match casts.on(kind) {
+            Cast::AsGiven | Cast::Parts => Ok(None),
+            Cast::Lower => Ok(Some(lower)),
+            Cast::Float32 => Ok(Some(DType::F32)),
+            Cast::Widest => {
+                let eligible = inputs.map(Tensor::dtype).filter(|dtype| is_eligible(*dtype));
                 // float16 beside bfloat16 is float32, as everywhere.
-                plimsoll_core::promote_dtypes(a, b)
-            })
+                Ok(eligible.reduce(plimsoll_core::promote_dtypes))
+            }
+            Cast::Second => {
+                Ok(inputs.map(Tensor::dtype).filter(|dtype| is_eligible(*dtype)).nth(1))
+            }
+            Cast::Refused => Err(Error::unsupported(
+                name,
+                "it is unsafe in mixed precision: its gradients do not fit float16; use \
+                 binary_cross_entropy_with_logits, or leave the region for it",
+            )),
         }
     }
+}
+
+/// A call of an operation that is listed as a whole: its arguments are cast by [`ListedCall::cast`],
+/// and nothing is cast inside it while this lives.
+///
+/// ```
+/// use plimsoll_tensor::{DType, DeviceKind, ListedCall, Tensor, autocast};
+/// let x = Tensor::ones(&[2, 2], DType::BF16)?;
+/// autocast(DeviceKind::Cpu, || {
+///     let call = ListedCall::enter("kl_div", DeviceKind::Cpu, [&x])?.expect("it is listed");
+///     assert_eq!(call.cast(&x)?.dtype(), DType::F32);
+///     Ok::<(), plimsoll_tensor::Error>(())
+/// })?;
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ListedCall {
+    kind: DeviceKind,
+    dtype: Option<DType>,
+    inside: Inside,
+}
+
+impl ListedCall {
+    /// Starts the call if this thread casts for devices of `kind`, the operation is in PyTorch's
+    /// lists for them, and no other listed one runs; `inputs` are its tensors.
+    pub fn enter<'a>(
+        name: &str,
+        kind: DeviceKind,
+        inputs: impl IntoIterator<Item = &'a Tensor>,
+    ) -> Result<Option<ListedCall>> {
+        let mut state = STATE.get();
+        let is_outer = |outer: Casts| outer.on(kind) != Cast::Parts;
+        if !state.of(kind).enabled || state.inside.is_some_and(is_outer) {
+            return Ok(None);
+        }
+        let listed = casts(name);
+        if listed.on(kind) == Cast::Parts {
+            return Ok(None);
+        }
+        let dtype = state.dtype(listed, name, kind, inputs.into_iter())?;
+        Ok(Some(ListedCall { kind, dtype, inside: Inside::enter(Casts::AS_GIVEN) }))
+    }
+
+    /// An argument as the operation takes it.
+    #[track_caller]
+    pub fn cast(&self, tensor: &Tensor) -> Result<Tensor> {
+        match self.dtype {
+            Some(dtype) if is_eligible(tensor.dtype()) && is_like(tensor, self.kind) => {
+                cast(tensor, dtype, Site::caller())
+            }
+            _ => Ok(tensor.clone()),
+        }
+    }
+
+    /// Leaves the call running after this value is gone, until [`ListedCall::end`]: for callers
+    /// that cannot hold it.
+    pub fn go_on(self) {
+        std::mem::forget(self.inside);
+    }
+
+    /// Ends the call that [`ListedCall::go_on`] left running.
+    pub fn end() {
+        change(|state| state.inside = None);
+    }
+}
+
+fn is_like(tensor: &Tensor, kind: DeviceKind) -> bool {
+    (tensor.device().kind() == DeviceKind::Cpu) == (kind == DeviceKind::Cpu)
+}
+
+/// Has the operations of a listed one be cast as its list says, until the guard drops; `None` if it
+/// is not listed, or runs inside one that is.
+#[inline]
+pub(crate) fn enter_composed(name: &'static str) -> Option<Inside> {
+    if is_on() { enter_listed(name) } else { None }
+}
+
+#[cold]
+fn enter_listed(name: &'static str) -> Option<Inside> {
+    let listed = casts(name);
+    if STATE.get().inside.is_some() || listed == Casts::PARTS {
+        return None;
+    }
+    Some(Inside::enter(listed))
 }
 
 /// float64 is never cast: who asked for it means it.

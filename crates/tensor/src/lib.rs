@@ -101,9 +101,9 @@ pub use api::unique::UniqueOptions;
 pub use api::unpool::MaxUnpoolOptions;
 pub use api::views::ViewAs;
 pub use autocast::{
-    AutocastOptions, AutocastRegion, autocast, autocast_dtype, autocast_with, clear_autocast_cache,
-    is_autocast_cache_enabled, is_autocast_enabled, set_autocast_cache_enabled, set_autocast_dtype,
-    set_autocast_enabled,
+    AutocastOptions, AutocastRegion, ListedCall, autocast, autocast_dtype, autocast_with,
+    clear_autocast_cache, is_autocast_cache_enabled, is_autocast_enabled,
+    set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
 };
 pub use autograd::{
     AllGrads, BackwardOptions, EnableGrad, FirstGrad, GradFn, GradOptions, GraphInput, GraphNode,

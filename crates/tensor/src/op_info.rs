@@ -38,8 +38,6 @@ pub struct OpInfo {
     pub inputs: &'static [Input],
     /// How the operands' dtypes are brought together.
     pub promotion: Promotion,
-    /// What mixed precision does with the operands.
-    pub autocast: Autocast,
 }
 
 impl OpInfo {
@@ -57,7 +55,6 @@ impl OpInfo {
         dtypes: DTypes::ALL,
         inputs: &[Input::Given],
         promotion: Promotion::None,
-        autocast: Autocast::AS_GIVEN,
     };
 
     /// One line of documentation: the first sentence of the method's.
@@ -164,41 +161,6 @@ impl Out {
     pub const fn exists(self) -> bool {
         !matches!(self, Out::None)
     }
-}
-
-/// What mixed precision does with the float operands, on CUDA and on the CPU: PyTorch's lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Autocast {
-    /// On CUDA, and on the stand-in accelerator.
-    pub cuda: Cast,
-    /// On the CPU.
-    pub cpu: Cast,
-}
-
-/// What autocast does to float operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cast {
-    /// Nothing.
-    AsGiven,
-    /// To the lower precision: products.
-    Lower,
-    /// To float32: what would lose too much.
-    Float32,
-    /// To the widest among them.
-    Widest,
-}
-
-impl Autocast {
-    /// Nothing anywhere.
-    pub const AS_GIVEN: Autocast = Autocast { cuda: Cast::AsGiven, cpu: Cast::AsGiven };
-    /// The lower precision everywhere.
-    pub const LOWER: Autocast = Autocast { cuda: Cast::Lower, cpu: Cast::Lower };
-    /// float32 on CUDA; the CPU's kernels add up in float32 anyway.
-    pub const FLOAT32_ON_CUDA: Autocast = Autocast { cuda: Cast::Float32, cpu: Cast::AsGiven };
-    /// The widest dtype on CUDA.
-    pub const WIDEST_ON_CUDA: Autocast = Autocast { cuda: Cast::Widest, cpu: Cast::AsGiven };
-    /// The widest dtype everywhere.
-    pub const WIDEST: Autocast = Autocast { cuda: Cast::Widest, cpu: Cast::Widest };
 }
 
 /// A set of dtypes.

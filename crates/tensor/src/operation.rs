@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 pub use crate::cuda::CudaLaunch;
-pub use crate::op_info::{Autocast, Cast, DTypes, Home, Input, OnCuda, OpInfo, Out, Promotion};
+pub use crate::op_info::{DTypes, Home, Input, OnCuda, OpInfo, Out, Promotion};
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// An operation with its arguments other than tensors: `Sum { dims, keepdim }`.

@@ -151,7 +151,11 @@ fn cast_for_autocast(
     operands: &mut Operands,
     site: Site,
 ) -> Result<()> {
-    let Some(dtype) = autocast::target(info, kind, operands.iter()) else { return Ok(()) };
+    // A change of dtype is what casts are made of.
+    if info.family == "copy" {
+        return Ok(());
+    }
+    let Some(dtype) = autocast::target(info.name, kind, operands.iter())? else { return Ok(()) };
     for operand in operands.iter_mut() {
         if autocast::is_eligible(operand.dtype()) {
             *operand = autocast::cast(operand, dtype, site)?;

@@ -74,3 +74,47 @@ fn a_weight_is_cast_once_in_a_region_and_gets_its_gradient() -> Result<()> {
     assert_eq!(memory::memory_allocated(device), 0, "the casts went with the region");
     Ok(())
 }
+
+#[test]
+fn what_is_made_of_others_is_cast_as_a_whole() -> Result<()> {
+    let x = floats(Device::cpu())?.to(LOWER)?;
+    autocast(DeviceKind::Cpu, || {
+        // Losses and quantiles are float32 on the CPU, whatever their parts are.
+        assert_eq!(x.l1_loss(&x)?.dtype(), DType::F32);
+        assert_eq!(x.trace()?.dtype(), DType::F32);
+        assert_eq!(x.pad(&[1, 1], Mode::Reflect, None::<f64>)?.dtype(), DType::F32);
+        // Constants around it and dot products are nobody's business.
+        assert_eq!(x.pad(&[1, 1], Mode::Constant, None::<f64>)?.dtype(), LOWER);
+        let row = x.float()?.select(0, 0)?;
+        assert_eq!(row.dot(&row)?.dtype(), DType::F32);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_loss_of_probabilities_is_refused_on_an_accelerator() -> Result<()> {
+    let device = device::stand_in(Default::default())?;
+    let x = floats(device)?;
+    autocast(DeviceKind::StandIn, || {
+        let refused = x.binary_cross_entropy(&x).expect_err("it is unsafe");
+        assert!(refused.to_string().contains("binary_cross_entropy_with_logits"), "{refused}");
+        assert_eq!(x.binary_cross_entropy_with_logits(&x)?.dtype(), DType::F32);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_listed_call_casts_its_arguments_and_nothing_inside() -> Result<()> {
+    let x = floats(Device::cpu())?;
+    autocast(DeviceKind::Cpu, || {
+        assert!(ListedCall::enter("add", DeviceKind::Cpu, [&x])?.is_none());
+        let call = ListedCall::enter("linear", DeviceKind::Cpu, [&x])?.expect("it is listed");
+        assert_eq!(call.cast(&x)?.dtype(), LOWER);
+        assert_eq!(call.cast(&x.double()?)?.dtype(), DType::F64);
+        assert_eq!(x.matmul(&x)?.dtype(), DType::F32);
+        assert!(ListedCall::enter("linear", DeviceKind::Cpu, [&x])?.is_none());
+        drop(call);
+        assert_eq!(x.matmul(&x)?.dtype(), LOWER);
+        Ok(())
+    })
+}

@@ -64,6 +64,8 @@ from ._unique import unique as unique
 from ._unique import unique_consecutive as unique_consecutive
 from ._pools import use_mem_pool as use_mem_pool
 from .functional import as_tensor as as_tensor
+from .functional import chain_matmul as chain_matmul
+from .functional import conv_tbc as conv_tbc
 from .functional import einsum as einsum
 from .functional import histogramdd as histogramdd
 from .functional import lu as lu

@@ -7,9 +7,20 @@ from math import prod
 from typing import Any, NamedTuple
 
 from . import _plimsoll
+from ._listed import listed
 from ._plimsoll import Tensor
 
-__all__ = ["as_tensor", "einsum", "histogramdd", "lu", "segment_reduce", "tensordot", "unravel_index"]
+__all__ = [
+    "as_tensor",
+    "chain_matmul",
+    "conv_tbc",
+    "einsum",
+    "histogramdd",
+    "lu",
+    "segment_reduce",
+    "tensordot",
+    "unravel_index",
+]
 
 
 class _Histogramdd(NamedTuple):
@@ -86,6 +97,26 @@ def einsum(*args: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
     return _plimsoll.einsum(equation, operands)
+
+
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of two-dimensional tensors, in the order that multiplies least: the older form of `linalg.multi_dot`."""
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    if len(matrices) == 1:
+        return matrices[0] if out is None else out.resize_(matrices[0].shape).copy_(matrices[0])
+    return _plimsoll.linalg_multi_dot(list(matrices), out=out)
+
+
+@listed
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution along the first dimension of [steps, batch, channels], with weights of [width, channels, results]."""
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            f"conv_tbc: the input and the weight have 3 dimensions and the bias 1, and they have the shapes "
+            f"{tuple(input.shape)}, {tuple(weight.shape)} and {tuple(bias.shape)}"
+        )
+    return _plimsoll.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 
 def tensordot(

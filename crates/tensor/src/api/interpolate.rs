@@ -8,6 +8,7 @@ use super::interpolate_bytes::{Axis, resample};
 use super::options::options;
 use crate::Tensor;
 use crate::api::composed;
+use crate::autocast::ListedCall;
 use crate::ops::channels_last::in_order;
 use crate::ops::interpolate::Interpolate;
 use crate::prepare::apply_one;
@@ -52,6 +53,12 @@ impl Tensor {
     ) -> Result<Tensor> {
         let InterpolateOptions { interpolate_mode, align_corners, scale_factor, antialias } =
             options;
+        // Means of areas are no resampling to PyTorch, but a pool.
+        if interpolate_mode != InterpolateMode::Area
+            && let Some(call) = ListedCall::enter("upsample", self.device().kind(), [self])?
+        {
+            return call.cast(self)?.interpolate_with(size, options);
+        }
         let mut scales = [0.0; 3];
         if let Some(given) = scale_factor {
             if given.len() != size.len() || given.len() > 3 {

@@ -75,9 +75,12 @@ mod view_scatter;
 pub(crate) mod views;
 use plimsoll_memory::{Site, enter_operation, with_site};
 
+use crate::autocast::enter_composed;
+
 /// Runs `work`, which is made of other operations: what they allocate counts for `name` and for the
-/// caller's line.
+/// caller's line, and mixed precision treats them as it does `name`.
 pub(crate) fn composed<R>(name: &'static str, site: Site, work: impl FnOnce() -> R) -> R {
     let _named = enter_operation(name);
+    let _cast = enter_composed(name);
     with_site(site, work)
 }

@@ -6,6 +6,7 @@ use plimsoll_core::{Dims, Error, Result, Scalar};
 use plimsoll_memory::Site;
 
 use crate::Tensor;
+use crate::autocast::enter_composed;
 use crate::operation::OpInfo;
 use crate::ops::rearrange::{Along, CONSTANT_PAD_ND, PAD, Rearrange, Ways};
 use crate::prepare::apply_one;
@@ -132,6 +133,15 @@ impl Tensor {
                 _ => Along::Clamp(before),
             });
         }
+        // By PyTorch's names, which mixed precision lists.
+        let _cast = match (mode, around) {
+            (Mode::Reflect, 1) => enter_composed("reflection_pad1d"),
+            (Mode::Reflect, 2) => enter_composed("reflection_pad2d"),
+            (Mode::Replicate, 1) => enter_composed("replication_pad1d"),
+            (Mode::Replicate, 2) => enter_composed("replication_pad2d"),
+            (Mode::Replicate, _) => enter_composed("replication_pad3d"),
+            _ => None,
+        };
         let op = Rearrange { info: &PAD, along: ways, shape, value: Scalar::Int(0) };
         apply_one(&op, &[self], site)
     }

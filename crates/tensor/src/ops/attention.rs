@@ -14,8 +14,7 @@ use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation,
-    Saves,
+    Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::attention::{self as cpu, AttentionArgs};
@@ -266,7 +265,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         differentiable: true,
         dtypes: DTypes::FLOATS,
         cuda: OnCuda::Kernels(&source_files::ATTENTION),
-        autocast: Autocast::LOWER,
         ..OpInfo::BARE
     }
 }

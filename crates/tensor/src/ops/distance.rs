@@ -9,7 +9,7 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::distance as cpu;
@@ -138,7 +138,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         differentiable: true,
         dtypes: DTypes::of(&[DType::F32, DType::F64]),
         cuda: OnCuda::Kernels(&source_files::DISTANCE),
-        autocast: Autocast::FLOAT32_ON_CUDA,
         ..OpInfo::BARE
     }
 }

@@ -12,7 +12,7 @@ use super::nn::check_float;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::grid::{self as cpu, GridArgs};
@@ -250,7 +250,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         differentiable: true,
         dtypes: DTypes::FLOATS,
         cuda: OnCuda::Kernels(&source_files::GRID),
-        autocast: Autocast::WIDEST_ON_CUDA,
         ..OpInfo::BARE
     }
 }

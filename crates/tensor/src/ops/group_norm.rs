@@ -14,7 +14,7 @@ use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
+    Backward, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::group_norm::{self as cpu, GroupNormArgs, GroupNormGrads};
@@ -261,7 +261,6 @@ impl Operation for GroupNormBackward {
 pub(super) static GROUP_NORM: OpInfo = OpInfo {
     home: Home::Functional,
     cuda: OnCuda::Kernels(&source_files::GROUP_NORM),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "group_norm",
         &[

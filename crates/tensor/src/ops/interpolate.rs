@@ -7,9 +7,7 @@ use plimsoll_cuda::{Properties, source_files};
 
 use super::channels_last::{in_order, laid_out_like};
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation,
-};
+use crate::operation::{Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation};
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::interpolate::{self as cpu, InterpolateArgs, InterpolateMode};
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -149,7 +147,6 @@ static INTERPOLATE: OpInfo = OpInfo {
     differentiable: true,
     dtypes: DTYPES,
     cuda: OnCuda::Kernels(&source_files::INTERPOLATE),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..OpInfo::BARE
 };
 /// Internal: reached only through the derivative.

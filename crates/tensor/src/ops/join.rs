@@ -6,9 +6,7 @@ use plimsoll_core::{DType, Dims, Error, Result};
 
 use super::channels_last::laid_out_like;
 use crate::cuda::{self, CudaLaunch};
-use crate::operation::{
-    Autocast, Backward, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out,
-};
+use crate::operation::{Backward, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out};
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::join as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -98,11 +96,10 @@ static CAT: OpInfo = OpInfo {
     in_place: false,
     out: Out::Cast,
     cuda: OnCuda::Kernels(&source_files::COPY),
-    autocast: Autocast::WIDEST,
     ..OpInfo::BARE
 };
 const fn composed(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
-    OpInfo { name, signatures, cuda: OnCuda::Composed, autocast: Autocast::AS_GIVEN, ..CAT }
+    OpInfo { name, signatures, cuda: OnCuda::Composed, ..CAT }
 }
 
 /// Made of `unsqueeze` and `cat`.

@@ -12,9 +12,7 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
-use crate::operation::{
-    Autocast, Backward, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
-};
+use crate::operation::{Backward, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves};
 use crate::prepare::apply;
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
@@ -272,7 +270,6 @@ impl Operation for LayerNormBackward {
 
 pub(super) static LAYER_NORM: OpInfo = OpInfo {
     cuda: OnCuda::Kernels(&source_files::LAYER_NORM),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "layer_norm",
         &[

@@ -10,8 +10,8 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Input, Needs, OnCuda, OpInfo, Operation,
-    Promotion, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Promotion,
+    Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_cuda::source_files;
@@ -148,7 +148,6 @@ pub(super) const fn info(name: &'static str, signatures: &'static [&'static str]
         cuda: OnCuda::Kernels(&source_files::LOSS),
         inputs: &[Input::Operand],
         promotion: Promotion::Common,
-        autocast: Autocast::FLOAT32_ON_CUDA,
         ..OpInfo::BARE
     }
 }

@@ -12,7 +12,7 @@ use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
 use crate::generator::Draws;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::{random, softmax as cpu};
@@ -185,7 +185,6 @@ static SOFTMAX: OpInfo = OpInfo {
     // A line is read to its end before it is written, an element at a time.
     elementwise: true,
     cuda: OnCuda::Kernels(&source_files::SOFTMAX),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("softmax", &["softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static LOG_SOFTMAX: OpInfo = OpInfo {
@@ -193,7 +192,6 @@ static LOG_SOFTMAX: OpInfo = OpInfo {
     // A line is read to its end before it is written, an element at a time.
     elementwise: true,
     cuda: OnCuda::Kernels(&source_files::SOFTMAX),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("log_softmax", &["log_softmax(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 /// Internal: reached only through the derivatives.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_kernels::cpu::{logsumexp as cpu_logsumexp, reduce as cpu};
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -164,13 +164,11 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 
 static LOGSUMEXP: OpInfo = OpInfo {
     cuda: OnCuda::Kernels(&source_files::REDUCE),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("logsumexp", &["logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor"])
 };
 static VECTOR_NORM: OpInfo = OpInfo {
     home: Home::Linalg,
     cuda: OnCuda::Kernels(&source_files::REDUCE),
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "linalg_vector_norm",
         &[

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch, Fold};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::reduce as cpu;
@@ -238,7 +238,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 }
 
 static SUM: OpInfo = OpInfo {
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "sum",
         &["sum(Tensor self, int[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],
@@ -270,7 +269,6 @@ static NANMEAN: OpInfo = OpInfo {
     )
 };
 static PROD: OpInfo = OpInfo {
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info(
         "prod",
         &["prod(Tensor self, int? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor"],

@@ -9,7 +9,7 @@ use plimsoll_cuda::{Properties, source_files};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::scan as cpu;
@@ -259,12 +259,10 @@ const fn composed(name: &'static str, signatures: &'static [&'static str]) -> Op
 
 static CUMSUM: OpInfo = OpInfo {
     in_place: true,
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("cumsum", &["cumsum(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static CUMPROD: OpInfo = OpInfo {
     in_place: true,
-    autocast: Autocast::FLOAT32_ON_CUDA,
     ..info("cumprod", &["cumprod(Tensor self, int dim, *, DType? dtype=None) -> Tensor"])
 };
 static LOGCUMSUMEXP: OpInfo = OpInfo {

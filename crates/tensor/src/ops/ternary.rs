@@ -7,7 +7,7 @@ use plimsoll_kernels::Argument;
 use plimsoll_kernels::cpu::ternary as cpu;
 
 use super::pointwise::PointwiseRow;
-use crate::operation::{Autocast, DTypes, Input, OnCuda, OpInfo, Out, Promotion, Saves};
+use crate::operation::{DTypes, Input, OnCuda, OpInfo, Out, Promotion, Saves};
 
 const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo {
     OpInfo {
@@ -22,7 +22,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         dtypes: DTypes::FLOATS,
         inputs: &[Input::Operand],
         promotion: Promotion::Common,
-        autocast: Autocast::WIDEST_ON_CUDA,
         ..OpInfo::BARE
     }
 }
@@ -35,7 +34,6 @@ pub(crate) static LERP: PointwiseRow = PointwiseRow {
     info: OpInfo {
         inputs: &[Input::Given],
         promotion: Promotion::None,
-        autocast: Autocast::AS_GIVEN,
         ..info("lerp", &["lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor"])
     },
     saves: [THIRD, THIRD, START.and(SECOND)],

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from .. import _plimsoll
+from .._listed import listed, listed_as
 from .._modes import no_grad
 from .._plimsoll import Tensor
 
 
+@listed_as("norm")
 def length(x: Tensor, p: float, dim: int, keepdim: bool) -> Tensor:
     """The p-norm along `dim`; its gradient at 0 is 0, as PyTorch's."""
     if not x.dtype.is_floating_point:
@@ -42,6 +44,7 @@ def raised_without_gradient(x: Tensor, least: float) -> Tensor:
     return x + missing
 
 
+@listed
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     x1, x2 = (x1 + 0 * x2, x2 + 0 * x1) if x1.dtype != x2.dtype else (x1, x2)

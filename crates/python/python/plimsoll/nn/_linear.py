@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _plimsoll
+from .._listed import listed
 from .._plimsoll import Tensor
 
 
@@ -28,6 +29,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     return result if out is None else _plimsoll.add(result, 0, out=out)
 
 
+@listed
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x1 @ weight[k] @ x2` for each k, plus a bias."""
     if input1.dim() != input2.dim() or input1.shape[:-1] != input2.shape[:-1]:

@@ -6,6 +6,7 @@ import math
 import warnings
 
 from .. import _plimsoll
+from .._listed import listed
 from .._plimsoll import Tensor
 from . import _functional
 from ._distance import raised_without_gradient
@@ -110,6 +111,7 @@ def binary_cross_entropy_with_logits(
     return _functional.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
+@listed
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -164,6 +166,7 @@ def cross_entropy(
     return _functional.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
+@listed
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

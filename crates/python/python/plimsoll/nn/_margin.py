@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _plimsoll
+from .._listed import listed
 from .._plimsoll import Tensor
 from . import _functional
 from ._distance import at_least, pairwise_distance
 from ._reduction import named, reduced
 
 
+@listed
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -23,6 +25,7 @@ def soft_margin_loss(
     return reduced((-target * input).exp().log1p(), reduction)
 
 
+@listed
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -37,6 +40,7 @@ def hinge_embedding_loss(
     return reduced(lacking + _plimsoll.where(target == -1, 0.0, input), reduction)
 
 
+@listed
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -56,6 +60,7 @@ def margin_ranking_loss(
     return reduced(at_least(-target * (input1 - input2) + float(margin), 0.0), reduction)
 
 
+@listed
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -80,6 +85,7 @@ def cosine_embedding_loss(
     return reduced(alike + _plimsoll.where(target == -1, at_least(cosine - margin, 0.0), 0.0), reduction)
 
 
+@listed
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -129,10 +135,6 @@ def triplet_margin_with_distance_loss(
     return reduced(at_least(margin + near - far, 0.0), reduction)
 
 
-def _log_sigmoid(x: Tensor) -> Tensor:
-    return -_functional.binary_cross_entropy_with_logits(x, _plimsoll.ones_like(x), reduction="none")
-
-
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -143,7 +145,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over the classes of each label's cross entropy."""
     reduction = named(size_average, reduce, reduction)
-    loss = -(target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input))
+    loss = -(target * _functional.logsigmoid(input) + (1 - target) * _functional.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(input.dim() - 1) / input.size(input.dim() - 1), reduction)
@@ -164,6 +166,7 @@ def _rows(name: str, input: Tensor, target: Tensor, labels: bool) -> tuple[Tenso
     return rows, target.reshape(rows.shape if labels else (rows.size(0),))
 
 
+@listed
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -193,6 +196,7 @@ def multi_margin_loss(
     return reduced(loss if input.dim() == 2 else loss.squeeze(0), reduction)
 
 
+@listed
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from .. import _plimsoll
+from .._listed import listed
 from .._modes import no_grad
 from .._plimsoll import Tensor
 from . import _functional
@@ -104,6 +105,7 @@ def layer_norm(
     return _plimsoll.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@listed
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:

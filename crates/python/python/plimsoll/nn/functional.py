@@ -6,6 +6,7 @@ Python has (`inplace=`, `size_average=`, a dimension that is guessed) are in the
 
 from __future__ import annotations
 
+from ..functional import conv_tbc as conv_tbc
 from ._functional import *  # noqa: F403
 from ._activations import *  # noqa: F403
 from ._windows import *  # noqa: F403

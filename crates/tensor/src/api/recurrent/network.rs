@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 
 use super::{CellOptions, RecurrentOptions};
 use crate::Tensor;
+use crate::autocast;
 use crate::dispatch::Dest;
+use crate::operation::Operation;
 use crate::ops::recurrent::Recurrent;
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::recurrent::{Cell, steps};
@@ -29,17 +31,36 @@ fn wrong<T>(name: &'static str, what: String) -> Result<T> {
     Err(Error::invalid_argument(what).in_operation(name))
 }
 
-/// One direction of one layer: the result of all steps, and the last states.
+/// One direction of one layer: the result of all steps, and the last states. There are no kernels
+/// of halves: they are computed in float32, and rounded at the end.
 fn direction(op: &Recurrent, inputs: &[&Tensor]) -> Result<(Tensor, States)> {
-    let contiguous: Result<SmallVec<[Tensor; 7]>> =
-        inputs.iter().map(|input| input.contiguous()).collect();
-    let contiguous = contiguous?;
-    let inputs: SmallVec<[&Tensor; 7]> = contiguous.iter().collect();
-    let mut results = apply(op, &inputs, Dest::New, Site::in_force())?.into_iter();
+    let site = Site::in_force();
+    let given = inputs.iter().copied();
+    let cast = autocast::target(op.info().name, inputs[0].device().kind(), given)?;
+    let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
+    let dtype = cast.unwrap_or(inputs[0].dtype());
+    let half = is_half(dtype).then_some(dtype);
+    let prepared = inputs.iter().map(|input| {
+        let input = match cast {
+            Some(dtype) if autocast::is_eligible(input.dtype()) => {
+                autocast::cast(input, dtype, site)?
+            }
+            _ => (*input).clone(),
+        };
+        let wide = if half == Some(input.dtype()) { DType::F32 } else { input.dtype() };
+        input.to_dtype(wide, site)?.contiguous()
+    });
+    let prepared = prepared.collect::<Result<SmallVec<[Tensor; 7]>>>()?;
+    let inputs: SmallVec<[&Tensor; 7]> = prepared.iter().collect();
+    let mut results = autocast::as_given(|| apply(op, &inputs, Dest::New, site))?.into_iter();
+    let rounded = |result: Tensor| match half {
+        Some(dtype) => result.to_dtype(dtype, site),
+        None => Ok(result),
+    };
     let missing = || Error::invalid_argument("the layer gave too few results");
-    let all = results.next().ok_or_else(missing)?;
+    let all = rounded(results.next().ok_or_else(missing)?)?;
     let states = if op.cell == Cell::Lstm { 2 } else { 1 };
-    Ok((all, results.take(states).collect()))
+    Ok((all, results.take(states).map(rounded).collect::<Result<_>>()?))
 }
 
 /// One step.

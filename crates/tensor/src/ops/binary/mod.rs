@@ -16,8 +16,8 @@ use super::elementwise::{self, rounded};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
-    Promotion, Saves,
+    Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Promotion,
+    Saves,
 };
 use crate::promotion::Other;
 use plimsoll_cuda::source_files;
@@ -424,7 +424,6 @@ pub(crate) static POW: BinaryRow = BinaryRow {
     info: OpInfo {
         cuda: ARITHMETIC,
         dtypes: DTypes::NUMBERS,
-        autocast: Autocast::FLOAT32_ON_CUDA,
         ..info(
             "pow",
             &[

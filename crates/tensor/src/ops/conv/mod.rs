@@ -17,7 +17,7 @@ use super::channels_last::{is_channels_last, laid_out};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
+    Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::conv::{self as cpu, ConvArgs};
@@ -335,7 +335,6 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
         signatures,
         differentiable: true,
         dtypes: DTYPES,
-        autocast: Autocast::LOWER,
         cuda: OnCuda::Kernels(&source_files::CONV),
         ..OpInfo::BARE
     }

@@ -11,7 +11,7 @@ use super::info;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_kernels::cpu::index as cpu;
 pub(crate) use plimsoll_kernels::cpu::index::Combine;
@@ -237,7 +237,6 @@ const fn scattering(name: &'static str, signatures: &'static [&'static str]) -> 
         out: Out::Exact,
         cuda: OnCuda::Kernels(&source_files::SCATTER),
         inputs: &[Input::Given, Input::Index, Input::Given],
-        autocast: Autocast::WIDEST_ON_CUDA,
         ..info(name, signatures)
     }
 }

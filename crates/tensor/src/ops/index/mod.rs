@@ -15,8 +15,7 @@ use super::elementwise::output_layout;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
-    Saves,
+    Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use crate::prepare::apply_one;
 use plimsoll_kernels::cpu::index as cpu;
@@ -259,7 +258,6 @@ static INDEX_PUT: OpInfo = OpInfo {
     cuda: OnCuda::Kernels(&source_files::SCATTER),
     in_place: true,
     inputs: &[Input::Given, Input::Operand, Input::Index],
-    autocast: Autocast::WIDEST_ON_CUDA,
     ..info(
         "index_put",
         &[

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
+    Backward, DTypes, Grads, Home, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
 use plimsoll_kernels::cpu::matmul as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta};
@@ -245,7 +245,6 @@ pub(crate) const fn product(name: &'static str, signatures: &'static [&'static s
         in_place: false,
         out: Out::Exact,
         dtypes: DTypes::NUMBERS,
-        autocast: Autocast::LOWER,
         ..OpInfo::BARE
     }
 }

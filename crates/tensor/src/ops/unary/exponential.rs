@@ -8,7 +8,6 @@ use super::{tail, unary};
 use crate::operation::{OpInfo, Saves};
 
 const FLOAT: OpInfo = tail(super::FLOAT);
-const FLOAT32: OpInfo = tail(super::FLOAT32);
 
 unary! {
     /// 2 to the power of each element.
@@ -33,7 +32,7 @@ unary! {
     /// assert_eq!(x.expm1()?.to_vec::<f32>()?, [0.0, 1e-10]);
     /// # Ok::<(), Error>(())
     /// ```
-    expm1, expm1_, expm1_out => EXPM1: FLOAT32 {
+    expm1, expm1_, expm1_out => EXPM1: FLOAT {
         saves: Saves::output(0),
         cpu: |launch| call::one(launch, f64::exp_m1),
         derivative: |grad, out| grad.mul(&out.add(1.0)?),
@@ -47,7 +46,7 @@ unary! {
     /// assert_eq!(x.log10()?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    log10, log10_, log10_out => LOG10: FLOAT32 {
+    log10, log10_, log10_out => LOG10: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::log10),
         derivative: |grad, x| grad.div(&x.mul(LN_10)?),
@@ -61,7 +60,7 @@ unary! {
     /// assert_eq!(x.log2()?.to_vec::<f32>()?, [0.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    log2, log2_, log2_out => LOG2: FLOAT32 {
+    log2, log2_, log2_out => LOG2: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::log2),
         derivative: |grad, x| grad.div(&x.mul(LN_2)?),

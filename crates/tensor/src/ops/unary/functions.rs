@@ -4,7 +4,7 @@
 
 use plimsoll_kernels::cpu::unary as cpu;
 
-use super::{ANY, FLOAT, FLOAT_ONLY, FLOAT32, NUMBER, UnaryRow, fused, run_fused, unary};
+use super::{ANY, FLOAT, FLOAT_ONLY, NUMBER, UnaryRow, fused, run_fused, unary};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::operation::{OpInfo, Saves};
@@ -51,7 +51,7 @@ unary! {
     /// assert_eq!(x.exp()?.to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    exp, exp_, exp_out => EXP: FLOAT32 {
+    exp, exp_, exp_out => EXP: FLOAT {
         saves: Saves::output(0),
         cpu: cpu::exp,
         derivative: |grad, out| grad.mul(out),
@@ -88,7 +88,7 @@ unary! {
     /// assert_eq!(x.log()?.to_vec::<f32>()?, [0.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    log, log_, log_out => LOG: FLOAT32 {
+    log, log_, log_out => LOG: FLOAT {
         saves: Saves::input(0),
         cpu: cpu::log,
         derivative: |grad, x| grad.div(x),
@@ -102,7 +102,7 @@ unary! {
     /// assert_eq!(x.log1p()?.to_vec::<f32>()?, [0.0, 1e-10]);
     /// # Ok::<(), Error>(())
     /// ```
-    log1p, log1p_, log1p_out => LOG1P: FLOAT32 {
+    log1p, log1p_, log1p_out => LOG1P: FLOAT {
         saves: Saves::input(0),
         cpu: cpu::log1p,
         derivative: |grad, x| grad.div(&x.add(1.0)?),
@@ -130,7 +130,7 @@ unary! {
     /// assert_eq!(x.reciprocal()?.to_vec::<f32>()?, [0.5, 0.25]);
     /// # Ok::<(), Error>(())
     /// ```
-    reciprocal, reciprocal_, reciprocal_out => RECIPROCAL: FLOAT32 {
+    reciprocal, reciprocal_, reciprocal_out => RECIPROCAL: FLOAT {
         saves: Saves::output(0),
         cpu: cpu::reciprocal,
         derivative: |grad, out| grad.mul(&out.mul(out)?.neg()?),
@@ -166,7 +166,7 @@ unary! {
     /// assert_eq!(x.rsqrt()?.to_vec::<f32>()?, [0.5, 0.25]);
     /// # Ok::<(), Error>(())
     /// ```
-    rsqrt, rsqrt_, rsqrt_out => RSQRT: FLOAT32 {
+    rsqrt, rsqrt_, rsqrt_out => RSQRT: FLOAT {
         saves: Saves::output(0),
         cpu: cpu::rsqrt,
         derivative: |grad, out| grad.mul(&out.mul(out)?.mul(out)?.mul(-0.5)?),

@@ -19,8 +19,8 @@ use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
-    Autocast, Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out,
-    Promotion, Saves,
+    Backward, DTypes, Grads, Inferred, Input, Needs, OnCuda, OpInfo, Operation, Out, Promotion,
+    Saves,
 };
 use crate::prepare::{apply, apply_one};
 use plimsoll_cuda::source_files;
@@ -203,9 +203,6 @@ const FLOAT: OpInfo = OpInfo {
     promotion: Promotion::Float,
     ..OpInfo::BARE
 };
-
-/// As [`FLOAT`], and in float32 where CUDA mixes precisions.
-const FLOAT32: OpInfo = OpInfo { autocast: Autocast::FLOAT32_ON_CUDA, ..FLOAT };
 
 /// As [`FLOAT`], of floats alone.
 const FLOAT_ONLY: OpInfo = OpInfo { promotion: Promotion::Common, ..FLOAT };

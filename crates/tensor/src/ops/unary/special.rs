@@ -13,7 +13,6 @@ use crate::operation::{OnCuda, OpInfo, Saves};
 /// Kernels of special functions are in a file of their own.
 const ON_CUDA: OnCuda = OnCuda::Kernels(&source_files::SPECIAL);
 const FLOAT: OpInfo = OpInfo { cuda: ON_CUDA, ..super::FLOAT };
-const FLOAT32: OpInfo = OpInfo { cuda: ON_CUDA, ..super::FLOAT32 };
 
 unary! {
     /// The derivative of the logarithm of the gamma function.
@@ -52,7 +51,7 @@ unary! {
     /// assert_eq!(x.erfinv()?.to_vec::<f32>()?, [0.0, f32::INFINITY]);
     /// # Ok::<(), Error>(())
     /// ```
-    erfinv, erfinv_, erfinv_out => ERFINV: FLOAT32 {
+    erfinv, erfinv_, erfinv_out => ERFINV: FLOAT {
         saves: Saves::output(0),
         cpu: |launch| call::one(launch, special::erfinv),
         derivative: |grad, out| grad.mul(&out.mul(out)?.exp()?.div(FRAC_2_SQRT_PI)?),

@@ -6,7 +6,6 @@ use super::{tail, unary};
 use crate::operation::{OpInfo, Saves};
 
 const FLOAT: OpInfo = tail(super::FLOAT);
-const FLOAT32: OpInfo = tail(super::FLOAT32);
 
 /// As [`FLOAT`]; PyTorch has no form in place.
 const NOT_IN_PLACE: OpInfo = OpInfo { in_place: false, ..FLOAT };
@@ -20,7 +19,7 @@ unary! {
     /// assert_eq!(x.acos()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    acos, acos_, acos_out => ACOS: FLOAT32 {
+    acos, acos_, acos_out => ACOS: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::acos),
         derivative: |grad, x| grad.mul(&x.mul(x)?.rsub(1.0)?.rsqrt()?.neg()?),
@@ -60,7 +59,7 @@ unary! {
     /// assert_eq!(x.asin()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    asin, asin_, asin_out => ASIN: FLOAT32 {
+    asin, asin_, asin_out => ASIN: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::asin),
         derivative: |grad, x| grad.mul(&x.mul(x)?.rsub(1.0)?.rsqrt()?),
@@ -130,7 +129,7 @@ unary! {
     /// assert_eq!(x.cosh()?.to_vec::<f32>()?, [1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    cosh, cosh_, cosh_out => COSH: FLOAT32 {
+    cosh, cosh_, cosh_out => COSH: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::cosh),
         derivative: |grad, x| grad.mul(&x.sinh()?),
@@ -158,7 +157,7 @@ unary! {
     /// assert_eq!(x.sinh()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    sinh, sinh_, sinh_out => SINH: FLOAT32 {
+    sinh, sinh_, sinh_out => SINH: FLOAT {
         saves: Saves::input(0),
         cpu: |launch| call::one(launch, f64::sinh),
         derivative: |grad, x| grad.mul(&x.cosh()?),
@@ -172,7 +171,7 @@ unary! {
     /// assert_eq!(x.tan()?.to_vec::<f32>()?, [0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    tan, tan_, tan_out => TAN: FLOAT32 {
+    tan, tan_, tan_out => TAN: FLOAT {
         saves: Saves::output(0),
         cpu: |launch| call::one(launch, f64::tan),
         derivative: |grad, out| grad.mul(&out.mul(out)?.add(1.0)?),
