@@ -2,9 +2,9 @@
 //! compares gradients on random programs; `cargo xtask conformance operations` runs every sample of
 //! PyTorch's own operator database through the Python module and writes the table to
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
-//! samples of its databases of modules and optimizers, and with schedulers. Programs and
-//! comparisons are Python, in `crates/python/conformance`; this builds the module, finds PyTorch
-//! and starts them.
+//! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
+//! files. Programs and comparisons are Python, in `crates/python/conformance`; this builds the
+//! module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
@@ -21,6 +21,9 @@ const RECORDED: &str = "crates/python/conformance/autograd.json.gz";
 /// The same for samples of operations.
 const GOLDEN: &str = "crates/python/conformance/operations/golden.json.gz";
 
+/// The same for training.
+const GOLDEN_TRAINING: &str = "crates/python/conformance/training/golden.json.gz";
+
 /// The page that says which operations are whole, and why others are not.
 const PAGE: &str = "docs/conformance.md";
 
@@ -34,8 +37,8 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     run::plain(build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]))?;
     let mut compare = match what.as_str() {
         "autograd" => autograd(&folder, options)?,
-        "operations" => operations(options)?,
-        _ => samples("training", options)?,
+        "operations" => samples("operations", &with_files(options, GOLDEN))?,
+        _ => samples("training", &with_files(options, GOLDEN_TRAINING))?,
     };
     run::plain(&mut compare)
 }
@@ -52,17 +55,18 @@ fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
     Ok(compare)
 }
 
-fn operations(options: &[String]) -> Result<Command, String> {
+/// The options, with the files that some of them write.
+fn with_files(options: &[String], golden: &str) -> Vec<String> {
     let mut named = Vec::new();
     for option in options {
         named.push(option.clone());
         match option.as_str() {
             "--write-docs" => named.push(PAGE.to_string()),
-            "--record" => named.push(GOLDEN.to_string()),
+            "--record" => named.push(golden.to_string()),
             _ => {}
         }
     }
-    samples("operations", &named)
+    named
 }
 
 /// Runs a folder of comparisons with PyTorch's own interpreter, which finds the module that was
@@ -89,6 +93,6 @@ fn usage() -> String {
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
      [--verbose] [--write-docs] [--record] [--self-check]\n\
      cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
-     [--verbose]"
+     [--verbose] [--write-docs] [--record]"
         .to_string()
 }

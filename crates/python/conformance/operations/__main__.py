@@ -183,7 +183,8 @@ def main() -> None:
     table.write_text(json.dumps({"entries": rows}, indent=1) + "\n")
     print(f"every failure is in {table}")
     if options.write_docs:
-        options.write_docs.write_text(report.page(rows))
+        training = report.training(options.write_docs)
+        options.write_docs.write_text(report.page(rows) + training)
     sys.exit(any(row["status"] in ("wrong", "crashed") for row in rows))
 
 

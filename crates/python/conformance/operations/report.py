@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -92,6 +93,16 @@ def page(rows: list[Row]) -> str:
     whole = [f"`{row['name']}`" for row in rows if row["status"] == "whole"]
     lines += ["## Whole", ", ".join(whole) or "None.", ""]
     return "\n".join(lines)
+
+
+# What follows it in the page is written by the comparison of training.
+TRAINING = "# Training beside PyTorch's"
+
+
+def training(path: Path) -> str:
+    """The section on training as it stands in the page, which is another run's."""
+    _, found, section = path.read_text().partition(f"\n{TRAINING}\n") if path.exists() else ("", "", "")
+    return found + section
 
 
 PREFACE = [

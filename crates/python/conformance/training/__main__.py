@@ -1,12 +1,13 @@
-"""Compares Plimsoll's modules, optimizers and schedulers with PyTorch's, on all inputs of PyTorch's own databases and on what
-they leave out: `python training [OPTION...]`, with an interpreter that has PyTorch and finds the package; `--help` lists the
-options.
+"""Compares Plimsoll's modules, optimizers, schedulers, mixed precision and files with PyTorch's, on all inputs of PyTorch's own
+databases and on what they leave out: `python training [OPTION...]`, with an interpreter that has PyTorch and finds the package;
+`--help` lists the options. `--record FILE` writes down a part of it for CI (`golden.py`).
 
 Fails if something that is there gives a wrong value, gradient, state, text, copy or error, or if something is missing."""
 
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import sys
 import time
@@ -19,10 +20,16 @@ HERE = Path(__file__).resolve().parent
 # Translating names and tensors is shared with the operations.
 sys.path[:0] = [str(HERE), str(HERE.parent / "operations")]
 
+import autocast  # noqa: E402
 import entry  # noqa: E402
+import files  # noqa: E402
 import further  # noqa: E402
+import golden  # noqa: E402
+import nearness  # noqa: E402
 import optimizers  # noqa: E402
+import page  # noqa: E402
 import schedulers  # noqa: E402
+import schedules  # noqa: E402
 from torch.testing._internal.common_modules import module_db  # noqa: E402
 
 # What a part of the run checks, as columns of its table.
@@ -30,6 +37,8 @@ PARTS = {
     "modules": ["state", "text", "output", "gradients", "copies", "first values"],
     "optimizers": optimizers.COLUMNS,
     "schedulers": schedulers.COLUMNS,
+    "autocast": autocast.COLUMNS,
+    "files": files.COLUMNS,
 }
 
 Entry = tuple[str, Callable[[], dict[str, Any]]]
@@ -59,8 +68,13 @@ def entries(part: str, dtypes: list[str]) -> Iterator[Entry]:
         for info in optimizers.entries():
             yield info.optim_cls.__name__, lambda info=info: optimizers.judged(info, dtypes)
     else:
-        for name in schedulers.ENTRIES:
-            yield name, lambda name=name: schedulers.judged(name)
+        module, names_of = {
+            "schedulers": (schedulers, list(schedules.ENTRIES)),
+            "autocast": (autocast, autocast.entries()),
+            "files": (files, files.ENTRIES),
+        }[part]
+        for name in names_of:
+            yield name, lambda name=name: module.judged(name)
 
 
 def judged(part: str, options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -71,7 +85,7 @@ def judged(part: str, options: argparse.Namespace) -> list[dict[str, Any]]:
             continue
         if not rows:
             heads = "  ".join(f"{column[:5]:>5}" for column in columns)
-            print(f"{part[:-1]:<34} {'samples':>7}  {heads}  {'s':>6}")
+            print(f"{part.removesuffix('s'):<34} {'samples':>7}  {heads}  {'s':>6}")
         began = time.perf_counter()
         row = judge()
         row["seconds"] = time.perf_counter() - began
@@ -80,23 +94,43 @@ def judged(part: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     wrong = sum(bool(row["failures"]) for row in rows)
     if rows:
         samples = sum(row["samples"] for row in rows)
-        print(f"{len(rows) - wrong} of {len(rows)} {part} are whole, over {samples} samples")
+        by_truth = sum((collections.Counter(row.get("by_truth", {})) for row in rows), collections.Counter())
+        counts = ", ".join(f"{count} of {name}" for name, count in by_truth.items())
+        told = f"; by their distance to float64 were judged {counts}" if counts else ""
+        print(f"{len(rows) - wrong} of {len(rows)} {part} are whole, over {samples} samples{told}")
     return rows
+
+
+def kept(path: Path, parts: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The table of all parts, of which those of this run are new."""
+    known = json.loads(path.read_text()).get("parts", {}) if path.exists() else {}
+    known = {part: parts.get(part, known.get(part)) for part in PARTS if part in parts or part in known}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"parts": known}, indent=1) + "\n")
+    return known
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--part", type=names, default=list(PARTS), help="of modules, optimizers, schedulers")
+    arguments.add_argument("--part", type=names, default=list(PARTS), help=f"of {', '.join(PARTS)}")
     arguments.add_argument("--only", type=names, default=[], help="entries of these names, with or without `nn.`")
-    arguments.add_argument("--dtype", type=names, default=list(entry.DTYPES), help="only these dtypes")
+    arguments.add_argument("--dtype", type=names, default=list(nearness.DTYPES), help="only these dtypes")
     arguments.add_argument("--verbose", action="store_true", help="every failure, not only the first two")
-    arguments.add_argument("--json", type=Path, help="write the whole table here")
+    arguments.add_argument("--json", type=Path, help="keep the table of whole parts here")
+    arguments.add_argument("--write-docs", type=Path, help="write the section on training of this page")
+    arguments.add_argument("--record", type=Path, help="write what PyTorch answers here, and compare nothing")
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
-    rows = [row for part in PARTS if part in options.part for row in judged(part, options)]
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({"entries": rows}, indent=1) + "\n")
+    if options.record:
+        golden.record(options.record)
+        return
+    parts = {part: judged(part, options) for part in PARTS if part in options.part}
+    rows = [row for found in parts.values() for row in found]
+    # A run of some entries does not replace the whole table.
+    if options.json and not options.only and set(options.dtype) == set(nearness.DTYPES):
+        parts = kept(options.json, parts)
+    if options.write_docs:
+        page.write(options.write_docs, parts)
     sys.exit(any(row["failures"] for row in rows) or not rows)
 
 

@@ -1,4 +1,5 @@
-"""One entry of PyTorch's module database: every input of every dtype, in training and evaluation."""
+"""One entry of PyTorch's module database: every input of every dtype, in training and evaluation; state, text, results, buffers,
+gradients of parameters and arguments, copies. How near is near enough is in `nearness.py`."""
 
 from __future__ import annotations
 
@@ -12,13 +13,7 @@ import pairs
 import plimsoll
 import torch
 import translate
-
-# How far results may be off: relative to themselves, and to the largest of the tensor.
-DTYPES = {"float32": 2e-5, "float64": 1e-8, "bfloat16": 3e-2, "float16": 4e-3}
-
-
-class Wrong(Exception):
-    """Something is not as in PyTorch."""
+from nearness import Wrong, same_tensors
 
 
 def judged(info: Any, dtypes: list[str]) -> dict[str, Any]:
@@ -61,7 +56,7 @@ def _judge(row: dict[str, Any], info: Any, sample: Any, dtype: torch.dtype, trai
     good = _check(row, "state", where, _same_state, theirs, here)
     _check(row, "text", where, _same_text, theirs, here)
     if good:
-        _results(row, sample, theirs, here, dtype, where)
+        _results(row, sample, theirs, here, where)
 
 
 def _check(row: dict[str, Any], name: str, where: str, check: Any, *args: Any) -> bool:
@@ -113,8 +108,9 @@ def _flat(value: Any) -> list[Any]:
     return [value] if isinstance(value, (torch.Tensor, plimsoll.Tensor)) else []
 
 
-def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, dtype: torch.dtype, where: str) -> None:
+def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, where: str) -> None:
     copies = [pickle.loads(pickle.dumps(here)), copy.deepcopy(here)]
+    truth = Truth(theirs, sample)
     given = pairs.arguments(sample)
     try:
         expected = theirs(*given.theirs[1], **given.theirs[2])
@@ -126,29 +122,20 @@ def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, dtype: to
     def same_output() -> None:
         nonlocal found
         found = here(*given.ours[1], **given.ours[2])
-        try:
-            _same_tensors("output", _flat(expected), _flat(found), dtype)
-        except Wrong:
-            floats = [one for one in _flat(expected) if one.is_floating_point()]
-            if dtype.itemsize > 2 or len(floats) != len(_flat(found)):
-                raise
-            # A little of rounding only: another choice, as of a window, stays wrong.
-            _same_tensors("output", _flat(expected), _flat(found), dtype, 2.0)
-            truth = _in_float64(theirs, sample)[1]
-            for exact, left, right in zip(truth, floats, _flat(found), strict=True):
-                _check_no_worse("output", exact, left, right)
-        _same_tensors("buffer", list(theirs.buffers()), list(here.buffers()), dtype)
+        same_tensors("output", _flat(expected), _flat(found), truth.results, row)
+        same_tensors("buffer", list(theirs.buffers()), list(here.buffers()), truth.buffers, row)
 
     if not _check(row, "output", where, same_output):
         return
-    exact = functools.partial(_exact, theirs, sample)
-    _check(row, "gradients", where, _same_gradients, theirs, here, given, expected, found, dtype, exact)
+    _check(row, "gradients", where, _same_gradients, row, theirs, here, given, expected, found, truth)
 
     def same_copies() -> None:
         for one in copies:
             again = pairs.arguments(sample)
             if repr(one) != repr(here) or list(one.state_dict()) != list(here.state_dict()):
                 raise Wrong("a copy has another text or other keys")
+            if one.training != here.training:
+                raise Wrong("a copy is in another mode")
             result = one(*again.ours[1], **again.ours[2])
             for left, right in zip(_flat(found), _flat(result), strict=True):
                 left, right = translate.to_torch(left), translate.to_torch(right)
@@ -158,30 +145,8 @@ def _results(row: dict[str, Any], sample: Any, theirs: Any, here: Any, dtype: to
     _check(row, "copies", where, same_copies)
 
 
-def _same_tensors(what: str, expected: list[Any], found: list[Any], dtype: torch.dtype, factor: float = 1.0) -> None:
-    if len(expected) != len(found):
-        raise Wrong(f"{len(found)} tensors of {what}, in PyTorch {len(expected)}")
-    for at, (left, right) in enumerate(zip(expected, found, strict=True)):
-        right = translate.to_torch(right)
-        left = left.detach()
-        if left.dtype != right.dtype or left.shape != right.shape:
-            kinds = [f"{one.dtype} {tuple(one.shape)}" for one in (right, left)]
-            raise Wrong(f"{what} {at} is {kinds[0]}, in PyTorch {kinds[1]}")
-        if not left.is_floating_point():
-            if not torch.equal(left, right):
-                raise Wrong(f"{what} {at} differs")
-            continue
-        wide = left.double()
-        finite = wide[wide.isfinite()].abs()
-        share = factor * DTYPES[str(dtype).removeprefix("torch.")]
-        least = share * (float(finite.max()) if finite.numel() else 0.0)
-        if not torch.allclose(wide, right.double(), rtol=share, atol=least + 1e-12, equal_nan=True):
-            worst = (wide - right.double()).abs().nan_to_num().max()
-            raise Wrong(f"{what} {at} is off by {float(worst):.3g}")
-
-
 def _same_gradients(
-    theirs: Any, here: Any, given: Any, expected: Any, found: Any, dtype: torch.dtype, exact: Any
+    row: dict[str, Any], theirs: Any, here: Any, given: Any, expected: Any, found: Any, truth: Truth
 ) -> None:
     """The gradients of a sum of all results, each element with a weight of its own."""
     torch.manual_seed(11)
@@ -201,50 +166,52 @@ def _same_gradients(
     own = dict(here.named_parameters())
     leaves = [(name, param, own[name]) for name, param in theirs.named_parameters()]
     leaves += [(f"argument {at}", *pair) for at, pair in enumerate(given.leaves)]
-    truth: list[Any] | None = None
     for at, (name, left, right) in enumerate(leaves):
         if (left.grad is None) != (right.grad is None):
             raise Wrong(f"{name} has {'no' if right.grad is None else 'a'} gradient")
         if left.grad is None:
             continue
-        try:
-            _same_tensors(f"gradient of {name},", [left.grad], [right.grad], dtype, 5.0)
-        except Wrong:
-            if dtype.itemsize > 2:
-                raise
-            # Both round differently: the one here may be as far from the truth as PyTorch's.
-            truth = exact(weights) if truth is None else truth
-            _check_no_worse(f"gradient of {name}", truth[at], left.grad, right.grad)
+        exact = functools.partial(truth.gradient, weights, at)
+        same_tensors(f"gradient of {name},", [left.grad], [right.grad], exact, row)
 
 
-def _in_float64(theirs: Any, sample: Any) -> tuple[Any, list[torch.Tensor], list[torch.Tensor]]:
-    """PyTorch's module in float64: itself, its results, and its arguments that want gradients."""
-    wide = copy.deepcopy(theirs).double()
-    wide.zero_grad()
-    given = pairs.arguments(sample)
-    made: dict[int, torch.Tensor] = {}
+class Truth:
+    """PyTorch's module in float64, as it was before the call: what both round."""
 
-    def widened(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
-            return leaf
-        made[id(leaf)] = leaf.detach().double().requires_grad_(leaf.requires_grad)
-        return made[id(leaf)]
+    def __init__(self, theirs: Any, sample: Any) -> None:
+        self._module, self._sample = copy.deepcopy(theirs), sample
+        self._run: tuple[Any, list[Any], list[torch.Tensor]] | None = None
+        self._gradients: list[Any] | None = None
 
-    args, kwargs = translate.tree((given.theirs[1], given.theirs[2]), widened)
-    results = [one for one in _flat(wide(*args, **kwargs)) if one.is_floating_point()]
-    return wide, results, [made[id(leaf)] for leaf, _ in given.leaves]
+    def _ran(self) -> tuple[Any, list[Any], list[torch.Tensor]]:
+        """The module, its results, and its arguments that want gradients."""
+        if self._run is None:
+            wide = self._module.double()
+            given = pairs.arguments(self._sample)
+            made: dict[int, torch.Tensor] = {}
 
+            def widened(leaf: Any) -> Any:
+                if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+                    return leaf
+                made[id(leaf)] = leaf.detach().double().requires_grad_(leaf.requires_grad)
+                return made[id(leaf)]
 
-def _exact(theirs: Any, sample: Any, weights: list[torch.Tensor]) -> list[Any]:
-    """The gradients in float64, in the order of parameters and arguments."""
-    wide, results, leaves = _in_float64(theirs, sample)
-    results = [one for one in results if one.requires_grad]
-    torch.autograd.backward(results, [weight.double() for weight in weights])
-    return [param.grad for param in wide.parameters()] + [leaf.grad for leaf in leaves]
+            args, kwargs = translate.tree((given.theirs[1], given.theirs[2]), widened)
+            results = _flat(wide(*args, **kwargs))
+            self._run = wide, results, [made[id(leaf)] for leaf, _ in given.leaves]
+        return self._run
 
+    def results(self) -> list[torch.Tensor]:
+        return self._ran()[1]
 
-def _check_no_worse(what: str, truth: torch.Tensor, theirs: torch.Tensor, here: Any) -> None:
-    """Fails if a rounded result here is further from the truth than twice PyTorch's."""
-    off = [float((one.detach().double() - truth).abs().max()) for one in (theirs, translate.to_torch(here))]
-    if not off[1] <= 2 * off[0]:
-        raise Wrong(f"{what} is off by {off[1]:.3g} from float64, PyTorch's by {off[0]:.3g}")
+    def buffers(self) -> list[torch.Tensor]:
+        return list(self._ran()[0].buffers())
+
+    def gradient(self, weights: list[torch.Tensor], at: int) -> list[torch.Tensor]:
+        """That of a parameter, or of an argument after them."""
+        if self._gradients is None:
+            wide, results, leaves = self._ran()
+            results = [one for one in results if one.is_floating_point() and one.requires_grad]
+            torch.autograd.backward(results, [weight.double() for weight in weights])
+            self._gradients = [param.grad for param in wide.parameters()] + [leaf.grad for leaf in leaves]
+        return [self._gradients[at]]
