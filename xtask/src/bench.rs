@@ -289,13 +289,15 @@ impl Absolute {
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// In order, the least first.
+pub(crate) fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-fn median(sorted: &[f64]) -> f64 {
+/// The middle one.
+pub(crate) fn median(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn bench() -> Result<(), String> {
 }
 
 /// The numbers that a program prints.
-fn told(command: &mut Command) -> Result<Vec<f64>, String> {
+pub(crate) fn told(command: &mut Command) -> Result<Vec<f64>, String> {
     let text = answer(command)?;
     let numbers: Result<_, _> = text.split_whitespace().map(str::parse).collect();
     numbers.map_err(|e| format!("{command:?} answered {text:?}: {e}"))

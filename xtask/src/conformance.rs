@@ -9,7 +9,7 @@
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::python_env::{self, Purpose};
@@ -45,7 +45,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
 
 fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
     let mut compare = python_env::program(folder, "python");
-    compare.arg("crates/python/conformance/autograd.py").arg("--torch").arg(torch()?);
+    compare.arg("crates/python/conformance/autograd.py").arg("--torch").arg(python_env::torch()?);
     for option in options {
         match option.as_str() {
             "--record" => compare.args(["--record", RECORDED]),
@@ -73,19 +73,11 @@ fn with_files(options: &[String], golden: &str) -> Vec<String> {
 /// built by its folder.
 fn samples(what: &str, options: &[String]) -> Result<Command, String> {
     let folder = format!("crates/python/conformance/{what}");
-    let mut compare = run::command(torch()?, &[&folder]);
+    let mut compare = run::command(python_env::torch()?, &[&folder]);
     compare.env("PYTHONPATH", run::root().join("crates").join("python").join("python"));
     compare.arg("--json").arg(run::target().join("conformance").join(format!("{what}.json")));
     compare.args(options);
     Ok(compare)
-}
-
-/// A Python that has PyTorch.
-fn torch() -> Result<PathBuf, String> {
-    match std::env::var_os("PLIMSOLL_TORCH_PYTHON") {
-        Some(python) => Ok(PathBuf::from(python)),
-        None => Ok(python_env::prepare(Purpose::Bench)?.join("bin").join("python")),
-    }
 }
 
 fn usage() -> String {

@@ -9,6 +9,7 @@ mod bench;
 mod bench_lint;
 mod bench_memory;
 mod bench_report;
+mod bench_train;
 mod conformance;
 mod fuzz;
 mod generate;
@@ -40,6 +41,9 @@ cargo xtask COMMAND
   bench operations [NAME]
                      the same for convolutions, norms, losses, attention and searches
   bench memory       peaks of memory beside PyTorch's, and a dry run's
+  bench train [--times|--peaks] [NAME]
+                     steps of training beside PyTorch's, from Rust and from Python: times, and
+                     peaks of memory
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
   bench large-report memory and zooms of a snapshot with 12 million events
@@ -67,6 +71,9 @@ fn main() -> ExitCode {
         Some("rules") => rules::print(),
         Some("bench") if rest.first().is_some_and(|what| what == "lint") => {
             bench_lint::bench(&rest[1..])
+        }
+        Some("bench") if rest.first().is_some_and(|what| what == "train") => {
+            bench_train::bench(&rest[1..])
         }
         Some("bench") if rest == ["memory"] => bench_memory::bench(),
         Some("bench") if rest == ["report"] => bench_report::bench(),

@@ -62,6 +62,15 @@ pub(crate) fn prepare(purpose: Purpose) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// An interpreter that has PyTorch: the one that `PLIMSOLL_TORCH_PYTHON` names, else that of
+/// [`Purpose::Bench`].
+pub(crate) fn torch() -> Result<PathBuf, String> {
+    match std::env::var_os("PLIMSOLL_TORCH_PYTHON") {
+        Some(python) => Ok(PathBuf::from(python)),
+        None => Ok(prepare(Purpose::Bench)?.join("bin").join("python")),
+    }
+}
+
 /// A program of the environment, which it also finds its own packages through.
 pub(crate) fn program(folder: &std::path::Path, name: &str) -> Command {
     let mut command = run::command(folder.join("bin").join(name), &[]);
