@@ -7,7 +7,8 @@ use plimsoll_memory::{Site, with_site};
 use plimsoll_tensor::Result;
 
 use crate::batch::Batch;
-use crate::loader::{DataLoader, Epoch};
+use crate::epoch::Epoch;
+use crate::loader::DataLoader;
 
 /// The batches of one epoch after the other, without an end: see [`DataLoader::epochs`].
 pub struct Epochs<'a, B: Batch> {

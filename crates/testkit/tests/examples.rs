@@ -66,8 +66,7 @@ fn dqn_learns_and_leaves_nothing() -> Outcome {
 
 fn foretold(real: Device) -> Outcome {
     for example in EXAMPLES {
-        let (expected, took) =
-            (taken(example, device::dry(real)?, 3)?, taken(example, real, 3)?);
+        let (expected, took) = (taken(example, device::dry(real)?, 3)?, taken(example, real, 3)?);
         assert_eq!(expected, took, "{} on {real}", example.name);
         assert!(took.held_bytes > 0 && took.allocated_bytes > took.held_bytes, "{took:?}");
     }

@@ -230,7 +230,7 @@ fn parametrized_name(layer: &'static str) -> &'static str {
     static KNOWN: Mutex<Vec<(&str, &str)>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock();
     if let Some((_, name)) = known.iter().find(|(plain, _)| *plain == layer) {
-        return *name;
+        return name;
     }
     let name: &'static str = Box::leak(format!("Parametrized{layer}").into_boxed_str());
     known.push((layer, name));
