@@ -13,8 +13,8 @@ fn own_cpu() -> Device {
     device::private_cpu(&Default::default()).unwrap()
 }
 
-/// Trains; the last five losses must be at most `share` of the first five. From step 100 on the
-/// bytes in use are the same after every step, and none are left in the end.
+/// Trains; the last five losses must be at most `share` of the first five. From step 20 on the bytes
+/// in use are the same after every step, and none are left in the end.
 fn learns(name: &str, steps: u64, share: f64) -> Outcome {
     let (cpu, on_host) = (own_cpu(), memory::memory_allocated(Device::CPU));
     let (mut losses, mut held) = (Vec::new(), Vec::new());
@@ -28,7 +28,7 @@ fn learns(name: &str, steps: u64, share: f64) -> Outcome {
     let (first, last): (f64, f64) =
         (losses[..5].iter().sum(), losses[losses.len() - 5..].iter().sum());
     assert!(last < share * first, "{name}: the losses went from {first} to {last}: {losses:?}");
-    assert!(held[99..].iter().all(|&bytes| bytes == held[99]), "{name}: {:?}", &held[99..]);
+    assert!(held[19..].iter().all(|&bytes| bytes == held[19]), "{name}: {:?}", &held[19..]);
     assert_eq!(memory::memory_allocated(cpu), 0, "{name}: something is left");
     assert_eq!(memory::memory_allocated(Device::CPU), on_host, "{name}: on the host");
     Ok(())
@@ -36,22 +36,22 @@ fn learns(name: &str, steps: u64, share: f64) -> Outcome {
 
 #[test]
 fn mlp_learns_and_leaves_nothing() -> Outcome {
-    learns("mlp", 150, 0.3)
+    learns("mlp", 120, 0.3)
 }
 
 #[test]
 fn cnn_learns_and_leaves_nothing() -> Outcome {
-    learns("cnn", 120, 0.3)
+    learns("cnn", 50, 0.5)
 }
 
 #[test]
 fn lstm_learns_and_leaves_nothing() -> Outcome {
-    learns("lstm", 110, 0.05)
+    learns("lstm", 60, 0.05)
 }
 
 #[test]
 fn gpt_learns_and_leaves_nothing() -> Outcome {
-    learns("gpt", 110, 0.7)
+    learns("gpt", 40, 0.8)
 }
 
 #[test]
@@ -110,7 +110,8 @@ fn the_loader_of_cnn_fills_its_bound_and_never_passes_it() -> Outcome {
         let (images, ahead) = CNN_HOST_BYTES;
         let full = before + images + ahead;
         let mut scope = None;
-        (examples::named("cnn").train)(device, 40, &mut |_, _| {
+        // Not to the end of the epoch, where fewer batches are left than may be made ahead.
+        (examples::named("cnn").train)(device, 12, &mut |_, _| {
             assert!(reaches(Device::CPU, full), "two batches wait");
             scope.get_or_insert_with(|| memory::peak_scope(Device::CPU));
             Ok(())
