@@ -323,7 +323,8 @@ layers! {
     }
 
     /// [`LocalResponseNorm`] of images with the window of Torch 7: as many channels before as
-    /// after. The first channel counts once more where the window does not reach it, as in PyTorch.
+    /// after. The first channel counts once more where the window does not reach it, as in PyTorch,
+    /// whose gradient leaves that out.
     CrossMapLRN2d(
         /// How many channels are neighbours.
         size: i64

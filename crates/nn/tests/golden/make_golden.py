@@ -153,7 +153,7 @@ CASES = [
     ("TripletMarginWithDistanceLoss(swap=True)", [[5, 3], [5, 3], [5, 3]]),
     ("UpsamplingNearest2d(scale_factor=2)", [IMAGE]),
     ("UpsamplingBilinear2d(size=(3, 9))", [IMAGE]),
-    ("CrossMapLRN2d(3, alpha=0.1, k=2.0)", [IMAGE]),
+    ("CrossMapLRN2d(9, alpha=0.1, k=2.0)", [IMAGE]),
     ("FractionalMaxPool2d(2, output_size=(3, 2), _random_samples=torch.full((2, 4, 2), 0.3))", [IMAGE]),
     ("FractionalMaxPool3d(2, output_ratio=0.5, _random_samples=torch.full((1, 2, 3), 0.6))", [VOLUME]),
 ]

@@ -132,7 +132,7 @@ pub(crate) fn run(case: &Value) -> Result<bool> {
         "UpsamplingNearest2d(scale_factor=2)" =>
             nn::UpsamplingNearest2d::new().scale_factor(vec![2.0]), one;
         "UpsamplingBilinear2d(size=(3, 9))" => nn::UpsamplingBilinear2d::new().size([3, 9]), one;
-        "CrossMapLRN2d(3, alpha=0.1, k=2.0)" => nn::CrossMapLRN2d::new(3).alpha(0.1).k(2.0), one;
+        "CrossMapLRN2d(9, alpha=0.1, k=2.0)" => nn::CrossMapLRN2d::new(9).alpha(0.1).k(2.0), one;
         "FractionalMaxPool2d(2, output_size=(3, 2), _random_samples=torch.full((2, 4, 2), 0.3))" =>
             nn::FractionalMaxPool2d::new(2, FractionalPoolOptions::new().output_size([3, 2])
                 .random_samples(Buffer::new(&Tensor::full(&[2, 4, 2], 0.3, DType::F32)?)))?, one;
