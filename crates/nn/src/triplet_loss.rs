@@ -8,8 +8,8 @@ use crate::loss::reduced;
 use crate::margin_loss::above_zero;
 use crate::{Forward, Hooks, Module, PairwiseDistance};
 
-/// [`TripletMarginLoss`](crate::TripletMarginLoss) with a distance of one's own: any module from two
-/// tensors to one.
+/// [`TripletMarginLoss`](crate::TripletMarginLoss) with a distance of one's own: any module from
+/// two tensors to one.
 ///
 /// ```
 /// use plimsoll_nn::{CosineSimilarity, Forward, TripletMarginWithDistanceLoss};
