@@ -213,3 +213,21 @@ fn every_cut_and_every_changed_byte_of_a_real_file_is_an_error_or_a_value() {
     assert!(memory::max_memory_allocated(own) <= most, "{}", memory::max_memory_allocated(own));
     assert_eq!(memory::memory_allocated(own), 0);
 }
+
+#[test]
+fn what_a_counter_counted_is_read_as_pytorch_writes_it() {
+    // `torch.save(collections.Counter([5, 2, 5]), f)`, as `MultiStepLR` keeps its milestones.
+    let written: &[u8] =
+        b"\x80\x02ccollections\nCounter\nq\x00}q\x01(K\x05K\x02K\x02K\x01u\x85q\x02Rq\x03.";
+    let read = pickle(written).unwrap();
+    let counted = read.as_dict().unwrap();
+    assert!(counted.is_counter() && counted.len() == 2);
+    let count = |key: i64| counted.get(key).and_then(Value::as_int);
+    assert_eq!((count(5), count(2)), (Some(2), Some(1)));
+    // Written again it is read again.
+    let mut again = Vec::new();
+    plimsoll_files::write(&mut again, &read).unwrap();
+    assert!(self::read(again).unwrap().as_dict().unwrap().is_counter());
+    let error = pickle(b"ccollections\nCounter\n(K\x05tR.").unwrap_err();
+    assert!(error.to_string().contains("arguments that Counter does not take"), "{error}");
+}

@@ -21,6 +21,7 @@ const DEPTH: usize = 500;
 /// The classes that are looked up once for a whole tree.
 pub(crate) struct Classes<'py> {
     ordered_dict: Bound<'py, PyType>,
+    counter: Bound<'py, PyType>,
     parameter: Bound<'py, PyType>,
     pickling_error: Bound<'py, PyType>,
 }
@@ -32,6 +33,7 @@ impl<'py> Classes<'py> {
         };
         Ok(Classes {
             ordered_dict: class("collections", "OrderedDict")?,
+            counter: class("collections", "Counter")?,
             parameter: class("plimsoll.nn.parameter", "Parameter")?,
             pickling_error: class("pickle", "PicklingError")?,
         })
@@ -106,15 +108,21 @@ impl<'py> Classes<'py> {
             return Ok(Value::Set(values(&mut items.iter())?));
         }
         let class = object.get_type();
-        let ordered = class.is(&self.ordered_dict);
-        if ordered || object.is_exact_instance_of::<PyDict>() {
-            return Ok(Value::Dict(self.dict(object.cast::<PyDict>()?, ordered, depth)?));
-        }
-        Err(self.refused(&format!("an object of the class {}", class.fully_qualified_name()?)))
+        let dict = if object.is_exact_instance_of::<PyDict>() {
+            Dict::new()
+        } else if class.is(&self.ordered_dict) {
+            Dict::ordered()
+        } else if class.is(&self.counter) {
+            Dict::counter()
+        } else {
+            let what = format!("an object of the class {}", class.fully_qualified_name()?);
+            return Err(self.refused(&what));
+        };
+        Ok(Value::Dict(self.filled(dict, object.cast::<PyDict>()?, depth)?))
     }
 
-    fn dict(&self, object: &Bound<'py, PyDict>, ordered: bool, depth: usize) -> PyResult<Dict> {
-        let mut dict = if ordered { Dict::ordered() } else { Dict::new() };
+    /// The dict with the entries of the object.
+    fn filled(&self, mut dict: Dict, object: &Bound<'py, PyDict>, depth: usize) -> PyResult<Dict> {
         for item in object.call_method0(intern!(object.py(), "items"))?.try_iter()? {
             let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
             let key = self.value(&key, depth)?;
@@ -122,10 +130,10 @@ impl<'py> Classes<'py> {
                 return Err(self.refused("a tensor as the key of a dict"));
             }
         }
-        if ordered {
+        if dict.is_ordered() {
             let own = object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?;
             if !own.is_empty() {
-                dict.set_attributes(Some(self.dict(&own, false, depth)?));
+                dict.set_attributes(Some(self.filled(Dict::new(), &own, depth)?));
             }
         }
         Ok(dict)
@@ -168,9 +176,12 @@ impl<'py> Classes<'py> {
     }
 
     fn dict_object(&self, py: Python<'py>, dict: Dict) -> PyResult<Bound<'py, PyAny>> {
-        let object = match dict.is_ordered() {
-            true => self.ordered_dict.call0()?,
-            false => PyDict::new(py).into_any(),
+        let object = if dict.is_ordered() {
+            self.ordered_dict.call0()?
+        } else if dict.is_counter() {
+            self.counter.call0()?
+        } else {
+            PyDict::new(py).into_any()
         };
         if let Some(attributes) = dict.attributes() {
             for (name, value) in attributes.iter() {

@@ -207,3 +207,12 @@ def test_safetensors(tmp_path):
         safetensors.save({"a": 3})
     with pytest.raises(ValueError, match="cut short"):
         safetensors.load(safetensors.save(read)[:-1])
+
+
+def test_the_milestones_of_a_schedule_are_saved_too(tmp_path):
+    weight = nn.Parameter(plimsoll.zeros(1))
+    schedule = plimsoll.optim.lr_scheduler.MultiStepLR(plimsoll.optim.SGD([weight], lr=0.1), [2, 5, 5])
+    read = back({"schedule": schedule.state_dict()})["schedule"]
+    assert read == schedule.state_dict()
+    assert type(read["milestones"]) is collections.Counter and read["milestones"] == {2: 1, 5: 2}
+    assert back(collections.Counter()) == collections.Counter()

@@ -8,7 +8,7 @@ use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{NoGrad, Tensor};
 
 use super::globals::Global;
-use super::heap::{Heap, Item, Object, StorageFacts, TensorFacts, budget_bytes};
+use super::heap::{DictClass, Heap, Item, Object, StorageFacts, TensorFacts, budget_bytes};
 use crate::fault::{bad, unpickling};
 use crate::source::Source;
 use crate::zip::Entry;
@@ -107,8 +107,12 @@ impl<'a> Builder<'a> {
             Object::List(items) => Value::List(self.values(items, depth)?),
             Object::Tuple(items) => Value::Tuple(self.values(items, depth)?),
             Object::Set(items) => Value::Set(self.values(items, depth)?),
-            Object::Dict { items, ordered, attributes } => {
-                let mut dict = if *ordered { Dict::ordered() } else { Dict::new() };
+            Object::Dict { items, class, attributes } => {
+                let mut dict = match class {
+                    DictClass::Dict => Dict::new(),
+                    DictClass::OrderedDict => Dict::ordered(),
+                    DictClass::Counter => Dict::counter(),
+                };
                 for pair in items.chunks_exact(2) {
                     // The entry, and its place in the index.
                     self.charge(128)?;

@@ -5,7 +5,7 @@ use plimsoll_core::DType;
 use plimsoll_pickle::Fault;
 
 use super::globals::Global;
-use super::heap::{Heap, Item, Object, TensorFacts};
+use super::heap::{DictClass, Heap, Item, Object, TensorFacts};
 
 /// PyTorch's tensors have no more dimensions.
 const DIMENSIONS: usize = 64;
@@ -14,10 +14,16 @@ impl Heap {
     pub(super) fn make(&mut self, global: Global, arguments: &[Item]) -> Result<Item, Fault> {
         let wrong = || format!("arguments that {global:?} does not take");
         match (global, arguments) {
-            (Global::OrderedDict, []) => {
-                self.add(Object::Dict { items: Vec::new(), ordered: true, attributes: None })
-            }
+            (Global::OrderedDict, []) => self.add_dict(Vec::new(), DictClass::OrderedDict),
             (Global::OrderedDict, [pairs]) => self.ordered_of(*pairs).ok_or_else(wrong)?,
+            (Global::Counter, []) => self.add_dict(Vec::new(), DictClass::Counter),
+            (Global::Counter, [counts]) => match self.get(*counts) {
+                Some(Object::Dict { items, .. }) => {
+                    let items = items.clone();
+                    self.add_dict(items, DictClass::Counter)
+                }
+                _ => Err(wrong()),
+            },
             (Global::Size, [sizes]) => {
                 let sizes = self.numbers(*sizes).ok_or_else(wrong)?;
                 self.add(Object::Size(sizes))
@@ -138,6 +144,10 @@ impl Heap {
                 _ => return None,
             }
         }
-        Some(self.add(Object::Dict { items, ordered: true, attributes: None }))
+        Some(self.add_dict(items, DictClass::OrderedDict))
+    }
+
+    pub(super) fn add_dict(&mut self, items: Vec<Item>, class: DictClass) -> Result<Item, Fault> {
+        self.add(Object::Dict { items, class, attributes: None })
     }
 }

@@ -8,6 +8,7 @@ use plimsoll_core::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Global {
     OrderedDict,
+    Counter,
     Size,
     Device,
     /// The class of plain tensors, which some pickles name as the class to make.
@@ -52,6 +53,7 @@ pub(super) fn storage_class(dtype: DType) -> &'static str {
 pub(super) fn find(module: &str, name: &str) -> Result<Global, String> {
     Ok(match (module, name) {
         ("collections", "OrderedDict") => Global::OrderedDict,
+        ("collections", "Counter") => Global::Counter,
         ("torch", "Size") => Global::Size,
         ("torch", "device") => Global::Device,
         ("torch", "Tensor") | ("torch._tensor", "Tensor") => Global::Tensor,

@@ -17,6 +17,14 @@ pub(super) enum Item {
     Object(u32),
 }
 
+/// Which class of Python's a dict is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DictClass {
+    Dict,
+    OrderedDict,
+    Counter,
+}
+
 /// Something with an identity, or too large for the stack.
 #[derive(Debug)]
 pub(super) enum Object {
@@ -29,7 +37,7 @@ pub(super) enum Object {
     /// Keys and values in turn; the last value of a key counts.
     Dict {
         items: Vec<Item>,
-        ordered: bool,
+        class: DictClass,
         attributes: Option<Item>,
     },
     Size(Vec<i64>),

@@ -8,7 +8,7 @@ use plimsoll_core::Result;
 use plimsoll_pickle::{Fault, Instruction, Number, Reader};
 
 use super::globals::{self, Global};
-use super::heap::{Heap, Item, Object, StorageFacts};
+use super::heap::{DictClass, Heap, Item, Object, StorageFacts};
 use crate::fault::unpickling;
 
 /// Runs the pickle. The answer is what it made, and its value.
@@ -107,14 +107,14 @@ impl Machine {
         let item = match instruction {
             Instruction::EmptyList => self.heap.add(Object::List(Vec::new()))?,
             Instruction::EmptySet => self.heap.add(Object::Set(Vec::new()))?,
-            Instruction::EmptyDict => self.new_dict(Vec::new(), false)?,
+            Instruction::EmptyDict => self.heap.add_dict(Vec::new(), DictClass::Dict)?,
             Instruction::List => {
                 let items = self.above_mark()?;
                 self.heap.add(Object::List(items))?
             }
             Instruction::Dict => {
                 let items = self.above_mark()?;
-                self.new_dict(items, false)?
+                self.new_dict(items)?
             }
             Instruction::Tuple => {
                 let items = self.above_mark()?;
@@ -160,11 +160,11 @@ impl Machine {
         Ok(())
     }
 
-    fn new_dict(&mut self, items: Vec<Item>, ordered: bool) -> Result<Item, Fault> {
+    fn new_dict(&mut self, items: Vec<Item>) -> Result<Item, Fault> {
         if !items.len().is_multiple_of(2) {
             return Err("a key has no value".into());
         }
-        self.heap.add(Object::Dict { items, ordered, attributes: None })
+        self.heap.add_dict(items, DictClass::Dict)
     }
 
     fn extend(&mut self, new: Vec<Item>) -> Result<(), Fault> {
@@ -193,7 +193,7 @@ impl Machine {
     /// Attributes of an `OrderedDict`; nothing else has any.
     fn build(&mut self, state: Item) -> Result<(), Fault> {
         match self.container_below()? {
-            Object::Dict { ordered: true, attributes, .. } => {
+            Object::Dict { class: DictClass::OrderedDict, attributes, .. } => {
                 *attributes = Some(state);
                 Ok(())
             }

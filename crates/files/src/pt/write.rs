@@ -131,9 +131,14 @@ impl Pickle {
     }
 
     fn dict(&mut self, dict: &Dict, depth: usize) -> Result<()> {
-        match dict.is_ordered() {
-            true => self.empty_ordered_dict(),
-            false => self.out.empty_dict(),
+        if dict.is_ordered() {
+            self.empty_ordered_dict();
+        } else {
+            if dict.is_counter() {
+                self.out.global("collections", "Counter");
+                self.out.open();
+            }
+            self.out.empty_dict();
         }
         if !dict.is_empty() {
             self.out.open();
@@ -142,6 +147,11 @@ impl Pickle {
                 self.value(value, depth + 1)?;
             }
             self.out.set_items();
+        }
+        if dict.is_counter() {
+            // A call of the class with what it counted, as Python writes it.
+            self.out.tuple();
+            self.out.reduce();
         }
         if let Some(attributes) = dict.attributes().filter(|_| dict.is_ordered()) {
             self.dict(attributes, depth + 1)?;

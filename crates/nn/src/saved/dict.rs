@@ -21,8 +21,17 @@ use super::Value;
 pub struct Dict {
     entries: Vec<(Value, Value)>,
     places: HashMap<Key, usize>,
-    ordered: bool,
+    class: Class,
     attributes: Option<Box<Dict>>,
+}
+
+/// What a dict is in Python.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Class {
+    #[default]
+    Dict,
+    OrderedDict,
+    Counter,
 }
 
 /// What decides whether two keys are one, as in Python: `True` is 1.
@@ -68,12 +77,30 @@ impl Dict {
 
     /// An empty one that is a `collections.OrderedDict` in Python, as a `state_dict` is.
     pub fn ordered() -> Dict {
-        Dict { ordered: true, ..Dict::default() }
+        Dict { class: Class::OrderedDict, ..Dict::default() }
+    }
+
+    /// An empty one that is a `collections.Counter` in Python, as the milestones of a `MultiStepLR`
+    /// are.
+    ///
+    /// ```
+    /// use plimsoll_files::Dict;
+    /// let mut milestones = Dict::counter();
+    /// milestones.insert(30, 1);
+    /// assert!(milestones.is_counter() && !milestones.is_ordered());
+    /// ```
+    pub fn counter() -> Dict {
+        Dict { class: Class::Counter, ..Dict::default() }
     }
 
     /// Whether it is an `OrderedDict` in Python.
     pub fn is_ordered(&self) -> bool {
-        self.ordered
+        self.class == Class::OrderedDict
+    }
+
+    /// Whether it is a `Counter` in Python.
+    pub fn is_counter(&self) -> bool {
+        self.class == Class::Counter
     }
 
     /// What Python keeps beside the entries of an `OrderedDict`: the versions of modules, in a
