@@ -3,12 +3,15 @@
 //! `named_modules` has them; its call is a phase of training too, forward or, where nothing is
 //! recorded, evaluation.
 //!
-//! Paths are looked up once for all modules of a tree, and again when any module was made, changed
-//! or moved since ([`_modules_changed`]). So a module found by its address is the one that was
-//! named: another one at the same address would have been made since.
+//! Paths are looked up once for all modules of a tree, and again when any module got a part or was
+//! moved since ([`_modules_changed`]). They are kept by address, each with a weak reference: a
+//! module found by its address is the one that was named only if that one is still alive. A module
+//! that was made and is part of nothing, such as `ReLU()(x)` in a forward, changes no tree; looking
+//! all paths up again for each of them made a call take time by the square of its modules.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_memory::{
@@ -17,27 +20,63 @@ use plimsoll_memory::{
 use plimsoll_tensor::is_grad_enabled;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::tensor::PyTensor;
 
-/// How often modules were made, changed or moved.
+/// How often modules got parts or were moved.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static RUNNING: RefCell<Running> = RefCell::new(Running::default());
 }
 
-/// The outermost module that runs on a thread, and the paths in its tree.
+/// The outermost module that runs on a thread, and the trees whose modules have names.
 #[derive(Default)]
 struct Running {
-    outermost: Option<Py<PyAny>>,
-    /// Of the tree whose outermost module has this address, as it was after so many changes.
-    named: Option<(usize, u64)>,
-    paths: HashMap<usize, ModulePath>,
+    /// With the path that was in force when it was called.
+    outermost: Option<(Py<PyAny>, ModulePath)>,
+    /// By the address of their outermost modules: a program calls several in turn, a network and
+    /// its loss, and each keeps its names.
+    trees: HashMap<usize, Tree>,
 }
 
-/// Says that a module was made, that a tree of modules changed, or that parameters moved.
+/// Trees that a thread remembers; then it forgets all.
+const MOST_TREES: usize = 64;
+
+/// The modules of a tree, as they were after so many changes.
+struct Tree {
+    changes: u64,
+    /// The path of its outermost module.
+    base: ModulePath,
+    modules: HashMap<usize, Named>,
+}
+
+/// A module of a tree.
+struct Named {
+    module: Py<PyWeakrefReference>,
+    path: ModulePath,
+}
+
+impl Tree {
+    /// The path of a module, if it is in the tree.
+    fn path(&self, module: &Bound<'_, PyAny>) -> Option<ModulePath> {
+        let named = self.modules.get(&module.as_ptr().addr())?;
+        let alive = named.module.bind(module.py()).upgrade()?;
+        alive.is(module).then_some(named.path)
+    }
+}
+
+impl Running {
+    /// The tree of the outermost module at an address, if its names are still right.
+    fn tree(&self, at: usize, base: ModulePath) -> Option<&Tree> {
+        let tree = self.trees.get(&at)?;
+        let changes = CHANGES.load(Ordering::Relaxed);
+        (tree.changes == changes && tree.base == base).then_some(tree)
+    }
+}
+
+/// Says that a tree of modules changed, that a module got a parameter or buffer, or that they moved.
 #[pyfunction]
 fn _modules_changed() {
     CHANGES.fetch_add(1, Ordering::Relaxed);
@@ -65,9 +104,10 @@ fn _call_module<'py>(
             drop(outermost);
         }
     }
-    RUNNING.with_borrow_mut(|running| running.outermost = Some(module.clone().unbind()));
+    let base = current_module();
+    RUNNING.with_borrow_mut(|running| running.outermost = Some((module.clone().unbind(), base)));
     let _ends = Ends;
-    name_modules(module)?;
+    name_modules(module, base)?;
     let _phase = (current_phase() == Phase::Other)
         .then(|| enter_phase(if is_grad_enabled() { Phase::Forward } else { Phase::Evaluation }));
     forward.call(args, Some(kwargs))
@@ -75,22 +115,21 @@ fn _call_module<'py>(
 
 /// The path of a module that another one calls.
 fn path_of(module: &Bound<'_, PyAny>) -> PyResult<ModulePath> {
-    let at = module.as_ptr().addr();
+    let py = module.py();
     let found = |running: &Running| {
-        let (outermost, changes) = running.named?;
-        let is_new = changes == CHANGES.load(Ordering::Relaxed)
-            && running.outermost.as_ref().is_some_and(|one| one.as_ptr().addr() == outermost);
-        is_new.then(|| running.paths.get(&at).copied())
+        let (outermost, base) = running.outermost.as_ref()?;
+        Some(running.tree(outermost.as_ptr().addr(), *base)?.path(module))
     };
     if let Some(known) = RUNNING.with_borrow(found) {
         return known.map_or_else(|| path_by_type(module), Ok);
     }
-    let outermost = RUNNING
-        .with_borrow(|running| running.outermost.as_ref().map(|one| one.clone_ref(module.py())));
-    if let Some(outermost) = outermost {
-        name_modules(outermost.bind(module.py()))?;
+    let outermost = RUNNING.with_borrow(|running| {
+        running.outermost.as_ref().map(|(outermost, base)| (outermost.clone_ref(py), *base))
+    });
+    if let Some((outermost, base)) = outermost {
+        name_modules(outermost.bind(py), base)?;
     }
-    let known = RUNNING.with_borrow(|running| running.paths.get(&at).copied());
+    let known = RUNNING.with_borrow(found).flatten();
     known.map_or_else(|| path_by_type(module), Ok)
 }
 
@@ -102,18 +141,21 @@ fn path_by_type(module: &Bound<'_, PyAny>) -> PyResult<ModulePath> {
 
 /// Names every module of a tree, and books what they own under their paths, unless nothing changed
 /// since the last time.
-fn name_modules(outermost: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = outermost.py();
-    let now = (outermost.as_ptr().addr(), CHANGES.load(Ordering::Relaxed));
-    if RUNNING.with_borrow(|running| running.named == Some(now)) {
+fn name_modules(outermost: &Bound<'_, PyAny>, base: ModulePath) -> PyResult<()> {
+    let (py, at) = (outermost.py(), outermost.as_ptr().addr());
+    let changes = CHANGES.load(Ordering::Relaxed);
+    let known = |running: &Running| running.tree(at, base)?.path(outermost);
+    if RUNNING.with_borrow(known).is_some() {
         return Ok(());
     }
-    let base = current_module();
-    let mut paths = HashMap::new();
+    let mut modules = HashMap::new();
     for named in outermost.call_method0(intern!(py, "named_modules"))?.try_iter()? {
         let (name, module) = named?.extract::<(String, Bound<'_, PyAny>)>()?;
         let path = if name.is_empty() { base } else { base.join(&name) };
-        paths.entry(module.as_ptr().addr()).or_insert(path);
+        let weak = || PyWeakrefReference::new(&module).map(Bound::unbind);
+        if let Entry::Vacant(place) = modules.entry(module.as_ptr().addr()) {
+            place.insert(Named { module: weak()?, path });
+        }
         if path.is_root() {
             continue;
         }
@@ -125,10 +167,15 @@ fn name_modules(outermost: &Bound<'_, PyAny>) -> PyResult<()> {
             }
         }
     }
-    RUNNING.with_borrow_mut(|running| {
-        running.named = Some(now);
-        running.paths = paths;
+    // What was there is dropped outside of the borrow: a weak reference that goes may run Python.
+    let before = RUNNING.with_borrow_mut(|running| {
+        let is_full = running.trees.len() >= MOST_TREES;
+        let is_old = running.trees.values().any(|tree| tree.changes != changes);
+        let all =
+            if is_full || is_old { std::mem::take(&mut running.trees) } else { HashMap::new() };
+        (all, running.trees.insert(at, Tree { changes, base, modules }))
     });
+    drop(before);
     Ok(())
 }
 

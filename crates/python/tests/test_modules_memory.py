@@ -159,3 +159,89 @@ def test_out_of_memory_names_modules():
     pm.set_memory_limit(pm.memory_reserved(device), device)
     with pytest.raises(pm.OutOfMemoryError, match=r"by module +block\.layers\.0 257\.00 KiB"):
         net(pm.ones(1 << 16, 256, device=device))
+
+
+def test_modules_made_in_a_forward_do_not_have_all_paths_looked_up_again():
+    class Made(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return nn.ReLU()(self.linear(x))
+
+    walks = []
+
+    class Counted(nn.Sequential):
+        def named_modules(self, *args, **kwargs):
+            walks.append(1)
+            return super().named_modules(*args, **kwargs)
+
+    net = Counted(*[Made() for _ in range(5)])
+    for _ in range(3):
+        loss = nn.CrossEntropyLoss()
+        loss(net(pm.ones(1, 2)), pm.tensor([1]))
+    assert len(walks) == 1
+    net.append(Made())
+    net(pm.ones(1, 2))
+    assert len(walks) == 2
+
+
+def test_a_module_at_the_address_of_another_does_not_get_its_path(device):
+    kept = []
+
+    class Keeps(nn.Module):
+        def forward(self, x):
+            kept.append(x + 1)
+            return x
+
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Keeps()
+
+        def forward(self, x):
+            return self._modules["part"](x)
+
+    net, x = Holds(), pm.ones(128, device=device)
+    net(x)
+    assert pm.memory_by_module(device)["part"] == 512
+    # Nobody hears of this; the next module often gets the same address.
+    kept.clear()
+    del net._modules["part"]
+    made = []
+
+    class Other(Keeps):
+        pass
+
+    class Makes(nn.Module):
+        def forward(self, x):
+            made.append(Other())
+            return made[-1](x)
+
+    net._modules["part"] = Makes()
+    net(x)
+    assert "Other" in {path.rpartition(".")[2] for path in pm.memory_by_module(device)}
+
+
+def test_a_layer_made_in_a_part_does_not_change_the_paths_of_the_others(device):
+    kept = []
+
+    class Keeps(nn.Module):
+        def forward(self, x):
+            kept.append(x + 1)
+            return x
+
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Keeps()
+
+        def forward(self, x):
+            nn.Linear(1, 1)
+            return self.inner(x)
+
+    net = nn.Sequential(Part(), Part())
+    net(pm.ones(128, device=device))
+    booked = pm.memory_by_module(device)
+    assert (booked["0.inner"], booked["1.inner"]) == (512, 512), booked

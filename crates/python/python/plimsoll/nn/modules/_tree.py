@@ -123,7 +123,8 @@ class Tree:
                 f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         self._parameters[name] = param
-        _modules_changed()
+        if param is not None:
+            _modules_changed()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is kept and not trained; with `persistent` it is part of the `state_dict`."""
@@ -134,7 +135,8 @@ class Tree:
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         self._buffers[name] = tensor
-        _modules_changed()
+        if tensor is not None:
+            _modules_changed()
         kept = self._non_persistent_buffers_set
         kept.discard(name) if persistent else kept.add(name)
 

@@ -49,7 +49,6 @@ class Module(Tree, Calling, Loading):
         ):  # fmt: skip
             put(hooks, OrderedDict())
         put("_is_full_backward_hook", None)
-        _plimsoll._modules_changed()
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
