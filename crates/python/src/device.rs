@@ -31,7 +31,7 @@ impl PyDevice {
         // A dry run is of the sort that it imitates.
         let name = self.0.to_string();
         let name = name.trim_start_matches("dry(");
-        name.split(':').next().unwrap_or_default().to_string()
+        name.split([':', ')']).next().unwrap_or_default().to_string()
     }
 
     /// Its number among those of its sort.

@@ -207,3 +207,7 @@ def test_the_limits_of_dtypes():
     assert pm.is_tensor(pm.ones(1)) and not pm.is_tensor(1.0)
     assert pm.numel(pm.ones(2, 3)) == 6 and not pm.is_floating_point(pm.arange(2))
     assert (pm.pi, pm.e, pm.inf) == (math.pi, math.e, math.inf) and math.isnan(pm.nan)
+
+
+def test_a_dry_device_is_of_the_sort_that_it_imitates():
+    assert pm.dry("cpu").type == "cpu" and str(pm.dry("cpu")) == "dry(cpu)"
