@@ -67,10 +67,29 @@ class Growth:
         oldest: dict[Place | None, int] = {}
         for row in rows:
             oldest[row.place] = min(row.step, oldest.get(row.place, row.step))
-            if judged[0] <= row.step <= judged[-1]:
+            if judged[0] <= row.step <= judged[-1] and not row.epoch:
                 by_line[row.place].append(row)
         found = (self._judge(place, of, judged, step - oldest[place]) for place, of in by_line.items())
         return {suspect.place: suspect for suspect in found if suspect is not None}
+
+    def epoch_suspects(self, rows: list[Row], noted: list[int], step: int) -> dict[Place | None, Suspect]:
+        """The same of what is made between epochs: lines of which most epochs leave something behind."""
+        judged = noted[:-1]
+        by_line: dict[Place | None, list[Row]] = collections.defaultdict(list)
+        for row in rows:
+            if row.epoch and judged and row.epoch <= judged[-1]:
+                by_line[row.place].append(row)
+        found = {}
+        for place, of in by_line.items():
+            epochs = sorted({row.epoch for row in of})
+            since = judged[bisect.bisect_left(judged, epochs[0]) :]
+            steps = step - min(row.step for row in of)
+            goes_on = epochs[-1] >= since[-max(len(since) // 3, 1)] if since else False
+            if len(epochs) < SUSPECT_STEPS or len(epochs) < USUAL_SHARE * len(since) or not goes_on:
+                continue
+            if steps > PATIENCE * self._longest_life[place]:
+                found[place] = Suspect(place, of, max(steps, 1), of[0].step)
+        return found
 
     def _judge(self, place: Place | None, rows: list[Row], judged: list[int], age: int) -> Suspect | None:
         steps = sorted({row.step for row in rows})

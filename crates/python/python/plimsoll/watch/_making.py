@@ -26,17 +26,24 @@ MOST_NOTED = 240
 KEPT_OLD_ROWS = 16
 
 
+# Its functions look at storages that exist through tensors of their own; what they make is seen
+# when a tensor takes it up.
+_STORAGES = torch.storage.__file__
+
+
 class Row:
     """One storage that was seen being made."""
 
-    __slots__ = ("weak", "key", "bytes", "place", "step")
+    __slots__ = ("weak", "key", "bytes", "place", "step", "epoch")
 
-    def __init__(self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int):
+    def __init__(self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int):
         self.weak = StorageWeakRef(storage)
         self.key = storage._cdata
         self.bytes = nbytes
         self.place = place
         self.step = step
+        # The epoch after which it was made, before the next one began; 0 within steps.
+        self.epoch = epoch
 
     def is_alive(self) -> bool:
         return not self.weak.expired()
@@ -88,20 +95,23 @@ class Making:
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
         self.noted: list[int] = []
+        self.noted_epochs: list[int] = []
         self.is_noting = False
         self.step = 0
+        self.epoch = 0
         self.full = False
         self.trouble: str | None = None
         self._mode: _Noting | None = None
         self._thread = 0
         self._makes: dict[Any, bool] = {}
         self._since = 0
+        self._is_between = False
 
     def note(self, func: Any, result: Any, frame: Any) -> None:
         makes = self._makes.get(func)
         if makes is None:
             makes = self._makes[func] = _makes_memory(func)
-        if not makes:
+        if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
             return
         place: Place | None = None
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
@@ -115,7 +125,7 @@ class Making:
                 self.full = True
                 return
             place = place or place_of(frame)
-            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step)
+            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step, self.epoch)
 
     @property
     def is_open(self) -> bool:
@@ -150,8 +160,24 @@ class Making:
             mode, self._mode = self._mode, None
             mode.__exit__(None, None, None)
 
+    def pass_ended(self, epoch: int) -> None:
+        """A loader has run out: what is made until the next batch belongs to the epoch, not to a step."""
+        self.epoch = epoch
+        if not self.is_noting:
+            self._is_between = self.open()
+        if (self.is_noting and not self.noted_epochs) or self.noted_epochs[-1:] < [epoch]:
+            self.noted_epochs.append(epoch)
+            del self.noted_epochs[:-MOST_NOTED]
+
+    def pass_begun(self) -> None:
+        self.epoch = 0
+        if self._is_between:
+            self._is_between = False
+            self.close()
+
     def tick(self, step: int) -> None:
         """A step has ended: it was noted if the window was open all through it."""
+        self.pass_begun()
         if self.is_noting and self._since < step:
             self.noted.append(step - 1)
             if len(self.noted) > 2 * MOST_NOTED:
@@ -190,8 +216,11 @@ def _oldest_of_each_line(rows: list[Row]) -> list[Row]:
 
 
 def _makes_memory(func: Any) -> bool:
-    """Views and in-place operations make no memory; what has no schema may."""
+    """Views and in-place operations make no memory; what has no schema may. Two take up storages that were made outside
+    operations: copies of a storage (`copy.deepcopy`) and Python's own data (`torch.tensor`)."""
     try:
+        if func._schema.name in ("aten::set_", "aten::lift_fresh"):
+            return True
         return any(result.alias_info is None for result in func._schema.returns)
     except AttributeError:
         return True

@@ -49,7 +49,7 @@ class Session:
         self.growth = Growth()
         self.nodes = Nodes()
         self.resident = Resident()
-        self.steps = Steps(self._step_ended, self._epoch_ended)
+        self.steps = Steps(self._step_ended, self._epoch_ended, self._pass_ended, self._pass_begun)
         self.suspects: dict[Place | None, Suspect] = {}
         self.first_told: dict[str, int] = {}
         self.limits: dict[str, None] = {}
@@ -166,6 +166,14 @@ class Session:
             self._limit(self.making.trouble or own)
             self._switch_at = step + WINDOW_STEPS
 
+    def _pass_ended(self) -> None:
+        if self.is_running and self.steps.epochs:
+            self.making.pass_ended(self.steps.epochs)
+
+    def _pass_begun(self) -> None:
+        if self.is_running:
+            self.making.pass_begun()
+
     def _epoch_ended(self) -> None:
         if self.is_running and self.suspects:
             with self._lock:
@@ -181,7 +189,9 @@ class Session:
         began = time.thread_time()
         self.growth.let_go(self.making.prune(), step)
         before = set(self.suspects)
-        self.suspects = self.growth.suspects(list(self.making.rows.values()), self.making.noted, step)
+        rows = list(self.making.rows.values())
+        self.suspects = self.growth.epoch_suspects(rows, self.making.noted_epochs, step)
+        self.suspects |= self.growth.suspects(rows, self.making.noted, step)
         took = time.thread_time() - began
         # Very many live storages: judge as rarely as its cost asks for.
         self._judge_at = time.perf_counter() + took / CENSUS_SHARE if took > SLOW_SECONDS else 0.0
@@ -275,7 +285,8 @@ class Session:
         for place, found in by_line.items():
             judged = found[0][0].judged_steps
             each = sum(row.bytes for _, row in found) / judged
-            if each >= TOLERATED_BYTES and place is not None:
+            if each >= TOLERATED_BYTES and place is not None and place not in self._cycles:
+                self.first_told.setdefault(str(place) + kinds.CYCLE, step)
                 self._cycles[place] = Finding(
                     each, len(found) / judged, [str(place)], kinds.CYCLE, said, [], [], cause, remedy,
                     is_verdict=True, seen_at_step=step, files=[f"{place.file}:{place.line}"],

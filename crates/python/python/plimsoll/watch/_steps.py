@@ -23,10 +23,18 @@ QUIET_TICKS = 4
 
 
 class Steps:
-    """Calls `on_step(is_new_clock)` at the end of each step and `on_epoch()` when a loader has run out."""
+    """Calls `on_step(is_new_clock)` at the end of each step, `on_epoch()` when a pass with steps is over, `on_pass_end()` when
+    any loader has run out and `on_batch()` when one goes on."""
 
-    def __init__(self, on_step: Callable[[bool], None], on_epoch: Callable[[], None]):
+    def __init__(
+        self,
+        on_step: Callable[[bool], None],
+        on_epoch: Callable[[], None],
+        on_pass_end: Callable[[], None],
+        on_batch: Callable[[], None],
+    ):
         self.on_step, self.on_epoch = on_step, on_epoch
+        self.on_pass_end, self.on_batch = on_pass_end, on_batch
         # Steps since the beginning, by whatever told them, and those of what tells them now.
         self.count = 0
         self.told = 0
@@ -112,10 +120,12 @@ class Steps:
         @functools.wraps(following)
         def counted(loader: Any) -> Any:
             self.tick(LOADER, type(loader).__name__)
+            self.on_batch()
             try:
                 batch = following(loader)
             except StopIteration:
                 self.epoch()
+                self.on_pass_end()
                 raise
             if self._loaders[-1]() is not loader:
                 self._loaders.append(weakref.ref(loader))

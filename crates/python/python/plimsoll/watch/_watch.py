@@ -99,6 +99,7 @@ def epoch() -> None:
     session = running()
     if session is not None:
         session.steps.epoch()
+        session.steps.on_pass_end()
 
 
 def assert_no_leak(function: Callable[[], Any], steps: int = 30) -> None:
