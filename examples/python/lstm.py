@@ -4,6 +4,7 @@ The hidden state is carried over and detached: the wave goes on, and the graph e
 second backward would fail, for the first one has freed what it needs. `python lstm.py --steps 100 --device cpu`"""
 
 import argparse
+import math
 
 import plimsoll as pm
 from plimsoll import nn, optim
@@ -33,7 +34,7 @@ class Training:
         self.device, self.length, self.time = device, length, 0
         self.model = Forecast(width).to(device)
         self.optimizer = optim.Adam(self.model.parameters(), lr=1e-2)
-        self.phases = pm.rand(batch, 1, device=device).mul_(6.28).mark_input()
+        self.phases = pm.rand(batch, 1, device=device).mul_(math.tau).mark_input()
         self.state = None
 
     def waves(self):

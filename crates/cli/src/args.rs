@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Turn a memory snapshot into a trace for Perfetto
     Trace(Trace),
     /// Train a GPT on a text and report its memory
-    Train(Train),
+    Train(Box<Train>),
     /// Draw a memory snapshot: a page for the browser
     View(View),
     /// Run a PyTorch program and say what grows, which line makes it and who holds it
