@@ -31,10 +31,16 @@ UNCALLED = {
 
 # Where a registered name is called by another.
 CALLED_AS = {
-    "cross_entropy_loss": "cross_entropy", "nll_loss2d": "nll_loss", "grid_sampler_2d": "grid_sample", "grid_sampler_3d": "grid_sample",
-    "reflection_pad": "'reflect'", "replication_pad": "'replicate'", "upsample_": "interpolate", "_upsample_": "interpolate",
+    "cross_entropy_loss": "cross_entropy",
+    "nll_loss2d": "nll_loss",
+    "grid_sampler_2d": "grid_sample",
+    "grid_sampler_3d": "grid_sample",
+    "reflection_pad": "'reflect'",
+    "replication_pad": "'replicate'",
+    "upsample_": "interpolate",
+    "_upsample_": "interpolate",
     "fft_": "",
-}  # fmt: skip
+}
 
 
 @contextlib.contextmanager

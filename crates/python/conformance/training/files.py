@@ -139,7 +139,7 @@ def _load_file(path: Path) -> dict[str, torch.Tensor]:
         found, covered = {}, 0
         for name, facts in header.items():
             start, end = facts["data_offsets"]
-            part = torch.frombuffer(bytearray(data[start:end]), dtype=torch.uint8) if end > start else torch.empty(0, dtype=torch.uint8)
+            part = torch.tensor(list(data[start:end]), dtype=torch.uint8)
             found[name] = part.view(CODES[facts["dtype"]]).reshape(facts["shape"])
             covered += end - start
         if covered != len(data):

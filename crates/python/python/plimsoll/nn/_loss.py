@@ -125,7 +125,7 @@ def kl_div(
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
             "reduction='mean' divides by the number of elements; the divergence divides by the batch, which is 'batchmean'",
-            stacklevel=2,
+            stacklevel=3,
         )
     reduction = named(size_average, reduce, "sum" if by_batch else reduction)
     if log_target:

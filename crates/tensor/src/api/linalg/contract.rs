@@ -101,6 +101,9 @@ impl Tensor {
                 let why = format!("the last sizes of {own:?} and {others:?} differ");
                 return Err(Error::shape("inner", why));
             }
+            if (self.rank(), other.rank()) == (1, 1) {
+                return self.dot(other);
+            }
             self.tensordot(other, &[-1], &[-1])
         })
     }
