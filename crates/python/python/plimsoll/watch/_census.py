@@ -67,7 +67,7 @@ class Census:
             self._tensors.append((value, hold))
             for hook in list((value._backward_hooks or {}).values()):
                 self._walk.add(hook, Hold(hold, "hook", "", "of a tensor"))
-            self._walk._attributes(value, hold)
+            self._walk.attributes(value, hold)
             return True
         return False
 
@@ -152,7 +152,7 @@ class Census:
                 self._walk.add(packed, step)
                 self._walk.add(saved.unpack_hook, step)
         if isinstance(node, torch.autograd.function.BackwardCFunction):
-            self._walk._attributes(node, graph)
+            self._walk.attributes(node, graph)
 
 
 _saved_names: dict[type, list[str]] = {}

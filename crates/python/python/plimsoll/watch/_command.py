@@ -66,10 +66,19 @@ class Reporter:
         self.options = options
         self.session: Any = None
         self.is_done = False
+        self._missing = "watch: the program did not import PyTorch; there was nothing to watch\n"
         # The program may replace or close its own; the report needs the one that was there.
         self._errors = os.dup(2)
 
     def begin(self) -> None:
+        """Called where the program imports PyTorch: nothing that fails here may fail there."""
+        try:
+            self._begin()
+        except Exception as error:
+            self.session = None
+            self._missing = f"watch: could not begin: {type(error).__name__}: {error}\n"
+
+    def _begin(self) -> None:
         from ._session import Session
         from ._watch import begin
 
@@ -112,7 +121,7 @@ class Reporter:
             return False
         self.is_done = True
         if self.session is None:
-            os.write(self._errors, b"watch: the program did not import PyTorch; there was nothing to watch\n")
+            os.write(self._errors, self._missing.encode())
             return False
         if not self.session.is_ours:
             return False

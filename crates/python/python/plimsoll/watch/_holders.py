@@ -215,7 +215,7 @@ class Walk:
             self.add(item, Hold(hold, "item", repr(key)[:40], of, length) if has_name else entry)
             self.add(key, at_key)
         if type(value) is not dict:
-            self._attributes(value, hold)
+            self.attributes(value, hold)
 
     def _sequence(self, value: Any, hold: Hold) -> None:
         kind = type(value)
@@ -226,7 +226,7 @@ class Walk:
         for entry in entries[-MOST_ENTRIES:]:
             self.add(entry, step)
         if kind is not base:
-            self._attributes(value, hold)
+            self.attributes(value, hold)
 
     def _function(self, function: types.FunctionType, hold: Hold) -> None:
         name = function.__code__.co_name
@@ -266,7 +266,7 @@ class Walk:
                 self.add(value, Hold(hold, "class", name, kind.__name__))
 
     def _instance(self, value: Any, hold: Hold) -> None:
-        self._attributes(value, hold)
+        self.attributes(value, hold)
         self._its_class(value, hold)
         step = None
         for inner in gc.get_referents(value):
@@ -279,7 +279,8 @@ class Walk:
             if id(kind) not in self.seen and _is_user_class(type.__dict__["__dict__"].__get__(kind)):
                 self.add(kind, Hold(None, "global", kind.__name__, "__main__"))
 
-    def _attributes(self, value: Any, hold: Hold) -> None:
+    def attributes(self, value: Any, hold: Hold) -> None:
+        """Goes on with what an object holds under names."""
         names = _dict_of(value)
         if names:
             # Known under their own names; the dictionary itself is no step of the path.

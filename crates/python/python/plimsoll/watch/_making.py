@@ -165,7 +165,7 @@ class Making:
         self.epoch = epoch
         if not self.is_noting:
             self._is_between = self.open()
-        if (self.is_noting and not self.noted_epochs) or self.noted_epochs[-1:] < [epoch]:
+        if self.is_noting and self.noted_epochs[-1:] != [epoch]:
             self.noted_epochs.append(epoch)
             del self.noted_epochs[:-MOST_NOTED]
 

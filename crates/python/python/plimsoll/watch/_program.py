@@ -87,10 +87,10 @@ class Program:
 
 
 def _is_source(path: str) -> bool:
-    """Archives are told by their first bytes."""
+    """Archives are told by their first bytes, compiled files by their names."""
     try:
         with open(path, "rb") as file:
-            return file.read(2) != b"PK"
+            return file.read(2) != b"PK" and not path.endswith(".pyc")
     except OSError:
         missing = f"can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory"
         print(f"{sys.executable}: {missing}", file=sys.stderr)
