@@ -1,6 +1,8 @@
 //! `plimsoll train` that is saved, killed and resumed: the losses are those of a run that nobody
 //! disturbed, bit for bit, and what cannot be resumed says why.
 
+#![allow(clippy::print_stdout)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
