@@ -1,6 +1,6 @@
-//! Tokens as a dataset: windows over a mapped file or over memory, for models that foretell the next
-//! token. A window is copied into memory of the arena when it is asked for. Which windows make a
-//! batch is for samplers to say; files of records are `mapped.rs`.
+//! Tokens as a dataset: windows over a mapped file or over memory, for models that foretell the
+//! next token. A window is copied into memory of the arena when it is asked for. Which windows make
+//! a batch is for samplers to say; files of records are `mapped.rs`.
 
 use std::path::Path;
 

@@ -1,14 +1,12 @@
-//! `plimsoll train`: a GPT learns a text, with its memory in view all along, saves itself on the way
-//! and writes a text of its own in the end. The model, the batches and the step are in `gpt/`.
+//! `plimsoll train`: a GPT learns a text, with its memory in view all along, is saved on the way and
+//! writes a text of its own in the end. The model, the batches and the step are in `gpt/`.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
 use anstream::{eprintln, println};
 use indicatif::{ProgressBar, ProgressStyle};
-use plimsoll_core::{ByteSize, Device, Error, ErrorKind, Result};
+use plimsoll_core::{ByteSize, Device, Error, Result};
 use plimsoll_data::DataLoader;
 use plimsoll_memory::set_step;
 use plimsoll_nn::{Module, check_device_consistency};
@@ -17,6 +15,7 @@ use plimsoll_tensor::{Tensor, device, manual_seed_on, memory};
 use crate::args::Train;
 use crate::gpt::batches::{self, Batch, Endless};
 use crate::gpt::forecast;
+use crate::gpt::losses::Losses;
 use crate::gpt::model::Shape;
 use crate::gpt::sample;
 use crate::gpt::saved_run::{self, SavedRun};
@@ -239,33 +238,6 @@ fn plan_of(settings: &Settings, vocabulary: usize, checkpointing: bool) -> Plan 
         learning_rate: settings.learning_rate,
         steps: settings.steps,
     }
-}
-
-/// A file of losses: a line for each step with its number and its loss, which reads back as the
-/// same bits.
-struct Losses {
-    file: File,
-    name: String,
-}
-
-impl Losses {
-    fn open(path: &Path, resumed: bool) -> Result<Losses> {
-        let name = path.display().to_string();
-        let mut how = OpenOptions::new();
-        let how = how.create(true).append(resumed).write(true).truncate(!resumed);
-        let file = how.open(path).map_err(|cause| cannot_write(&name, cause))?;
-        Ok(Losses { file, name })
-    }
-
-    /// In one write, so that a kill leaves no half of a line.
-    fn add(&mut self, step: u64, loss: f64) -> Result<()> {
-        let line = format!("{step} {loss:?}\n");
-        self.file.write_all(line.as_bytes()).map_err(|cause| cannot_write(&self.name, cause))
-    }
-}
-
-fn cannot_write(name: &str, cause: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write `{name}`: {cause}")).because(cause)
 }
 
 fn progress_bar(steps: u64) -> ProgressBar {
