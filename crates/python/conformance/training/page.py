@@ -29,13 +29,18 @@ module:
 Tolerances are those of `torch.testing.assert_close`: 1e-7 in float64, 1.3e-6 and 1e-5 in float32, 1.6e-2 and 1e-5 in
 bfloat16, 1e-3 and 1e-5 in float16, relative and absolute. Below float64 two right programs may be further apart, where sums
 cancel. What is off by more is compared with PyTorch's own module in float64 on the same values: it counts if it is near that,
-by each element or by the largest of its tensor, or no further from it than twice PyTorch's result; how many tensors were judged so is in the table. A part of all this runs in
-CI without PyTorch (`crates/python/tests/test_training_samples.py`)."""
+by each element or by the largest of its tensor, or no further from it than twice PyTorch's result; the run says how many
+tensors were judged so. A part of all this runs in CI without PyTorch (`crates/python/tests/test_training_samples.py`)."""
 
 REASONS = """Not compared: ASGD, Adafactor, Muon and SparseAdam, which do not exist here; `capturable` optimizers, which PyTorch refuses on
 a CPU; inputs that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in
 float64 alone; a line search in float32 is judged by the loss that it reaches. `CrossMapLRN2d` is compared without its
-gradient, which PyTorch wrote by hand and which is not that of its result."""
+gradient, which PyTorch wrote by hand and which is not that of its result.
+
+What is not whole is so below float64 alone, where several roundings add up: layers and stacks of transformers in bfloat16 and
+float16, whose gradients are in some samples more than twice as far from float64 as PyTorch's; Softsign's gradient in bfloat16,
+a difference of two quotients; and the gradient of one sample of CTCLoss in float32, where PyTorch's own is off by three times
+its tolerance."""
 
 
 def write(path: Path, parts: dict[str, list[dict[str, Any]]]) -> None:
@@ -45,14 +50,12 @@ def write(path: Path, parts: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def section(parts: dict[str, list[dict[str, Any]]]) -> str:
-    lines = [PREFACE, "", "| part | entries | whole | samples | checks passed | judged by float64 |"]
-    lines.append("| --- | ---: | ---: | ---: | --- | --- |")
+    lines = [PREFACE, "", "| part | entries | whole | samples | checks passed |", "| --- | ---: | ---: | ---: | --- |"]
     for part, rows in parts.items():
         whole = sum(not row["failures"] for row in rows)
         checks = sum((collections.Counter(row["passed"]) for row in rows), collections.Counter())
-        by_truth = sum((collections.Counter(row.get("by_truth", {})) for row in rows), collections.Counter())
         samples = sum(row["samples"] for row in rows)
-        lines.append(f"| {part} | {len(rows)} | {whole} | {samples} | {_counts(checks)} | {_counts(by_truth) or '0'} |")
+        lines.append(f"| {part} | {len(rows)} | {whole} | {samples} | {_counts(checks)} |")
     lines += ["", REASONS, ""]
     wrong = [row for rows in parts.values() for row in rows if row["failures"]]
     if wrong:
