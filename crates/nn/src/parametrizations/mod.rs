@@ -62,6 +62,9 @@ pub fn weight_norm_with<L: Module>(
 /// use plimsoll_nn::parametrizations::spectral_norm;
 /// use plimsoll_nn::Linear;
 /// let layer = spectral_norm(Linear::new(20, 40)?)?;
+/// for _ in 0..100 {
+///     layer.value("weight")?; // each time a little nearer
+/// }
 /// let largest = layer.value("weight")?.linalg_svdvals()?.amax()?.item::<f32>()?;
 /// assert!((largest - 1.0).abs() < 0.1, "{largest}");
 /// # Ok::<(), plimsoll_tensor::Error>(())
