@@ -226,6 +226,17 @@ def test_gradcheck():
         gradcheck(pm.exp, leaf(1.0).expand(2))
 
 
+def test_a_gradient_of_another_dtype_becomes_the_tensors():
+    x = pm.ones(3, requires_grad=True)
+    (x * 2).backward(pm.full((3,), 0.5, dtype=pm.float64))
+    assert x.grad.dtype is pm.float32 and x.grad.tolist() == [1.0, 1.0, 1.0]
+    (found,) = pm.autograd.grad(x * 2, x, pm.ones(3, dtype=pm.float64))
+    assert found.dtype is pm.float32 and found.tolist() == [2.0, 2.0, 2.0]
+    half = x.to(pm.bfloat16)
+    pm.autograd.backward([half, x * 2], [pm.ones(3), pm.ones(3, dtype=pm.float16)])
+    assert x.grad.dtype is pm.float32 and x.grad.tolist() == [4.0, 4.0, 4.0]
+
+
 def test_several_gradients_at_once():
     x, unused = leaf(1.0, 2.0, 3.0), leaf(1.0)
     y = x * x

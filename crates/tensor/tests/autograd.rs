@@ -270,3 +270,24 @@ fn a_graph_does_not_keep_its_leaves() -> Result<()> {
     assert_eq!(memory::memory_allocated(own), 512);
     Ok(())
 }
+
+#[test]
+fn a_gradient_of_another_dtype_becomes_the_tensors_and_one_elsewhere_is_refused() -> Outcome {
+    let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    let y = x.mul(3.0)?;
+    let wide = Tensor::full(&[2], 0.5, DType::F64)?;
+    y.backward_with(BackwardOptions { gradient: Some(wide.clone()), ..Default::default() })?;
+    let found = x.grad().expect("backward left a gradient");
+    assert_eq!((found.dtype(), found.to_vec::<f32>()?), (DType::F32, vec![1.5, 1.5]));
+
+    let options = GradOptions { grad_outputs: vec![Some(wide)], ..Default::default() };
+    let found = grad(&[&x.exp()?], &[&x], options)?.remove(0).expect("it depends on x");
+    assert_eq!(found.dtype(), DType::F32);
+
+    let other = device::private_cpu(&Default::default())?;
+    let elsewhere = Tensor::ones(&[2], (DType::F32, other))?;
+    let options = BackwardOptions { gradient: Some(elsewhere), ..Default::default() };
+    let error = x.mul(3.0)?.backward_with(options).unwrap_err();
+    assert!(error.is_autograd() && error.to_string().contains("move it with `to`"), "{error}");
+    Ok(())
+}

@@ -202,8 +202,20 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<
                 ),
             ));
         }
-        // As in PyTorch, one of another precision is converted.
-        Some(gradient) if gradient.dtype() != output.dtype() => gradient.to(output.dtype())?,
+        Some(gradient) if gradient.device() != output.device() => {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "the gradient is on {}, its tensor on {}; move it with `to`",
+                    gradient.device(),
+                    output.device()
+                ),
+            ));
+        }
+        Some(gradient) if gradient.dtype() != output.dtype() => {
+            let _phase = enter_phase(Phase::Backward);
+            gradient.to(output.dtype())?
+        }
         Some(gradient) => gradient.clone(),
         None if output.numel() == 1 => {
             let _phase = enter_phase(Phase::Backward);
