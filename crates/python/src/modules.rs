@@ -76,7 +76,8 @@ impl Running {
     }
 }
 
-/// Says that a tree of modules changed, that a module got a parameter or buffer, or that they moved.
+/// Says that a tree of modules changed, that a module got a parameter or a buffer, or that these
+/// moved.
 #[pyfunction]
 fn _modules_changed() {
     CHANGES.fetch_add(1, Ordering::Relaxed);
