@@ -23,7 +23,8 @@ def size(count: float) -> str:
 
 
 def _finding(finding: Finding, verdict: str) -> list[str]:
-    objects = f"{finding.objects_per_step:.3g} {'nodes' if finding.kind == NODES else 'storages'}"
+    count = f"{finding.objects_per_step:.3g}"
+    objects = f"{count} {'node' if finding.kind == NODES else 'storage'}{'' if count == '1' else 's'}"
     others = f" (and {', '.join(finding.lines[1:])})" if len(finding.lines) > 1 else ""
     rows = [
         ("line", finding.line + others),
