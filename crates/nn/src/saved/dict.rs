@@ -84,7 +84,7 @@ impl Dict {
     /// are.
     ///
     /// ```
-    /// use plimsoll_files::Dict;
+    /// use plimsoll_nn::saved::Dict;
     /// let mut milestones = Dict::counter();
     /// milestones.insert(30, 1);
     /// assert!(milestones.is_counter() && !milestones.is_ordered());
