@@ -17,10 +17,10 @@ use training_run::{EachStep, Log, Options};
 /// Pixels of an image's side.
 const SIDE: i64 = 16;
 /// Images that there are, and those of a batch.
-pub(crate) const IMAGES: i64 = 512;
+const IMAGES: i64 = 512;
 const BATCH: i64 = 32;
 /// What waiting batches may take on the host: two of them.
-pub(crate) const AHEAD_BYTES: usize = 2 * (BATCH * (SIDE * SIDE * 4 + 16)) as usize;
+const AHEAD_BYTES: usize = 2 * (BATCH * (SIDE * SIDE * 4 + 16)) as usize;
 
 /// The model and its optimizer on one device. It never looks at a value, so it also runs dry.
 pub(crate) struct Training {

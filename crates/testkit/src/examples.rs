@@ -122,8 +122,3 @@ pub fn a_dry_run_takes_what_a_gpu_takes(steps: u64) -> Result<Vec<String>> {
     }
     Ok(lines)
 }
-
-/// What the loader of `cnn` has on the host besides batches, and what its waiting batches take when
-/// all that may be made ahead is made.
-pub const CNN_HOST_BYTES: (usize, usize) =
-    (cnn::IMAGES as usize * (16 * 16 * 4 + 8), cnn::AHEAD_BYTES);

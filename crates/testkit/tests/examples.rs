@@ -1,11 +1,9 @@
 //! The training programs of the crate `plimsoll`: they learn, they say where their memory was, a
 //! dry run foretells their peaks to the byte, their bytes stand still, and nothing is left.
 
-use std::time::Duration;
-
 use plimsoll_tensor::device::{self, StandIn};
 use plimsoll_tensor::{Device, Result, memory};
-use plimsoll_testkit::examples::{self, CNN_HOST_BYTES, EXAMPLES, Example, taken};
+use plimsoll_testkit::examples::{self, EXAMPLES, Example, taken};
 
 type Outcome = Result<()>;
 
@@ -88,37 +86,6 @@ fn every_example_runs_dry_on_a_gpu_that_is_not_there() -> Outcome {
     for example in EXAMPLES {
         let took = taken(example, device::dry_named("h200")?, 3)?;
         assert!(took.allocated_bytes > took.held_bytes, "{}: {took:?}", example.name);
-    }
-    Ok(())
-}
-
-/// Waits for some seconds until so many bytes are in use.
-fn reaches(device: Device, bytes: usize) -> bool {
-    (0..2000).any(|_| {
-        std::thread::sleep(Duration::from_millis(5));
-        memory::memory_allocated(device) == bytes
-    })
-}
-
-/// Whether the device is real or dry: between steps the host holds the images and just as many
-/// batches as may be made ahead, and never more than one besides, which is on its way.
-#[test]
-fn the_loader_of_cnn_fills_its_bound_and_never_passes_it() -> Outcome {
-    let real = own_cpu();
-    for device in [device::dry(real)?, real] {
-        let before = memory::memory_allocated(Device::CPU);
-        let (images, ahead) = CNN_HOST_BYTES;
-        let full = before + images + ahead;
-        let mut scope = None;
-        // Not to the end of the epoch, where fewer batches are left than may be made ahead.
-        (examples::named("cnn").train)(device, 12, &mut |_, _| {
-            assert!(reaches(Device::CPU, full), "two batches wait");
-            scope.get_or_insert_with(|| memory::peak_scope(Device::CPU));
-            Ok(())
-        })?;
-        let peak = scope.expect("there were steps").allocated_bytes_peak();
-        assert!((full..=full + ahead / 2).contains(&peak), "{peak} bytes, full at {full}");
-        assert_eq!(memory::memory_allocated(Device::CPU), before);
     }
     Ok(())
 }
