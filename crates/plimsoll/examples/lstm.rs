@@ -7,6 +7,7 @@
 
 mod training_run;
 
+use std::f64::consts::TAU;
 use std::io::Write;
 
 use plimsoll::prelude::*;
@@ -67,7 +68,7 @@ impl Training {
         let options = optim::AdamOptions::new().lr(1e-2);
         let optimizer = optim::Adam::new(model.parameters(), options)?;
         let phases = Tensor::rand(&[BATCH, 1], (DType::F32, device))?;
-        let phases = phases.mul_(std::f64::consts::TAU)?.mark_input();
+        let phases = phases.mul_(TAU)?.mark_input();
         Ok(Training { device, model, optimizer, phases, time: 0, state: None })
     }
 

@@ -2,6 +2,9 @@
 //! device. They are the files that users read; the tests over them are `tests/examples.rs`, and on
 //! a GPU the step `examples` of the bundle.
 
+// Each program is a file of its own and has what they share as a module of its own.
+#![allow(clippy::duplicate_mod)]
+
 use std::io::Write;
 
 use plimsoll_cuda::Properties;
