@@ -4,7 +4,6 @@
 //!
 //! Nothing here is part of the runtime; only tests and benchmarks depend on it.
 
-#![allow(clippy::duplicate_mod, reason = "each training program brings the file that runs it")]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod cases;
