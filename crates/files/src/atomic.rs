@@ -85,6 +85,10 @@ fn name_beside(target: &Path) -> std::io::Result<PathBuf> {
 /// The file beside, empty and locked. See Note [One temporary file].
 fn take(beside: &Path) -> std::io::Result<File> {
     loop {
+        // No save makes a link of that name; followed, it would lead this one elsewhere.
+        if fs::symlink_metadata(beside).is_ok_and(|about| about.is_symlink()) {
+            fs::remove_file(beside)?;
+        }
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(beside)?;
         match file.lock() {
             // File systems without locks (some of networks) have one writer at a time by custom.

@@ -63,6 +63,19 @@ fn a_writer_that_fails_at_any_byte_is_an_error() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_beside_the_file_leads_no_save_elsewhere() {
+    let folder = folder("link-beside");
+    let (path, other) = (folder.join("state.pt"), folder.join("other"));
+    std::fs::write(&other, "mine").unwrap();
+    std::os::unix::fs::symlink(&other, folder.join(".state.pt.saving")).unwrap();
+    save(&value(1, 4), &path).unwrap();
+    assert_eq!(std::fs::read(&other).unwrap(), b"mine");
+    assert!(load(&path).is_ok() && !folder.join(".state.pt.saving").exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn the_same_value_is_the_same_file() {
     let (mut first, mut second) = (Vec::new(), Vec::new());

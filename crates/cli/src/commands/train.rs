@@ -116,6 +116,7 @@ impl Task {
         let (batch, context) = (settings.batch as usize, settings.context as usize);
         let learnt_tokens = vocabulary.encode_small(learnt);
         let kept_tokens = vocabulary.encode_small(kept);
+        batches::check_context(learnt_tokens.len(), kept_tokens.len(), context)?;
         let tokens = learnt_tokens.len() + kept_tokens.len();
         let bytes_per_token = kept.len() as f64 / kept_tokens.len().max(1) as f64;
         let plan = plan_of(&settings, vocabulary.len(), options.checkpointing);

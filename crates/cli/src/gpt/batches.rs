@@ -16,17 +16,25 @@ use super::vocabulary::Tokens;
 /// Tokens, and what comes after each of them: both `[batch, context]`.
 pub(crate) type Batch = (Tensor, Tensor);
 
+/// Refuses a window that does not fit in one of the parts of a text, of so many tokens each.
+pub(crate) fn check_context(learnt: usize, kept: usize, context: usize) -> Result<()> {
+    let (part, least) = if learnt < kept { ("learnt", learnt) } else { ("validation", kept) };
+    if least > context {
+        return Ok(());
+    }
+    let remedy = match least.saturating_sub(1) {
+        0 => String::new(),
+        most => format!(", or --context {most} or less"),
+    };
+    Err(Error::invalid_argument(format!(
+        "a window of {context} tokens and the one after it do not fit in the {part} part of the text, which has \
+         {least}; give a longer text{remedy}"
+    ))
+    .in_operation("train"))
+}
+
 /// Windows that begin at any token.
 fn windows(tokens: Tokens, context: usize) -> Result<TokenDataset> {
-    if tokens.len() <= context {
-        return Err(Error::invalid_argument(format!(
-            "a window of {context} tokens and the one after it do not fit in a text of {}; give a longer text, or \
-             --context {} or less",
-            tokens.len(),
-            tokens.len().saturating_sub(1)
-        ))
-        .in_operation("train"));
-    }
     let options = TokenOptions::new().stride(1usize).width(tokens.width);
     TokenDataset::in_memory(tokens.bytes, context, options)
 }
@@ -162,8 +170,14 @@ mod tests {
 
     #[test]
     fn a_context_longer_than_the_text_is_refused() {
-        let error = drawn(counted(3), 1, 3, 0).unwrap_err().to_string();
-        assert!(error.contains("--context 2 or less"), "{error}");
-        assert!(even(counted(0), 1, 3, 1).is_err());
+        assert!(check_context(40, 4, 3).is_ok());
+        let error = check_context(40, 3, 3).unwrap_err().to_string();
+        assert!(error.contains("validation part"), "{error}");
+        assert!(
+            error.ends_with("which has 3; give a longer text, or --context 2 or less"),
+            "{error}"
+        );
+        let empty = check_context(0, 0, 3).unwrap_err().to_string();
+        assert!(empty.ends_with("give a longer text"), "{empty}");
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct GivenSettings {
     #[arg(long)]
     pub(crate) dropout: Option<f64>,
     /// The highest learning rate [default: 0.002]
-    #[arg(long)]
+    #[arg(long, value_parser = learning_rate, allow_negative_numbers = true)]
     pub(crate) learning_rate: Option<f64>,
     /// Batches whose gradients make one step [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(ACCUMULATE))]
@@ -75,6 +75,14 @@ pub(crate) struct GivenSettings {
     /// Seed of the weights and the batches [default: 0]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+}
+
+/// A learning rate that trains at all.
+fn learning_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate >= 0.0 && rate.is_finite() => Ok(rate),
+        _ => Err("a learning rate is a number from 0 up".to_string()),
+    }
 }
 
 /// See the head of this page.
