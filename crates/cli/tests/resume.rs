@@ -171,14 +171,11 @@ fn killed(name: &str, kills: usize, steps: u64) {
 
 #[test]
 fn killed_runs_go_on_with_the_same_losses() {
-    killed("few", 6, 40);
-}
-
-/// The same at length: `cargo nextest run -p plimsoll-cli --run-ignored only --no-capture`.
-#[test]
-#[ignore = "takes a minute or two"]
-fn fifty_kills_leave_no_trace() {
-    killed("fifty", 50, 400);
+    match std::env::var("PLIMSOLL_KILLS").ok().and_then(|kills| kills.parse().ok()) {
+        None => killed("few", 6, 40),
+        // At length: `PLIMSOLL_KILLS=50 cargo nextest run -p plimsoll-cli --no-capture killed`.
+        Some(kills) => killed("many", kills, 8 * kills as u64),
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-// Steps of optimizers over a table of tensors (`table.cuh`). The twin of `kernels/elementwise/src/optim`: rules, and one body under all.
+// Steps of optimizers over a table of tensors (`table.cuh`): rules, and one body under all. The
+// twin of `kernels/elementwise/src/optim`.
 
 // The numbers of a step; `own` are the rule's. `rate`, `scale` and `skip` point to numbers that are
 // in memory, or are null: the learning rate, what the gradients were multiplied by, and whether

@@ -1,7 +1,7 @@
-// A table of tensors as one run of elements: every block takes a chunk of one of them, four elements
-// at a time where they lie on multiples of 16 bytes. What is in a table's entry, and what happens to
-// the elements, is its kernel's (`optim.cu`, `unscale.cu`); an entry has at least `count` elements,
-// and `chunks`, which counts the chunks of its tensor and of all before it.
+// A table of tensors as one run of elements: every block takes a chunk of one of them, four
+// elements at a time where they lie on multiples of 16 bytes. What is in a table's entry, and what
+// happens to the elements, is its kernel's (`optim.cu`, `unscale.cu`); an entry has at least
+// `count` elements, and `chunks`, which counts the chunks of its tensor and of all before it.
 
 // One or four elements, moved at once.
 template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Some { T v[N]; };
@@ -35,8 +35,9 @@ template <typename Table> __device__ __forceinline__ Part part_of_block(const Ta
 struct Four { static const int count = 4; };
 struct One { static const int count = 1; };
 
-// Calls `body` for all elements of a part: with `Four()` and the index of the first of four, or with
-// `One()`. `addresses` are those of all operands, or-ed: whether fours lie on multiples of 16 bytes.
+// Calls `body` for all elements of a part: with `Four()` and the index of the first of four, or
+// with `One()`. `addresses` are those of all operands, or-ed: whether fours lie on multiples of 16
+// bytes.
 template <typename Body> __device__ __forceinline__ void over_part(Part part, u64 addresses, const Body &body) {
   i64 from = part.from;
   if ((addresses & 15) == 0) {

@@ -1,5 +1,6 @@
 // Scaled gradients over a table of tensors (`table.cuh`): multiplied by one number, with a look for
-// what is not finite; and the scale after a step. The twin of `kernels/elementwise/src/optim/unscale.rs`.
+// what is not finite; and the scale after a step. The twin of
+// `kernels/elementwise/src/optim/unscale.rs`.
 
 // A gradient whose elements fill their memory. Mirrors `Table` in Rust.
 struct Entry {

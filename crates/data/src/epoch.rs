@@ -1,5 +1,5 @@
-//! One pass over a loader's batches, and the name under which profilers show what it waits for. What
-//! is loaded, and where an epoch stands, is `loader.rs`; the threads are `workers.rs`.
+//! One pass over a loader's batches, and the name under which profilers show what it waits for.
+//! What is loaded, and where an epoch stands, is `loader.rs`; the threads are `workers.rs`.
 
 use std::fmt;
 

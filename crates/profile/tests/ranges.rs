@@ -1,5 +1,5 @@
-//! The ranges that the parts of a training loop open by themselves, under PyTorch's names: waits for
-//! a loader, steps of an optimizer, and gradients that are cleared.
+//! The ranges that the parts of a training loop open by themselves, under PyTorch's names: waits
+//! for a loader, steps of an optimizer, and gradients that are cleared.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -10,8 +10,9 @@ use crate::tensor::PyTensor;
 
 #[pymethods]
 impl PyTensor {
-    /// The same memory outside the graph; graphs do not see writes through it. Assigning gives this tensor the memory, shape, dtype and
-    /// device of another; it stays the same object, with its gradient and hooks.
+    /// The same memory outside the graph; graphs do not see writes through it. Assigning gives this
+    /// tensor the memory, shape, dtype and device of another; it stays the same object, with its
+    /// gradient and hooks.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let class = subclass::of_two(slf, None)?;

@@ -1,6 +1,6 @@
 //! Batches of Python's on a device before they are needed: `utils/data/_prefetch.py` of the package
-//! takes the tensors out of a batch and puts them back, Rust's prefetcher copies them. Also what the
-//! configuration says of evaluations, for `utils/data/_chunks.py`.
+//! takes the tensors out of a batch and puts them back, Rust's prefetcher copies them. Also what
+//! the configuration says of evaluations, for `utils/data/_chunks.py`.
 
 use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};

@@ -11,8 +11,8 @@ fn own_cpu() -> Device {
     device::private_cpu(&Default::default()).unwrap()
 }
 
-/// Trains; the last five losses must be at most `share` of the first five. From step 20 on the bytes
-/// in use are the same after every step, and none are left in the end.
+/// Trains; the last five losses must be at most `share` of the first five. From step 20 on the
+/// bytes in use are the same after every step, and none are left in the end.
 fn learns(name: &str, steps: u64, share: f64) -> Outcome {
     let (cpu, on_host) = (own_cpu(), memory::memory_allocated(Device::CPU));
     let (mut losses, mut held) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! `plimsoll train`: a GPT learns a text, with its memory in view all along, is saved on the way and
-//! writes a text of its own in the end. The model, the batches and the step are in `gpt/`.
+//! `plimsoll train`: a GPT learns a text, with its memory in view all along, is saved on the way
+//! and writes a text of its own in the end. The model, the batches and the step are in `gpt/`.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! A file of losses: a line for each step with its number and its loss, which reads back as the same
-//! bits. With it runs are compared, one that was resumed with one that was not.
+//! A file of losses: a line for each step with its number and its loss, which reads back as the
+//! same bits. With it runs are compared, one that was resumed with one that was not.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

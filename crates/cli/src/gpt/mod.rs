@@ -1,6 +1,7 @@
-//! The GPT of `plimsoll train`: its settings, the model, the text that it learns, its vocabulary and
-//! batches, what a step takes before it is run, a run in a file, its losses, and the text that the
-//! model writes in the end. The loop is in `commands/train.rs`. It uses nothing that users cannot.
+//! The GPT of `plimsoll train`: its settings, the model, the text that it learns, its vocabulary
+//! and batches, what a step takes before it is run, a run in a file, its losses, and the text that
+//! the model writes in the end. The loop is in `commands/train.rs`. It uses nothing that users
+//! cannot.
 
 pub(crate) mod batches;
 pub(crate) mod forecast;

@@ -1,7 +1,7 @@
 //! Calls, as observers hear of them: what a user called by name, the operations it is made of,
 //! nodes of a graph that runs backward, waits of the host for a device, and parts of a program that
-//! have names of their own ([`range`]). Calls of one thread lie in each other. What is launched on a
-//! device inside them is in `mod.rs`.
+//! have names of their own ([`range`]). Calls of one thread lie in each other. What is launched on
+//! a device inside them is in `mod.rs`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
