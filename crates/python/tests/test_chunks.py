@@ -101,7 +101,7 @@ def test_an_evaluation_keeps_one_batch_and_no_graph():
 
     with pm.peak_scope(gpu) as peak:
         results = evaluate(loader, loss, device=gpu, prefetch_buffers=2, final_cleanup=True)
-    assert len(results) == 4 and results[1] - results[0] == 64.0
+    assert len(results) == 4 and results[1] - results[0] == pytest.approx(64.0, abs=1e-3)
     # Two batches (their labels are rounded to 512 bytes), one on its way.
     assert max(kinds) == 2 * (CHUNK + 512) and peak.allocated_bytes - held < 3 * CHUNK
     assert pm.memory_allocated(gpu) == held
@@ -158,13 +158,13 @@ def test_errors_of_batches_come_through_and_early_exits_leave_nothing():
 PROGRAM = """
 import plimsoll as pm
 from plimsoll.utils.data import Prefetcher, evaluate, process_in_chunks
-x = pm.ones(4, 1 << 22)
-row = 1 << 24
+x = pm.ones(8, 1 << 21)
+row = 1 << 23
 gpu = pm.stand_in()
 seen = []
 with pm.peak_scope(gpu) as peak:
     process_in_chunks(x, lambda rows: seen.append(rows.shape[0]) or rows + 1, device=gpu)
-assert seen == [2, 2], seen
+assert seen == [2, 2, 2, 2], seen
 assert peak.allocated_bytes == (3 + 1) * 2 * row, peak.allocated_bytes
 assert pm.memory_reserved(gpu) == 0
 seen = []
@@ -179,5 +179,4 @@ assert pm.memory_reserved(gpu) > 0
 def test_what_calls_do_not_say_the_configuration_says():
     knobs = "chunk_size:2,prefetch_buffers:3,cleanup_every:1,final_cleanup:true"
     # Chunks of two rows, three of them there; cached memory goes back after each and at the end.
-    program = PROGRAM.replace("list(x.split(1))", "[x[at : at + 1] for at in range(4)]")
-    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PLIMSOLL_CONF": knobs})
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, env={**os.environ, "PLIMSOLL_CONF": knobs})

@@ -243,8 +243,11 @@ def test_a_step_with_a_closure_lies_in_one_range():
         loss.backward()
         return loss
 
+    def negate(*_):
+        weight.neg()
+
     optimizer = Own([weight], lr=0.1)
-    optimizer.register_step_pre_hook(lambda *_: weight.neg())
+    optimizer.register_step_pre_hook(negate)
     with profile() as prof:
         optimizer.step(closure)
         pm.optim.LBFGS([weight], max_iter=1).step(closure)
