@@ -1,5 +1,5 @@
 //! Epoch after epoch: what a program iterates over that counts steps and not epochs. One epoch is
-//! `loader.rs`.
+//! `epoch.rs`.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@ use plimsoll_nn::{Module, check_device_consistency};
 use plimsoll_tensor::{Tensor, device, manual_seed_on, memory};
 
 use crate::args::Train;
-use crate::gpt::batches::{self, Batch, Endless};
+use crate::gpt::batches::{self, Batch, endless};
 use crate::gpt::forecast;
 use crate::gpt::losses::Losses;
 use crate::gpt::model::Shape;
@@ -145,7 +145,7 @@ impl Task {
         let validates = steps.div_ceil(VALIDATIONS);
         let mut validation = None;
         let mut since = (Instant::now(), 0);
-        let mut batches = Endless::new(&self.learnt, self.device).peekable();
+        let mut batches = endless(&self.learnt, self.device).peekable();
         if let Some(Ok(batch)) = batches.peek() {
             check_device_consistency(&trainer.model, batch)?;
         }

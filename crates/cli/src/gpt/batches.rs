@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_data::{
-    Batch as _, DataLoader, Dataset, Epoch, LoaderOptions, RandomSampler, Subset, TokenDataset,
+    Batch as _, DataLoader, Dataset, LoaderOptions, RandomSampler, Subset, TokenDataset,
     TokenOptions,
 };
 use plimsoll_tensor::Tensor;
@@ -71,36 +71,12 @@ pub(crate) fn even(
 }
 
 /// A loader's batches on a device, one epoch after the other without an end.
-pub(crate) struct Endless<'a> {
-    loader: &'a DataLoader<Batch>,
-    epoch: Option<Epoch<'a, Batch>>,
+#[track_caller]
+pub(crate) fn endless(
+    loader: &DataLoader<Batch>,
     device: Device,
-}
-
-impl<'a> Endless<'a> {
-    pub(crate) fn new(loader: &'a DataLoader<Batch>, device: Device) -> Endless<'a> {
-        Endless { loader, epoch: None, device }
-    }
-}
-
-impl Iterator for Endless<'_> {
-    type Item = Result<Batch>;
-
-    fn next(&mut self) -> Option<Result<Batch>> {
-        loop {
-            let epoch = match &mut self.epoch {
-                Some(epoch) => epoch,
-                None => match self.loader.epoch() {
-                    Ok(epoch) => self.epoch.insert(epoch),
-                    Err(error) => return Some(Err(error)),
-                },
-            };
-            match epoch.next() {
-                Some(batch) => return Some(batch.and_then(|batch| placed(batch, self.device))),
-                None => self.epoch = None,
-            }
-        }
-    }
+) -> impl Iterator<Item = Result<Batch>> {
+    loader.epochs().map(move |batch| placed(batch?, device))
 }
 
 /// A batch on a device; on the host it is there.
@@ -126,7 +102,7 @@ mod tests {
     fn targets_are_the_tokens_after_and_a_position_is_gone_on_from() {
         let loader = drawn(counted(100), 3, 4, 7).unwrap();
         assert_eq!(loader.len(), Some(9), "25 windows side by side");
-        let first: Vec<Vec<i64>> = Endless::new(&loader, Device::cpu())
+        let first: Vec<Vec<i64>> = endless(&loader, Device::cpu())
             .take(20)
             .map(|batch| {
                 let (tokens, next) = batch.unwrap();
@@ -139,10 +115,10 @@ mod tests {
         assert!(first[0] != first[1] && first[0] != first[9], "batches and epochs differ");
         for taken in [1, 9, 10, 18] {
             let loader = drawn(counted(100), 3, 4, 7).unwrap();
-            Endless::new(&loader, Device::cpu()).take(taken).for_each(drop);
+            endless(&loader, Device::cpu()).take(taken).for_each(drop);
             let again = drawn(counted(100), 3, 4, 7).unwrap();
             again.set_position(loader.position()).unwrap();
-            let next = Endless::new(&again, Device::cpu()).next().unwrap().unwrap().0;
+            let next = endless(&again, Device::cpu()).next().unwrap().unwrap().0;
             assert_eq!(numbers(&next), first[taken], "after {taken}");
         }
     }
@@ -162,7 +138,7 @@ mod tests {
     fn every_start_is_drawn_and_none_beyond() {
         let loader = drawn(counted(6), 1, 4, 1).unwrap();
         let mut seen = [0; 2];
-        for batch in Endless::new(&loader, Device::cpu()).take(64) {
+        for batch in endless(&loader, Device::cpu()).take(64) {
             seen[numbers(&batch.unwrap().0)[0] as usize] += 1;
         }
         assert!(seen.iter().all(|count| *count > 10), "{seen:?}");

@@ -128,7 +128,7 @@ fn does_fit(plan: &Plan, device: Device, limit: usize) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpt::batches::{Endless, drawn, even};
+    use crate::gpt::batches::{drawn, endless, even};
     use crate::gpt::model::Shape;
     use crate::gpt::settings::Precision;
     use crate::gpt::vocabulary::Tokens;
@@ -167,7 +167,7 @@ mod tests {
                 even(text(), plan.batch, 32, 1).unwrap(),
             );
             let mut trainer = Trainer::new(&plan, cpu).unwrap();
-            let mut batches = Endless::new(&learnt, cpu);
+            let mut batches = endless(&learnt, cpu);
             for _ in 0..4 {
                 trainer.step(&mut batches).unwrap();
                 trainer.evaluate(kept.epoch().unwrap()).unwrap();

@@ -172,7 +172,7 @@ mod tests {
     use plimsoll_tensor::{device, manual_seed_on, memory};
 
     use super::*;
-    use crate::gpt::batches::{Endless, drawn};
+    use crate::gpt::batches::{drawn, endless};
     use crate::gpt::model::Shape;
     use crate::gpt::settings::{GivenSettings, Precision};
     use crate::gpt::step::Plan;
@@ -226,7 +226,7 @@ mod tests {
             let run = SavedRun::open(path).unwrap();
             run.restore(&mut trainer, &loader, device, STEPS).unwrap()
         });
-        let mut batches = Endless::new(&loader, device);
+        let mut batches = endless(&loader, device);
         let mut losses = Vec::new();
         for step in done + 1..=STEPS {
             losses.push(trainer.step(&mut batches).unwrap().item::<f32>().unwrap());
@@ -263,7 +263,7 @@ mod tests {
             format!("{:?}", (memory::live_by_kind(device), memory::live_by_module(device)))
         };
         let (mut trainer, loader) = (Trainer::new(&plan(), cpu).unwrap(), loader());
-        let mut batches = Endless::new(&loader, cpu);
+        let mut batches = endless(&loader, cpu);
         trainer.step(&mut batches).unwrap();
         super::save(&path, (&trainer, &loader, cpu), 1, settings(), &text()).unwrap();
         let bytes = memory::memory_allocated(cpu);
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(memory::memory_allocated(cpu), bytes);
         assert_eq!(scope.allocated_bytes_peak(), bytes, "one copy, to where it stays");
         // A parameter's module is known once the model has run.
-        trainer.step(&mut Endless::new(&loader, cpu)).unwrap();
+        trainer.step(&mut endless(&loader, cpu)).unwrap();
         assert_eq!(booked(cpu), before);
         std::fs::remove_file(path).unwrap();
     }
