@@ -1,6 +1,7 @@
-//! The project's chores, run as `cargo xtask NAME`. Each is one file; this one only chooses. What
-//! they start is ordinary commands (cargo, Python), printed before they run, so that each can be
-//! repeated by hand.
+//! The project's chores, run as `cargo xtask NAME`. Each is one file, but for `generate`, which
+//! links the operations and is a package beside this one; this file only chooses. What they start
+//! is ordinary commands (cargo, Python), printed before they run, so that each can be repeated by
+//! hand.
 
 // These are programs for a terminal, not libraries.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -12,11 +13,9 @@ mod bench_report;
 mod bench_train;
 mod conformance;
 mod fuzz;
-mod generate;
 mod gpu_bundle;
 mod import_order;
 mod licences;
-mod method_docs;
 mod named_in_docs;
 mod nvrtc;
 mod origin_rules;
@@ -24,8 +23,6 @@ mod python_env;
 mod ratchet;
 mod rules;
 mod run;
-mod rust_calls;
-mod stubs;
 mod test;
 mod text;
 
@@ -81,7 +78,10 @@ fn main() -> ExitCode {
         Some("bench") => bench::bench(rest),
         Some("conformance") => conformance::conformance(rest),
         Some("fuzz") => fuzz::fuzz(rest),
-        Some("generate") => generate::write(),
+        Some("generate") => run::plain(&mut run::command(
+            env!("CARGO"),
+            &["run", "--quiet", "--package", "xtask-generate"],
+        )),
         Some("text") => text::write(),
         Some("gpu-bundle") => gpu_bundle::build(rest),
         _ => Err(HELP.to_string()),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 
-use crate::generate::{NOTICE, Operation, Overload};
+use crate::{NOTICE, Operation, Overload};
 
 /// The stub file: the hand-written template with the generated methods and functions in their
 /// places.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::run;
+use crate::root;
 
 /// Where methods of tensors are declared, in these folders and those inside them.
 const FOLDERS: [&str; 2] = ["crates/tensor/src/api", "crates/tensor/src/ops"];
@@ -14,7 +14,7 @@ const FOLDERS: [&str; 2] = ["crates/tensor/src/api", "crates/tensor/src/ops"];
 pub(crate) fn first_sentences() -> Result<BTreeMap<String, String>, String> {
     let mut sentences = BTreeMap::new();
     for folder in FOLDERS {
-        read_folder(&run::root().join(folder), &mut sentences)?;
+        read_folder(&root().join(folder), &mut sentences)?;
     }
     Ok(sentences)
 }
