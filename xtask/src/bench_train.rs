@@ -98,8 +98,8 @@ impl Programs {
     fn build() -> Result<Programs, String> {
         let example = ["build", "--release", "--package", "plimsoll-nn", "--example"];
         let mut build = run::command(env!("CARGO"), &example);
-        // With the features that the module has, so that the crates below are built once.
-        build.args(["train_worker", "--features", "plimsoll-tensor/cuda"]);
+        // Beside the module, whose features it then has, so that the crates below are built once.
+        build.args(["train_worker", "--package", "plimsoll-python"]);
         run::plain(&mut build)?;
         let environment = python_env::prepare(Purpose::Tests)?;
         let mut module = python_env::program(&environment, "maturin");
