@@ -10,7 +10,6 @@ mod training_run;
 use std::io::Write;
 use std::sync::Arc;
 
-use plimsoll::autograd::checkpoint;
 use plimsoll::prelude::*;
 use plimsoll::{ScaledDotProductAttentionOptions, nn, optim};
 use training_run::{EachStep, Log, Options};
@@ -96,8 +95,7 @@ impl Forward<&Tensor> for Gpt {
         let places = self.places.weight.tensor().at(..text.size(1)?)?;
         let mut x = self.characters.call(text)?.add(&places)?;
         for block in &self.blocks {
-            let block = block.clone();
-            x = checkpoint(&[&x], move |inputs| block.call(&inputs[0]))?;
+            x = nn::checkpoint(block, &x)?;
         }
         self.norm.call(&x)
     }

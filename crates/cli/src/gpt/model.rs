@@ -6,9 +6,9 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Device, Result};
 use plimsoll_nn::{
     Dropout, Embedding, EmbeddingOptions, Forward, LayerNorm, LayerNormOptions, Linear,
-    LinearOptions, Module, init,
+    LinearOptions, Module, checkpoint, init,
 };
-use plimsoll_tensor::{ScaledDotProductAttentionOptions, Tensor, checkpoint};
+use plimsoll_tensor::{ScaledDotProductAttentionOptions, Tensor};
 
 /// Standard deviation of the weights at first, as GPT-2 draws them.
 const DEVIATION: f64 = 0.02;
@@ -128,12 +128,7 @@ impl Gpt {
         let x = self.tokens.call(tokens)?.add(&self.places.call(&places)?)?;
         let mut x = self.dropout.call(&x)?;
         for block in &self.blocks {
-            x = if self.shape.checkpointing {
-                let block = block.clone();
-                checkpoint(&[&x], move |inputs| block.call(&inputs[0]))?
-            } else {
-                block.call(&x)?
-            };
+            x = if self.shape.checkpointing { checkpoint(block, &x)? } else { block.call(&x)? };
         }
         self.norm.call(&x)
     }

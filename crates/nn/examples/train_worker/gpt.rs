@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_nn::{Embedding, Forward, LayerNorm, Linear, Module, init};
-use plimsoll_tensor::{Result, ScaledDotProductAttentionOptions, Tensor, checkpoint};
+use plimsoll_nn::{Embedding, Forward, LayerNorm, Linear, Module, checkpoint, init};
+use plimsoll_tensor::{Result, ScaledDotProductAttentionOptions, Tensor};
 
 pub(crate) const VOCABULARY: i64 = 8192;
 pub(crate) const CONTEXT: i64 = 256;
@@ -91,12 +91,7 @@ impl Forward<(&Tensor, &Tensor)> for Gpt {
     fn forward(&self, (tokens, following): (&Tensor, &Tensor)) -> Result<Tensor> {
         let mut x = self.tokens.call(tokens)?.add(&self.places.weight.tensor())?;
         for block in &self.blocks {
-            x = if self.checkpointed {
-                let block = block.clone();
-                checkpoint(&[&x], move |inputs| block.call(&inputs[0]))?
-            } else {
-                block.call(&x)?
-            };
+            x = if self.checkpointed { checkpoint(block, &x)? } else { block.call(&x)? };
         }
         let (x, following) = (self.norm.call(&x)?.flatten(0, 1)?, following.flatten(0, 1)?);
         let table = self.tokens.weight.tensor();
