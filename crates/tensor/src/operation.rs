@@ -75,6 +75,18 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
         Err(Error::autograd(backward.operation, "this operation has no derivative"))
     }
 
+    /// Whether [`Operation::add_vjp`] is there: the operation has one input and one output, saves
+    /// nothing, and adding its derivative to a sum takes less than making it.
+    fn adds_vjp(&self) -> bool {
+        false
+    }
+
+    /// Adds the vector-Jacobian product to `total`, in place: to what has arrived at the input from
+    /// others. Nothing is recorded.
+    fn add_vjp(&self, _gradient: &Tensor, _total: &Tensor) -> Result<()> {
+        Err(Error::autograd(self.info().name, "this operation adds no derivative in place"))
+    }
+
     /// Whether running it again on the same inputs gives the same bytes. One that draws on anything
     /// else (a clock, memory that it does not name) says no, and its results are never dropped to
     /// be computed again.

@@ -374,3 +374,71 @@ fn integers_that_a_node_saved_bring_no_history_along() -> Outcome {
     assert_eq!((first.to_vec::<f64>()?, first.requires_grad()), (vec![1.0, 1.0], false));
     Ok(())
 }
+
+/// Slices, columns and a diagonal of one tensor that overlap, each times another number; the
+/// gradient is the sum of the numbers at each element.
+#[test]
+fn gradients_of_parts_are_added_where_they_belong() -> Outcome {
+    let x = Tensor::zeros(&[3, 4], DType::F64)?.requires_grad_(true)?;
+    let y = x.mul(1.0)?;
+    let parts = [
+        y.narrow(1, 1, 2)?.mul(1.0)?,
+        y.slice(0, 0, 3, 2)?.mul(10.0)?,
+        y.select(1, 3)?.mul(100.0)?,
+        y.diagonal(0, 0, 1)?.mul(1000.0)?,
+        y.mul(10_000.0)?,
+    ];
+    let mut sum = parts[0].sum()?;
+    for part in &parts[1..] {
+        sum = sum.add(&part.sum()?)?;
+    }
+    sum.backward()?;
+    let expected = [
+        11_010.0, 10_011.0, 10_011.0, 10_110.0, // the first row: slice, diagonal, columns
+        10_000.0, 11_001.0, 10_001.0, 10_100.0, //
+        10_010.0, 10_011.0, 11_011.0, 10_110.0,
+    ];
+    assert_eq!(grad_of(&x), expected);
+    Ok(())
+}
+
+/// However many parts a tensor is split into, its gradient is made once: 64 parts of 4096 bytes.
+#[test]
+fn the_gradient_of_a_split_tensor_is_made_once() -> Outcome {
+    let own = device::private_cpu(&Default::default())?;
+    let x = Tensor::zeros(&[64, 1024], (DType::F32, own))?.requires_grad_(true)?;
+    let mut sum = Tensor::zeros(&[], (DType::F32, own))?;
+    for part in x.split(1, 0)? {
+        sum = sum.add(&part.sum()?)?;
+    }
+    let before = memory::memory_allocated(own);
+    let peak = memory::peak_scope(own);
+    sum.backward()?;
+    let above = peak.allocated_bytes_peak() - before;
+    assert!(above < (64 + 2) * 4096, "{above} bytes"); // it, and a part's
+    assert_eq!(x.grad().unwrap().sum()?.item::<f32>()?, 65536.0);
+    Ok(())
+}
+
+/// What hooks and recorded gradients see of a part is the whole, with zeros around it.
+#[test]
+fn gradients_of_parts_that_are_looked_at_are_made() -> Outcome {
+    let x = leaf(&[1.0, 2.0, 3.0]);
+    let y = x.mul(&x)?;
+    let (a, b) = (y.narrow(0, 0, 2)?, y.narrow(0, 1, 2)?);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let hook = seen.clone();
+    let node = b.grad_fn().expect("a recorded view");
+    node.register_hook(move |grads, _| {
+        hook.lock().unwrap().push(grads[0].as_ref().unwrap().to_vec::<f64>()?);
+        Ok(None)
+    });
+    let loss = a.mul(&a)?.sum()?.add(&b.sum()?)?;
+    let options = GradOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&loss], &[&x], options)?.remove(0).unwrap();
+    // 4 x^3 of the first two, and 2 x of the last two.
+    assert_eq!(first.to_vec::<f64>()?, [4.0, 36.0, 6.0]);
+    assert_eq!(*seen.lock().unwrap(), [[0.0, 1.0, 1.0]]);
+    assert_eq!(one(&[&first.sum()?], &x)?, [12.0, 50.0, 2.0]);
+    Ok(())
+}

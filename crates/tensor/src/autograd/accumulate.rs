@@ -84,12 +84,17 @@ pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
     tensor.set_grad(Some(&total))
 }
 
+/// Whether a gradient may be written: nobody else holds it, and each element is there once.
+pub(super) fn is_free(gradient: &Tensor) -> bool {
+    gradient.is_sole_owner() && !gradient.layout().may_overlap_itself()
+}
+
 /// The sum of two gradients of one tensor, in the memory of one of them if that is free to take.
 pub(super) fn sum(a: Tensor, b: Tensor) -> Result<Tensor> {
     let recorded = is_grad_enabled() && (a.requires_grad() || b.requires_grad());
     if !recorded {
         for (target, other) in [(&a, &b), (&b, &a)] {
-            if target.is_sole_owner() && !target.layout().may_overlap_itself() {
+            if is_free(target) {
                 target.add_(other)?;
                 return Ok(target.clone());
             }

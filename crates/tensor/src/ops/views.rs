@@ -134,6 +134,19 @@ impl Operation for View {
         Ok(smallvec::smallvec![Some(result)])
     }
 
+    /// Of what shows a part, each element once: zeros around every part of a split would be written
+    /// and added as often as there are parts.
+    fn adds_vjp(&self) -> bool {
+        matches!(
+            self,
+            View::Narrow { .. } | View::Slice { .. } | View::Select { .. } | View::Diagonal { .. }
+        )
+    }
+
+    fn add_vjp(&self, gradient: &Tensor, total: &Tensor) -> Result<()> {
+        apply_one(self, &[total], Site::in_force())?.add_(gradient).map(drop)
+    }
+
     fn share(&self) -> Arc<dyn Operation> {
         Arc::new(self.clone())
     }
