@@ -442,3 +442,17 @@ fn gradients_of_parts_that_are_looked_at_are_made() -> Outcome {
     assert_eq!(one(&[&first.sum()?], &x)?, [12.0, 50.0, 2.0]);
     Ok(())
 }
+
+/// Memory seen through `data` counts its own writes; also when it is saved a second time, by a
+/// recorded backward.
+#[test]
+fn what_data_shows_keeps_its_own_count_through_a_recorded_backward() -> Outcome {
+    let x = Tensor::from_slice(&[1.0, 2.0], &[2], Device::cpu())?;
+    let (a, u) = (leaf(&[3.0, 4.0]), leaf(&[5.0, 6.0]));
+    let product = a.mul(&x.data())?.mul(&u)?.sum()?;
+    let options = GradOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&product], &[&a], options)?.remove(0).unwrap();
+    x.add_(10.0)?;
+    assert_eq!(one(&[&first.sum()?], &u)?, [11.0, 12.0]);
+    Ok(())
+}

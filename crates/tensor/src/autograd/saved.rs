@@ -75,7 +75,7 @@ impl Held {
 
     /// The value outside of every graph.
     pub(crate) fn tensor(&self) -> Tensor {
-        Tensor::new(self.hold.0.clone(), self.meta.clone())
+        Tensor::counting(self.versions.clone(), self.hold.0.clone(), self.meta.clone())
     }
 
     /// Refuses a value that was overwritten since.

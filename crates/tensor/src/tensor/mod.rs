@@ -56,13 +56,18 @@ pub(crate) struct Inner {
 impl Tensor {
     /// A tensor of its own over `storage`.
     pub(crate) fn new(storage: Arc<Storage>, meta: Meta) -> Tensor {
+        Tensor::counting(Versions::default(), storage, meta)
+    }
+
+    /// [`Tensor::new`] that counts its writes in `versions`.
+    pub(crate) fn counting(versions: Versions, storage: Arc<Storage>, meta: Meta) -> Tensor {
         debug_assert!(
             meta.span_bytes() <= storage.nbytes(),
             "a tensor lies within its storage: {meta:?} in {storage:?}"
         );
         let inference = crate::autograd::mode::is_inference_mode_enabled();
         let registered = registry::is_on();
-        let (versions, slot, companion) = (Versions::default(), Slot::new(), Companion::new());
+        let (slot, companion) = (Slot::new(), Companion::new());
         let view = None;
         let inner = Inner { storage, meta, versions, inference, registered, view, slot, companion };
         Tensor { inner: Arc::new(inner) }.listed()
