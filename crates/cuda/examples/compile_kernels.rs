@@ -5,13 +5,34 @@
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn main() -> plimsoll_core::Result<()> {
+use plimsoll_core::Result;
+use plimsoll_cuda::{KernelSource, source_files};
+
+/// Calls `work` for every source, on as many threads as there are processors.
+fn side_by_side(work: impl Fn(&KernelSource) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let all = || {
+        while let Some(source) = source_files::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(source)?;
+        }
+        Ok(())
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(all)).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
+        ends.fold(Ok(()), Result::and)
+    })
+}
+
+fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "target/cubins".to_string()));
     let capability: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(90);
     std::fs::create_dir_all(&folder)?;
-    for source in plimsoll_cuda::source_files::ALL {
+    side_by_side(|source| {
         let path = folder.join(source.cubin_name(capability));
         let code = match std::fs::read(&path) {
             Ok(code) => code,
@@ -22,18 +43,16 @@ fn main() -> plimsoll_core::Result<()> {
             }
         };
         println!("{}.cu: {} bytes for sm_{capability}", source.name, code.len());
-    }
-    for source in plimsoll_cuda::source_files::ALL {
         // No kernel of that name: what is left must compile all the same.
-        plimsoll_cuda::compile(source.name, &source.text_of("none"), capability)?;
-    }
-    let unary = &plimsoll_cuda::source_files::UNARY;
+        plimsoll_cuda::compile(source.name, &source.text_of("none"), capability).map(drop)
+    })?;
+    let unary = &source_files::UNARY;
     let start = std::time::Instant::now();
     let alone = plimsoll_cuda::compile("unary", &unary.text_of("exp_f32"), capability)?;
     let has = |name: &str| alone.windows(name.len()).any(|part| part == name.as_bytes());
     assert!(has("exp_f32") && !has("log_f32"), "one kernel is compiled alone");
     println!("exp_f32 of unary.cu alone: {} bytes in {:?}", alone.len(), start.elapsed());
-    let count = plimsoll_cuda::source_files::ALL.len();
+    let count = source_files::ALL.len();
     println!("test result: ok. {count} passed; 0 failed");
     Ok(())
 }
