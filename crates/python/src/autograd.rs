@@ -2,9 +2,10 @@
 //! guards of the calling thread; the package's context managers hold them. Hooks are in `hooks.rs`,
 //! custom functions in `custom.rs`, nodes in `node.rs`.
 
-use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use plimsoll_tensor::{self as rust, BackwardOptions, GradFn, GradOptions, GradientPlace, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::call::call;
 use crate::companion::{register as registered, wrap};
@@ -107,25 +108,64 @@ impl PyTensor {
             gradient: gradient.map(|gradient| gradient.get().tensor()),
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
-            inputs: inputs.unwrap_or_default(),
+            inputs: Vec::new(),
         };
-        call(py, || self.tensor().backward_with(options))
+        let own = self.tensor();
+        let inputs = inputs.unwrap_or_default();
+        let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
+        call(py, || rust::backward_between(&[((&own).into(), None)], &inputs, options))
     }
 }
 
-/// The tensors that gradients are asked for; a tensor alone is one, and not a list of its rows.
-fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
-    if let Ok(one) = inputs.cast::<PyTensor>() {
-        return Ok(vec![one.get().tensor()]);
+/// A tensor, or the place in the graph where its gradient arrives (`GradientEdge`).
+enum Place {
+    Tensor(Tensor),
+    Edge(GradFn, u32),
+}
+
+impl Place {
+    fn as_rust(&self) -> GradientPlace<'_> {
+        match self {
+            Place::Tensor(tensor) => tensor.into(),
+            Place::Edge(node, output) => GradientPlace::Edge(node, *output),
+        }
     }
-    let several: Vec<Bound<'_, PyTensor>> = inputs.extract()?;
+}
+
+impl<'py> FromPyObject<'_, 'py> for Place {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Place> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Place::Tensor(tensor.get().tensor()));
+        }
+        let parts = object.cast::<PyTuple>().ok().and_then(|parts| {
+            let node = parts.get_item(0).ok()?.cast_into::<PyNode>().ok()?;
+            Some((node, parts.get_item(1).ok()?.extract().ok()?))
+        });
+        let Some((node, output)) = parts else {
+            let kind = object.get_type();
+            return Err(PyTypeError::new_err(format!(
+                "expected a Tensor or a GradientEdge, not {kind}"
+            )));
+        };
+        Ok(Place::Edge(node.get().grad_fn().clone(), output))
+    }
+}
+
+/// What gradients are asked for; a tensor or an edge alone is one, and not a list of its parts.
+fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Place>> {
+    if let Ok(one) = inputs.extract::<Place>() {
+        return Ok(vec![one]);
+    }
+    let several: Vec<Place> = inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?;
     if several.is_empty() {
         return Err(PyRuntimeError::new_err(format!(
             "{function}: `inputs` is empty, so there is nothing to compute gradients for; leave it out to reach every \
              leaf"
         )));
     }
-    Ok(several.iter().map(|input| input.get().tensor()).collect())
+    Ok(several)
 }
 
 /// A mode that is in force until `leave`.
@@ -214,7 +254,7 @@ fn is_inference_mode_enabled() -> bool {
 #[pyo3(signature = (outputs, inputs, grad_outputs = vec![], retain_graph = None, create_graph = false, allow_unused = false))]
 fn grad<'py>(
     py: Python<'py>,
-    outputs: Vec<Bound<'_, PyTensor>>,
+    outputs: Vec<Place>,
     inputs: &Bound<'_, PyAny>,
     grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
     retain_graph: Option<bool>,
@@ -230,11 +270,10 @@ fn grad<'py>(
         create_graph,
         allow_unused,
     };
-    let outputs: Vec<_> = outputs.iter().map(|tensor| tensor.get().tensor()).collect();
     let inputs = one_or_several("grad", inputs)?;
-    let outputs: Vec<_> = outputs.iter().collect();
-    let inputs: Vec<_> = inputs.iter().collect();
-    let grads = call(py, || rust::grad(&outputs, &inputs, options))?;
+    let outputs: Vec<_> = outputs.iter().map(Place::as_rust).collect();
+    let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
+    let grads = call(py, || rust::grad_between(&outputs, &inputs, options))?;
     grads.into_iter().map(|grad| grad.map(|grad| wrap(py, grad)).transpose()).collect()
 }
 
@@ -243,7 +282,7 @@ fn grad<'py>(
 #[pyo3(signature = (tensors, grad_tensors, retain_graph = None, create_graph = false, inputs = None))]
 fn _backward(
     py: Python<'_>,
-    tensors: Vec<Bound<'_, PyTensor>>,
+    tensors: Vec<Place>,
     grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
     retain_graph: Option<bool>,
     create_graph: bool,
@@ -251,7 +290,6 @@ fn _backward(
 ) -> PyResult<()> {
     let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
     let tensor = |object: &Bound<'_, PyTensor>| object.get().tensor();
-    let tensors: Vec<Tensor> = tensors.iter().map(tensor).collect();
     let grads: Vec<Option<Tensor>> =
         grad_tensors.iter().map(|grad| grad.as_ref().map(tensor)).collect();
     if grads.len() != tensors.len() {
@@ -261,14 +299,17 @@ fn _backward(
             grads.len()
         )));
     }
-    let pairs: Vec<_> = tensors.iter().zip(grads.iter().map(Option::as_ref)).collect();
+    let roots = tensors.iter().map(Place::as_rust);
+    let roots: Vec<_> = roots.zip(grads.iter().map(Option::as_ref)).collect();
+    let inputs = inputs.unwrap_or_default();
+    let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
     let options = BackwardOptions {
         gradient: None,
         retain_graph: retain_graph.unwrap_or(create_graph),
         create_graph,
-        inputs: inputs.unwrap_or_default(),
+        inputs: Vec::new(),
     };
-    call(py, || rust::backward(&pairs, options))
+    call(py, || rust::backward_between(&roots, &inputs, options))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

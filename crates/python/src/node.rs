@@ -57,6 +57,13 @@ pub(crate) fn object(py: Python<'_>, grad_fn: GradFn) -> PyResult<Bound<'_, PyNo
     Ok(made)
 }
 
+impl PyNode {
+    /// The node itself.
+    pub(crate) fn grad_fn(&self) -> &GradFn {
+        &self.grad_fn
+    }
+}
+
 impl Drop for PyNode {
     fn drop(&mut self) {
         let own = Place(*self.place.get_mut());

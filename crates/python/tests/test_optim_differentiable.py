@@ -113,12 +113,31 @@ def test_what_is_kept_stays_an_optimizers_and_graphs_are_let_go():
     assert plimsoll.memory_allocated(device) == 256 * 4
 
 
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adadelta", "RMSprop", "Rprop"])
-def test_capturable_and_foreach_are_taken(name):
-    for option in ({"capturable": True}, {"foreach": True}, {"foreach": False}):
+CAPTURABLE = ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adadelta", "RMSprop", "Rprop", "ASGD"]
+
+
+@pytest.mark.parametrize("name", CAPTURABLE)
+def test_foreach_is_taken(name):
+    for choice in (True, False):
         p = nn.Parameter(plimsoll.ones(3))
-        optimizer = getattr(optim, name)([p], **option)
+        optimizer = getattr(optim, name)([p], foreach=choice)
         p.grad = plimsoll.ones(3)
         optimizer.step()
-        (key,) = option
-        assert optimizer.param_groups[0][key] is option[key] and (p < 1).all()
+        assert optimizer.param_groups[0]["foreach"] is choice and (p < 1).all()
+
+
+@pytest.mark.parametrize("name", CAPTURABLE)
+def test_a_capturable_step_is_taken_on_an_accelerator_and_refused_on_a_cpu(name):
+    for option in ({}, {"foreach": True}, {"differentiable": True}):
+        p = nn.Parameter(plimsoll.ones(3))
+        optimizer = getattr(optim, name)([p], capturable=True, **option)
+        optimizer.step()  # nothing has a gradient
+        p.grad = plimsoll.ones(3)
+        with pytest.raises(AssertionError, match="If capturable=True, params.* must be on supported devices"):
+            optimizer.step()
+        assert (p == 1).all() and optimizer.param_groups[0]["capturable"] is True
+    p = nn.Parameter(plimsoll.ones(3, device=plimsoll.stand_in()))
+    optimizer = getattr(optim, name)([p], capturable=True)
+    p.grad = plimsoll.ones_like(p)
+    optimizer.step()
+    assert (p < 1).all()

@@ -240,7 +240,11 @@ pub(crate) fn target<'a>(
     kind: DeviceKind,
     inputs: impl Iterator<Item = &'a Tensor>,
 ) -> Result<Option<DType>> {
-    let state = STATE.get();
+    let mut state = STATE.get();
+    // First, because looking a name up in the lists takes longer than most small operations' rest.
+    if !state.of(kind).enabled {
+        return Ok(None);
+    }
     let outer = state.inside.filter(|outer| outer.on(kind) != Cast::Parts);
     state.dtype(outer.unwrap_or_else(|| casts(name)), name, kind, inputs)
 }

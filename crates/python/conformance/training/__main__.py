@@ -94,9 +94,11 @@ def judged(part: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     wrong = sum(bool(row["failures"]) for row in rows)
     if rows:
         samples = sum(row["samples"] for row in rows)
-        by_truth = sum((collections.Counter(row.get("by_truth", {})) for row in rows), collections.Counter())
-        counts = ", ".join(f"{count} of {name}" for name, count in by_truth.items())
-        told = f"; by their distance to float64 were judged {counts}" if counts else ""
+        told = ""
+        for how, said in (("by_truth", "by their distance to float64"), ("by_draws", "over many draws")):
+            found = sum((collections.Counter(row.get(how, {})) for row in rows), collections.Counter())
+            counts = ", ".join(f"{count} of {name}" for name, count in found.items())
+            told += f"; {said} were judged {counts}" if counts else ""
         print(f"{len(rows) - wrong} of {len(rows)} {part} are whole, over {samples} samples{told}")
     return rows
 

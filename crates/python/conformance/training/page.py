@@ -32,8 +32,7 @@ cancel. What is off by more is compared with PyTorch's own module in float64 on 
 by each element or by the largest of its tensor, or no further from it than twice PyTorch's result; the run says how many
 tensors were judged so. A part of all this runs in CI without PyTorch (`crates/python/tests/test_training_samples.py`)."""
 
-REASONS = """Not compared: ASGD, Adafactor, Muon and SparseAdam, which do not exist here; `capturable` optimizers, which PyTorch refuses on
-a CPU; inputs that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in
+REASONS = """Not compared: Muon and SparseAdam, which do not exist here; `capturable` optimizers but for their refusal on a CPU; inputs that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in
 float64 alone; a line search in float32 is judged by the loss that it reaches. `CrossMapLRN2d` is compared without its
 gradient, which PyTorch wrote by hand and which is not that of its result.
 

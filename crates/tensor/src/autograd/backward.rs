@@ -3,10 +3,12 @@
 
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Phase, Site, enter_phase, with_site};
+use smallvec::SmallVec;
 
 use super::engine::{self, Goal, GraphPoint};
+use super::mode;
 use super::node::Edge;
-use super::{mode, rules};
+use super::place::GradientPlace;
 use crate::Tensor;
 
 /// How [`Tensor::backward_with`] runs.
@@ -90,21 +92,62 @@ pub fn backward(tensors: &[(&Tensor, Option<&Tensor>)], options: BackwardOptions
     with_site(Site::caller(), || run_backward(tensors, &options))
 }
 
+/// [`backward`] from tensors and edges of the graph. With `inputs` only those, beside the options'
+/// own, are reached, and nothing behind them runs: a leaf's place gets its gradient, and an edge of
+/// a node keeps none.
+///
+/// ```
+/// use plimsoll_tensor::{BackwardOptions, DType, GradientPlace, Tensor, backward_between};
+/// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+/// let (node, output) = x.mul(2)?.gradient_edge().unwrap();
+/// let gradient = Tensor::full(&[2], 10.0, DType::F32)?;
+/// let roots = [(GradientPlace::Edge(&node, output), Some(&gradient))];
+/// backward_between(&roots, &[], BackwardOptions::default())?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [20.0, 20.0]);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+#[track_caller]
+pub fn backward_between(
+    roots: &[(GradientPlace<'_>, Option<&Tensor>)],
+    inputs: &[GradientPlace<'_>],
+    options: BackwardOptions,
+) -> Result<()> {
+    with_site(Site::caller(), || {
+        let own = options.inputs.iter().map(GradientPlace::from);
+        let inputs: Vec<_> = own.chain(inputs.iter().copied()).collect();
+        run_between(roots, &inputs, &options)
+    })
+}
+
 fn run_backward(tensors: &[(&Tensor, Option<&Tensor>)], options: &BackwardOptions) -> Result<()> {
+    let roots: SmallVec<[_; 1]> =
+        tensors.iter().map(|&(tensor, gradient)| (tensor.into(), gradient)).collect();
+    let inputs: SmallVec<[_; 1]> = options.inputs.iter().map(GradientPlace::from).collect();
+    run_between(&roots, &inputs, options)
+}
+
+fn run_between(
+    roots: &[(GradientPlace<'_>, Option<&Tensor>)],
+    inputs: &[GradientPlace<'_>],
+    options: &BackwardOptions,
+) -> Result<()> {
     const OP: &str = "backward";
-    let start = |&(tensor, gradient): &(&Tensor, Option<&Tensor>)| {
-        root(OP, tensor, gradient.or(options.gradient.as_ref()))
+    let start = |&(place, gradient): &(GradientPlace<'_>, Option<&Tensor>)| {
+        root(OP, place, gradient.or(options.gradient.as_ref()))
     };
-    let roots = tensors.iter().map(start).collect::<Result<Vec<_>>>()?;
+    let roots = roots.iter().map(start).collect::<Result<Vec<_>>>()?;
     let retain = options.retain_graph || options.create_graph;
-    let inputs: Vec<&Tensor> = options.inputs.iter().collect();
     let goal = if inputs.is_empty() {
         Goal::EveryLeaf
     } else {
-        let places = places(OP, &inputs)?;
+        let places = places(OP, inputs)?;
         // A leaf gets its gradient from its accumulator; any other tensor keeps what passes
         // through.
-        inputs.iter().try_for_each(|input| input.retain_grad())?;
+        for input in inputs {
+            if let GradientPlace::Tensor(tensor) = input {
+                tensor.retain_grad()?;
+            }
+        }
         Goal::Reach(places)
     };
     engine::run(roots, goal, retain, options.create_graph).map(drop)
@@ -128,12 +171,26 @@ pub fn grad(
     inputs: &[&Tensor],
     options: GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    fn places_of<'a>(tensors: &[&'a Tensor]) -> Vec<GradientPlace<'a>> {
+        tensors.iter().map(|&tensor| tensor.into()).collect()
+    }
+    let (outputs, inputs) = (places_of(outputs), places_of(inputs));
+    with_site(Site::caller(), || run_grad(&outputs, &inputs, &options))
+}
+
+/// [`grad`] of tensors and edges of the graph, by tensors and edges; see [`GradientPlace`].
+#[track_caller]
+pub fn grad_between(
+    outputs: &[GradientPlace<'_>],
+    inputs: &[GradientPlace<'_>],
+    options: GradOptions,
+) -> Result<Vec<Option<Tensor>>> {
     with_site(Site::caller(), || run_grad(outputs, inputs, &options))
 }
 
 fn run_grad(
-    outputs: &[&Tensor],
-    inputs: &[&Tensor],
+    outputs: &[GradientPlace<'_>],
+    inputs: &[GradientPlace<'_>],
     options: &GradOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     const OP: &str = "grad";
@@ -146,7 +203,7 @@ fn run_grad(
     }
     let mut roots = Vec::new();
     for (index, output) in outputs.iter().enumerate() {
-        roots.push(root(OP, output, given.get(index).and_then(Option::as_ref))?);
+        roots.push(root(OP, *output, given.get(index).and_then(Option::as_ref))?);
     }
     let places = places(OP, inputs)?;
     let retain = options.retain_graph || options.create_graph;
@@ -168,13 +225,12 @@ fn run_grad(
 }
 
 /// Where the gradients of `inputs` arrive.
-fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
+fn places(op: &'static str, inputs: &[GradientPlace<'_>]) -> Result<Vec<GraphPoint>> {
     inputs
         .iter()
         .enumerate()
         .map(|(index, input)| {
-            rules::check_up_to_date(op, input)?;
-            input.edge().as_ref().map(GraphPoint::of).ok_or_else(|| {
+            input.edge(op)?.as_ref().map(GraphPoint::of).ok_or_else(|| {
                 Error::autograd(op, format!("input {index} does not require gradients"))
             })
         })
@@ -182,44 +238,48 @@ fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
 }
 
 /// The starting edge and gradient of one output.
-fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<(Edge, Tensor)> {
-    rules::check_up_to_date(op, output)?;
-    let edge = output.edge().ok_or_else(|| {
+fn root(
+    op: &'static str,
+    place: GradientPlace<'_>,
+    gradient: Option<&Tensor>,
+) -> Result<(Edge, Tensor)> {
+    let edge = place.edge(op)?.ok_or_else(|| {
         Error::autograd(
             op,
             "this tensor does not require gradients and no recorded operation made it; was it computed under \
              `no_grad`, or is `requires_grad_` missing on the parameters?",
         )
     })?;
+    let output = place.wanted(op)?;
     let gradient = match gradient {
-        Some(gradient) if gradient.shape() != output.shape() => {
+        Some(gradient) if *gradient.shape() != *output.shape => {
             return Err(Error::autograd(
                 op,
                 format!(
                     "the gradient has shape {:?}, its tensor {:?}",
                     gradient.shape(),
-                    output.shape()
+                    output.shape
                 ),
             ));
         }
-        Some(gradient) if gradient.device() != output.device() => {
+        Some(gradient) if gradient.device() != output.device => {
             return Err(Error::autograd(
                 op,
                 format!(
                     "the gradient is on {}, its tensor on {}; move it with `to`",
                     gradient.device(),
-                    output.device()
+                    output.device
                 ),
             ));
         }
-        Some(gradient) if gradient.dtype() != output.dtype() => {
+        Some(gradient) if gradient.dtype() != output.dtype => {
             let _phase = enter_phase(Phase::Backward);
-            gradient.to(output.dtype())?
+            gradient.to(output.dtype)?
         }
         Some(gradient) => gradient.clone(),
-        None if output.numel() == 1 => {
+        None if output.shape.iter().product::<usize>() == 1 => {
             let _phase = enter_phase(Phase::Backward);
-            mode::with_grad(false, || output.ones_like())?
+            mode::with_grad(false, || output.ones(place))?
         }
         None => {
             return Err(Error::autograd(
@@ -227,7 +287,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<
                 format!(
                     "a tensor of shape {:?} has no single gradient to start from: reduce it to one element \
                      (`sum`, `mean`) or give its gradient",
-                    output.shape()
+                    output.shape
                 ),
             ));
         }

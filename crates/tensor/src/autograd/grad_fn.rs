@@ -51,6 +51,25 @@ impl GradFn {
         }
     }
 
+    /// The edge to one of its outputs, if it has that many.
+    pub(super) fn output(&self, output: u32) -> Option<Edge> {
+        match &self.0 {
+            Edge::Node(node, _) if (output as usize) < node.outputs.len() => {
+                Some(Edge::Node(node.clone(), output))
+            }
+            Edge::Leaf(_) if output == 0 => Some(self.0.clone()),
+            _ => None,
+        }
+    }
+
+    /// How many outputs it has.
+    pub(super) fn output_count(&self) -> usize {
+        match &self.0 {
+            Edge::Node(node, _) => node.outputs.len(),
+            Edge::Leaf(_) => 1,
+        }
+    }
+
     /// A number that is this node's as long as somebody holds it.
     pub fn id(&self) -> u64 {
         self.0.target().number()

@@ -1,7 +1,8 @@
 //! Autograd: recording what happened, keeping exactly what backward needs, and running it.
 //!
 //! The life of a gradient, file by file: `record` makes a `node` for an operation whose inputs need
-//! gradients and lets `saved` hold what the operation declares; `backward` is what users call;
+//! gradients and lets `saved` hold what the operation declares; `backward` is what users call,
+//! from and to the places of `place`;
 //! `engine` walks the nodes from an output, newest first (`tasks` says which are ready), calls each
 //! operation's `vjp`, and frees what it used; `accumulate` writes the leaves' gradients; `hooks`
 //! lets users look on (`multi_grad` at several tensors at once), `grad_fn` shows them the nodes,
@@ -25,6 +26,7 @@ pub(crate) mod inherit;
 pub(crate) mod mode;
 mod multi_grad;
 pub(crate) mod node;
+mod place;
 pub(crate) mod record;
 pub(crate) mod release;
 pub(crate) mod rules;
@@ -37,7 +39,9 @@ pub(crate) mod views;
 mod walk;
 
 pub use anomaly::{is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly};
-pub use backward::{BackwardOptions, GradOptions, backward, grad};
+pub use backward::{
+    BackwardOptions, GradOptions, backward, backward_between, grad, grad_between,
+};
 pub use custom::{BackwardContext, Context, Function, apply_function};
 pub use functional::{hessian, hvp, jacobian, vjp};
 pub use grad_fn::{GradFn, WeakGradFn};
@@ -50,6 +54,7 @@ pub use mode::{
 pub use multi_grad::{
     AllGrads, FirstGrad, MultiGradHandle, MultiGradHook, register_multi_grad_hook,
 };
+pub use place::GradientPlace;
 pub use saved_hooks::{
     Packed, SavedTensorsHooks, SavedTensorsScope, save_on_host, saved_tensors_hooks,
 };

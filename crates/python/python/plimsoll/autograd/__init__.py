@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
 
 from .. import _plimsoll
 from .._modes import enable_grad as enable_grad
@@ -24,21 +25,35 @@ from .grad_mode import set_multithreading_enabled as set_multithreading_enabled
 from .variable import Variable as Variable
 
 
-def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:
+_Place = Union[Tensor, graph.GradientEdge]
+
+
+def _list(tensors: _Place | Sequence[_Place | None] | None) -> list:
     if tensors is None:
         return []
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return [tensors] if isinstance(tensors, (Tensor, graph.GradientEdge)) else list(tensors)
+
+
+def _asked_for(function: str, inputs: Any) -> list:
+    """What gradients are asked for; of a dictionary its values."""
+    if type(inputs) is dict:
+        return list(inputs.values())
+    if isinstance(inputs, Mapping):
+        kind = type(inputs).__name__
+        raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {kind}. Give dict(inputs)")
+    return _list(inputs)
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: _Place | Sequence[_Place],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Tensor | Sequence[Tensor | None] | None = None,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: _Place | Sequence[_Place] | dict[Any, _Place] | None = None,
 ) -> None:
-    """Computes the gradients of everything that led to `tensors` and adds them to the leaves, or to `inputs` alone.
+    """Computes the gradients of everything that led to `tensors` and adds them to the leaves, or to `inputs` alone. Both may
+    be edges of the graph (`graph.GradientEdge`); a gradient that arrives at one which is no leaf's is not kept.
     Each starts from its gradient in `grad_tensors`, or from one if it has a single element."""
     if grad_variables is not None:
         if grad_tensors is not None:
@@ -47,12 +62,13 @@ def backward(
         grad_tensors = grad_variables
     tensors = _list(tensors)
     grads = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
-    _plimsoll._backward(tensors, grads, retain_graph, create_graph, inputs)
+    asked = None if inputs is None else _asked_for("backward", inputs)
+    _plimsoll._backward(tensors, grads, retain_graph, create_graph, asked)
 
 
 def _grad_of_each(
-    outputs: list[Tensor],
-    inputs: list[Tensor],
+    outputs: list[_Place],
+    inputs: list[_Place],
     grad_outputs: list[Tensor | None],
     retain_graph: bool | None,
     create_graph: bool,
@@ -75,26 +91,36 @@ def _grad_of_each(
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: _Place | Sequence[_Place],
+    inputs: _Place | Sequence[_Place] | dict[Any, _Place],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` by `inputs`, without touching any `grad`. Inputs that the outputs do not depend on are
-    an error, or get None with `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the first
-    dimension of each gradient in `grad_outputs` counts several of them, and so does that of the results."""
+) -> tuple[Tensor | None, ...] | dict[Any, Tensor | None]:
+    """The gradients of `outputs` by `inputs`, by name if `inputs` is a dictionary, without touching any `grad`. Inputs that
+    the outputs do not depend on are an error, or get None with `allow_unused`, or zeros with `materialize_grads`. With
+    `is_grads_batched` the first dimension of each gradient in `grad_outputs` counts several of them, and so does that of the
+    results. Edges of the graph stand for tensors as in `backward`."""
+    if not only_inputs:
+        warnings.warn("only_inputs is deprecated and ignored; backward adds to the leaves", FutureWarning, stacklevel=2)
     if materialize_grads and allow_unused is False:
         raise ValueError("materialize_grads gives unused inputs zeros, so allow_unused cannot be False; leave it out")
-    inputs, unused = _list(inputs), bool(allow_unused) or materialize_grads
+    names = list(inputs) if type(inputs) is dict else None
+    given, unused = _asked_for("grad", inputs), bool(allow_unused) or materialize_grads
     compute = _grad_of_each if is_grads_batched else _plimsoll.grad
-    found = compute(_list(outputs), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
+    found = compute(_list(outputs), given, _list(grad_outputs), retain_graph, create_graph, unused)
     if materialize_grads:
-        found = [_plimsoll.zeros_like(x) if grad is None else grad for x, grad in zip(inputs, found, strict=True)]
-    return tuple(found)
+        if any(one is None and not isinstance(x, Tensor) for x, one in zip(given, found, strict=True)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        found = [
+            _plimsoll.zeros_like(x, requires_grad=create_graph) if one is None else one
+            for x, one in zip(given, found, strict=True)
+        ]
+    return tuple(found) if names is None else dict(zip(names, found, strict=True))
 
 
 from . import functional as functional  # noqa: E402

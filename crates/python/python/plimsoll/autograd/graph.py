@@ -18,10 +18,14 @@ class GradientEdge(NamedTuple):
 
     node: Node
     output_nr: int
+    # A node that keeps the graph alive where `node` does not. Here it always does.
+    ownership_token: Node | None = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where the gradient of `tensor` goes."""
+    """Where the gradient of `tensor` goes. It stands for the tensor in `backward` and `grad`, without holding its bytes."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, output = tensor._gradient_edge()
     return GradientEdge(node, output)
 

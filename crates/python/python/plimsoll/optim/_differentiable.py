@@ -166,6 +166,22 @@ def _lion(group: Group, param: Tensor, grad: Tensor, kept: Kept) -> None:
     kept["exp_avg"] = mean * beta2 + grad * (1 - beta2)
 
 
+def _asgd(group: Group, param: Tensor, grad: Tensor, kept: Kept) -> None:
+    _counted(kept)
+    grad = _decayed(group, param, grad)
+    eta, mu = float(kept["eta"]), float(kept["mu"])
+    param.mul_(1 - group["lambd"] * eta).sub_(grad * eta)
+    kept["ax"] = param.clone() if mu == 1 else kept["ax"] + (param - kept["ax"]) * mu
+    next_rate_and_share(group, kept)
+
+
+def next_rate_and_share(group: Group, kept: Kept) -> None:
+    """The rate `eta` and the share `mu` of ASGD's next step."""
+    lr, step = float(group["lr"]), float(kept["step"])
+    kept["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
+    kept["mu"].fill_(1 / max(1, step - group["t0"]))
+
+
 _STEPS: dict[str, Callable[[Group, Tensor, Tensor, Kept], None]] = {
     "sgd": _sgd,
     "adam": _adam,
@@ -177,6 +193,7 @@ _STEPS: dict[str, Callable[[Group, Tensor, Tensor, Kept], None]] = {
     "rprop": _rprop,
     "adamax": _adamax,
     "lion": _lion,
+    "asgd": _asgd,
 }
 
 

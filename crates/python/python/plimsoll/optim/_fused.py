@@ -38,6 +38,12 @@ def check_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
+def check_capturable(group: dict[str, Any], param: Tensor, what: str) -> None:
+    """Refuses steps on a CPU that are to be captured in a graph of CUDA, when they are to run, as PyTorch does."""
+    if group.get("capturable") and not group.get("fused") and param.device.type == "cpu":
+        raise AssertionError(f"If capturable=True, {what} must be on supported devices: ['cuda'].")
+
+
 def wants_copy(group: dict[str, Any], param: Tensor) -> bool:
     """Whether a parameter is to have a float32 copy."""
     return bool(group.get("master_weights")) and param.dtype in (_plimsoll.float16, _plimsoll.bfloat16)
@@ -59,6 +65,8 @@ class FusedOptimizer(Optimizer):
     _decoupled: bool | None = False
     # What groups of older versions lack.
     _absent: dict[str, Any] = {"foreach": None, "maximize": False, "differentiable": False}
+    # What must be on a GPU for steps to be captured.
+    _captured = "params and state_steps"
 
     def __init__(self, params: Any, defaults: dict[str, Any], master_weights: bool = False) -> None:
         if defaults.get("fused"):
@@ -144,6 +152,9 @@ class FusedOptimizer(Optimizer):
                 if grad is not None:
                     params.append(param)
                     grads.append(grad)
+            if group.get("capturable"):
+                for param in params:
+                    check_capturable(group, param, self._captured)
             if params and self.defaults.get("differentiable"):
                 self._step_recorded(group, params, grads)
             elif params:

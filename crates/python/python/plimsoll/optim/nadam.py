@@ -12,6 +12,7 @@ class NAdam(FusedOptimizer):
     """Adam with Nesterov's momentum, which grows to its full share over the first steps."""
 
     _rule = "nadam"
+    _captured = "params, mu_products and state_steps"
     _decoupled = None
     _absent = {**FusedOptimizer._absent, "capturable": False, "decoupled_weight_decay": False}
 

@@ -7,16 +7,34 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..._plimsoll import _call_module
+from ..._plimsoll import Tensor, _call_module
 from . import _hooks
 from ._hooks import BackwardHooks, RemovableHandle
+from ._last_node import hook_last_node
 
 # Hooks of all modules.
 _global_forward_pre_hooks: _hooks.Hooks = OrderedDict()
 _global_forward_hooks: _hooks.Hooks = OrderedDict()
 _global_forward_hooks_always_called: dict[int, bool] = OrderedDict()
+_global_forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
 _global_backward_hooks: _hooks.Hooks = OrderedDict()
 _global_backward_pre_hooks: _hooks.Hooks = OrderedDict()
+# Whether those of all modules see whole modules; the first one decides.
+_global_is_full_backward_hook: bool | None = None
+
+
+class _Call:
+    """How far a call with hooks has come."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
+
+    def after(self, given: Any) -> None:
+        """What a hook returns takes the result's place."""
+        if given is not None:
+            self.result = given
 
 
 class Calling:
@@ -42,21 +60,26 @@ class Calling:
         return _call_module(self, self._call_with_hooks, (args, kwargs), {})
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        called: set[int] = set()
-        result: Any = None
+        going = _Call(args, kwargs)
         try:
-            return self._hooked(args, kwargs, called)
+            return self._hooked(going)
         except Exception:
             for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
                 always = key in self._forward_hooks_always_called or key in _global_forward_hooks_always_called
-                if always and key not in called:
-                    try:
-                        self._call_forward_hook(key, hook, args, kwargs, result)
-                    except Exception as failure:
-                        warnings.warn(f"a forward hook that is always called failed too: {failure}", stacklevel=2)
+                if not always or key in going.called:
+                    continue
+                try:
+                    going.after(self._call_forward_hook(key, hook, going.args, going.kwargs, going.result))
+                except Exception as failure:
+                    warnings.warn(
+                        "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                        f"error was raised in forward: {failure}",
+                        stacklevel=2,
+                    )
             raise
 
-    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
+    def _hooked(self, going: _Call) -> Any:
+        args, kwargs = going.args, going.kwargs
         for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
             if key in self._forward_pre_hooks_with_kwargs:
                 given = hook(self, args, kwargs)
@@ -70,23 +93,43 @@ class Calling:
                 given = hook(self, args)
                 if given is not None:
                     args = given if isinstance(given, tuple) else (given,)
-        after = [*_global_backward_hooks.values(), *self._backward_hooks.values()]
+            going.args, going.kwargs = args, kwargs
+        after, older = self._get_backward_hooks()
         before = [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
         backward = BackwardHooks(self, after, before) if after or before else None
         if backward is not None:
-            args = backward.arguments_through(args)
-        result = self.forward(*args, **kwargs)
+            args = going.args = backward.arguments_through(args)
+        going.result = self.forward(*args, **kwargs)
         for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
-            called.add(key)
-            given = self._call_forward_hook(key, hook, args, kwargs, result)
-            if given is not None:
-                result = given
-        return result if backward is None else backward.results_through(result)
+            going.called.add(key)
+            going.after(self._call_forward_hook(key, hook, args, kwargs, going.result))
+        result = going.result
+        if backward is not None:
+            if not isinstance(result, (Tensor, tuple)):
+                warnings.warn(
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                    f"{type(result)}",
+                    stacklevel=4,
+                )
+            result = backward.results_through(result)
+        if older:
+            hook_last_node(self, older, args, result)
+        return result
+
+    def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
+        """Those of the whole module, and those of its last operation; hooks of all modules come first."""
+        kinds: tuple[list[Any], list[Any]] = ([], [])
+        for is_full, hooks in (
+            (_global_is_full_backward_hook, _global_backward_hooks),
+            (self._is_full_backward_hook, self._backward_hooks),
+        ):
+            kinds[0 if is_full else 1].extend(hooks.values())
+        return kinds
 
     def _call_forward_hook(
         self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> Any:
-        if key in self._forward_hooks_with_kwargs:
+        if key in self._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             return hook(self, args, kwargs, result)
         return hook(self, args, result)
 
@@ -124,7 +167,8 @@ class Calling:
         return _hooks.add(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older name of `register_full_backward_hook`: here its gradients are those of the whole module too."""
+        """Calls `hook(module, grad_input, grad_output)` with the gradients of the last operation of the module's call. What is
+        wanted is mostly `register_full_backward_hook`."""
         self._be_full(False)
         return _hooks.add(self._backward_hooks, hook)
 
@@ -141,16 +185,36 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     return _hooks.add(_global_forward_pre_hooks, hook)
 
 
-def register_module_forward_hook(hook: Callable[..., Any], *, always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """A forward hook of all modules; with `always_call` also where `forward` fails."""
-    handle = _hooks.add(_global_forward_hooks, hook, extra=_global_forward_hooks_always_called)
+    extra = [_global_forward_hooks_always_called, _global_forward_hooks_with_kwargs]
+    handle = _hooks.add(_global_forward_hooks, hook, extra=extra)
+    if with_kwargs:
+        _global_forward_hooks_with_kwargs[handle.id] = True
     if always_call:
         _global_forward_hooks_always_called[handle.id] = True
     return handle
 
 
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """A `register_backward_hook` of all modules."""
+    return _add_backward_hook(hook, False)
+
+
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """A backward hook of all modules."""
+    return _add_backward_hook(hook, True)
+
+
+def _add_backward_hook(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+        )
+    _global_is_full_backward_hook = full
     return _hooks.add(_global_backward_hooks, hook)
 
 

@@ -65,8 +65,8 @@ class _Passing(Function):
     def forward(ctx: Any, seen: Callable[..., Any], *tensors: Tensor) -> Any:
         ctx.set_materialize_grads(False)
         ctx.seen = seen
-        # Results that are no views of the arguments: written in place, they would refuse.
-        return tuple(tensor.detach() for tensor in tensors)
+        # As they are: to write one in place would lose what is between it and the hooks, and is refused.
+        return tensors
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
@@ -96,7 +96,7 @@ class BackwardHooks:
         result = list(values)
         for at, tensor in zip(places, passed if isinstance(passed, tuple) else (passed,)):
             result[at] = tensor
-        return tuple(result)
+        return tuple(result) if type(values) is tuple else type(values)(*result)
 
     def _spread(self, count: int, places: list[int], grads: tuple[Any, ...]) -> tuple[Any, ...]:
         spread: list[Any] = [None] * count
@@ -121,9 +121,8 @@ class BackwardHooks:
 
         def seen(grads: tuple[Any, ...]) -> tuple[Any, ...]:
             if self.of_outputs is None:
-                raise RuntimeError(
-                    f"the gradients of {type(self.module).__name__}'s arguments came before those of its results"
-                )
+                # They did not come through the module's results: a second derivative, or results in a dictionary.
+                return grads
             spread = self._spread(len(args), places, grads)
             for hook in self.hooks:
                 spread = self._replaced("input", spread, hook(self.module, spread, self.of_outputs))

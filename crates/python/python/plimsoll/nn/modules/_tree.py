@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _plimsoll
 from ..._plimsoll import Tensor, _modules_changed
 from ..parameter import Buffer, Parameter
+from ._registration import buffer_hooks, module_hooks, parameter_hooks, registered
 
 if TYPE_CHECKING:
     from .module import Module
@@ -29,35 +30,42 @@ class Tree:
             self._need_init("parameters")
             self._forget(name, but="_parameters")
             self.register_parameter(name, value)
-        elif isinstance(value, Tree):
-            self._need_init("module")
-            self._forget(name, but="_modules")
-            tables["_modules"][name] = value
-            _modules_changed()
         elif name in tables.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, None)
-        elif name in tables.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
-                )
-            tables["_modules"][name] = None
+        elif isinstance(value, Tree) or name in tables.get("_modules", ()):
+            self._set_module(name, value)
         elif name in tables.get("_buffers", ()) or isinstance(value, Buffer):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
-                )
-            if isinstance(value, Buffer):
-                self._forget(name, but="_buffers")
-                self.register_buffer(name, value, value.persistent)
-            else:
-                tables["_buffers"][name] = value
+            self._set_buffer(name, value)
         else:
             super().__setattr__(name, value)
+
+    def _set_module(self, name: str, value: Any) -> None:
+        if isinstance(value, Tree):
+            self._need_init("module")
+            self._forget(name, but="_modules")
+        elif value is not None:
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+            )
+        self._modules[name] = registered(module_hooks, self, name, value) if module_hooks else value
+        _modules_changed()
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if isinstance(value, Buffer):
+            self.register_buffer(name, value, value.persistent)
+        elif buffer_hooks or type(self).register_buffer is not Tree.register_buffer:
+            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
+        else:
+            # Statistics are set in each step: nothing else changes then.
+            self._buffers[name] = value
 
     def _need_init(self, kind: str) -> None:
         if "_parameters" not in self.__dict__:
@@ -122,9 +130,10 @@ class Tree:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
                 f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
         if param is not None:
+            param = registered(parameter_hooks, self, name, param) if parameter_hooks else param
             _modules_changed()
+        self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is kept and not trained; with `persistent` it is part of the `state_dict`."""
@@ -134,7 +143,7 @@ class Tree:
             raise TypeError(
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(buffer_hooks, self, name, tensor) if buffer_hooks else tensor
         if tensor is not None:
             _modules_changed()
         kept = self._non_persistent_buffers_set
@@ -145,7 +154,7 @@ class Tree:
         if module is not None and not isinstance(module, Tree):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, "_modules")
-        self._modules[name] = module
+        self._modules[name] = registered(module_hooks, self, name, module) if module_hooks else module
         _modules_changed()
 
     def register_module(self, name: str, module: Module | None) -> None:

@@ -13,11 +13,15 @@ from ..._plimsoll import Tensor
 from ..parameter import is_lazy
 from . import _moves
 from ._calling import Calling
+from ._calling import register_module_backward_hook as register_module_backward_hook
 from ._calling import register_module_forward_hook as register_module_forward_hook
 from ._calling import register_module_forward_pre_hook as register_module_forward_pre_hook
 from ._calling import register_module_full_backward_hook as register_module_full_backward_hook
 from ._calling import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from ._loading import Loading
+from ._registration import register_module_buffer_registration_hook as register_module_buffer_registration_hook
+from ._registration import register_module_module_registration_hook as register_module_module_registration_hook
+from ._registration import register_module_parameter_registration_hook as register_module_parameter_registration_hook
 from ._tree import Tree
 
 _Self = TypeVar("_Self", bound="Module")

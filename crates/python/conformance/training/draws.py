@@ -1,0 +1,83 @@
+"""Modules below float64 over many draws of their parameters and arguments, each beside PyTorch's module in float64.
+
+One draw can be off by chance: two right programs round to different sides of a kink, and one of them is nearer. Over many draws
+chance falls on both alike, and what is left is a program that rounds more than PyTorch's, or is wrong. So each result, buffer and
+gradient may be off by little more than PyTorch's, in the middle of its draws and in their mean square, in which one draw that is
+badly off outweighs all others."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import pairs
+import results
+import torch
+import translate
+from nearness import Wrong
+
+DRAWS = 48
+# How much further than PyTorch's: what these quantities of 48 draws of one program differ by.
+MIDDLE, MEAN_SQUARE = 1.25, 1.5
+
+
+class Draw:
+    """A sample of an entry: which it is, and how it fares over many draws, which is found out once if at all."""
+
+    def __init__(self, info: Any, dtype: torch.dtype, training: bool, number: int) -> None:
+        self.info, self.dtype, self.training, self.number = info, dtype, training, number
+        mode = "train" if training else "eval"
+        self.where = f"{str(dtype).removeprefix('torch.')} {mode} #{number}"
+        self._judged: dict[str, str] | None = None
+
+    def over_many(self) -> dict[str, str]:
+        """What is wrong with each result, buffer and gradient over many draws; empty if it is as near as PyTorch's."""
+        if self._judged is None:
+            off: dict[str, list[tuple[float, float]]] = {}
+            for seed in range(1, DRAWS + 1):
+                for name, distances in self._one(seed):
+                    off.setdefault(name, []).append(distances)
+            self._judged = {name: _told(name, distances) for name, distances in off.items()}
+        return self._judged
+
+    def _one(self, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
+        torch.manual_seed(seed)
+        inputs = self.info.module_inputs_func(
+            self.info, device="cpu", dtype=self.dtype, requires_grad=True, training=self.training
+        )
+        sample = list(inputs)[self.number]
+        theirs, here = pairs.built(self.info, sample, self.dtype, self.training)
+        pairs.copy_state(theirs, here)
+        call = results.Call(sample, theirs, here)
+        for given in itertools.chain(call.outputs(), call.gradients()):
+            distances = _distances(given.name, given.truth(), given.theirs, translate.to_torch(given.here))
+            if distances is not None:
+                yield given.name, distances
+
+
+def _distances(name: str, truth: torch.Tensor, theirs: torch.Tensor, here: torch.Tensor) -> tuple[float, float] | None:
+    """How far PyTorch's tensor and ours are off, as parts of its largest element."""
+    if not truth.is_floating_point():
+        return None
+    finite = truth.isfinite() & theirs.isfinite()
+    if not torch.equal(finite, truth.isfinite() & here.isfinite()):
+        raise Wrong(f"{name} is finite elsewhere than PyTorch's")
+    if not finite.any():
+        return None
+    largest = float(truth[finite].abs().max()) or 1.0
+    return tuple(float((one.double() - truth)[finite].abs().max()) / largest for one in (theirs, here))  # type: ignore[return-value]
+
+
+def _told(name: str, distances: list[tuple[float, float]]) -> str:
+    for what, bound, of in (("in the middle", MIDDLE, statistics.median), ("in the mean square", MEAN_SQUARE, _mean_square)):
+        theirs, here = (of(column) for column in zip(*distances, strict=True))
+        if here > bound * theirs:
+            return f"{name} is off by {here:.3g} of its largest {what} of {len(distances)} draws, PyTorch's by {theirs:.3g}"
+    return ""
+
+
+def _mean_square(values: Any) -> float:
+    return math.sqrt(statistics.fmean(value * value for value in values))
