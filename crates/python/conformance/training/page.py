@@ -33,7 +33,8 @@ by each element or by the largest of its tensor, or no further from it than twic
 tensors were judged so. A part of all this runs in CI without PyTorch (`crates/python/tests/test_training_samples.py`)."""
 
 REASONS = """Not compared: Muon and SparseAdam, which do not exist here; `capturable` optimizers but for their refusal on a CPU; inputs that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in
-float64 alone; a line search in float32 is judged by the loss that it reaches. `CrossMapLRN2d` is compared without its
+float64 alone; a line search in float32 is judged by the loss that it reaches. NAdam's `mu_product` stays
+in float32 when a state is loaded, where PyTorch gives it the parameter's dtype. `CrossMapLRN2d` is compared without its
 gradient, which PyTorch wrote by hand and which is not that of its result.
 
 What is not whole is so below float64 alone, where several roundings add up: layers and stacks of transformers in bfloat16 and
