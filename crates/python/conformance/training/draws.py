@@ -24,11 +24,31 @@ DRAWS = 48
 MIDDLE, MEAN_SQUARE = 1.25, 1.5
 
 
+class Drawn:
+    """All samples of an entry of one dtype and mode, drawn several times."""
+
+    def __init__(self, info: Any, dtype: torch.dtype, training: bool) -> None:
+        self.info, self.dtype, self.training = info, dtype, training
+        self._known: dict[int, list[Any]] = {}
+
+    def samples(self, seed: int) -> list[Any]:
+        """Those of one seed; each is drawn once, for entries have up to hundreds of samples."""
+        if seed not in self._known:
+            torch.manual_seed(seed)
+            inputs = self.info.module_inputs_func(
+                self.info, device="cpu", dtype=self.dtype, requires_grad=True, training=self.training
+            )
+            self._known[seed] = list(inputs)
+        return self._known[seed]
+
+
 class Draw:
     """A sample of an entry: which it is, and how it fares over many draws, which is found out once if at all."""
 
-    def __init__(self, info: Any, dtype: torch.dtype, training: bool, number: int) -> None:
-        self.info, self.dtype, self.training, self.number = info, dtype, training, number
+    def __init__(self, drawn: Drawn, number: int) -> None:
+        self.info, self.dtype, self.training, self.number = drawn.info, drawn.dtype, drawn.training, number
+        self._drawn = drawn
+        dtype, training = drawn.dtype, drawn.training
         mode = "train" if training else "eval"
         self.where = f"{str(dtype).removeprefix('torch.')} {mode} #{number}"
         self._judged: dict[str, str] | None = None
@@ -45,10 +65,7 @@ class Draw:
 
     def _one(self, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
         torch.manual_seed(seed)
-        inputs = self.info.module_inputs_func(
-            self.info, device="cpu", dtype=self.dtype, requires_grad=True, training=self.training
-        )
-        sample = list(inputs)[self.number]
+        sample = self._drawn.samples(seed)[self.number]
         theirs, here = pairs.built(self.info, sample, self.dtype, self.training)
         pairs.copy_state(theirs, here)
         call = results.Call(sample, theirs, here)

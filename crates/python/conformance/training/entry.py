@@ -28,17 +28,14 @@ def judged(info: Any, dtypes: list[str]) -> dict[str, Any]:
         return row
     for name in dtypes:
         for training in (True, False):
-            dtype = getattr(torch, name)
-            torch.manual_seed(0)
+            drawn = draws.Drawn(info, getattr(torch, name), training)
             try:
-                samples = info.module_inputs_func(
-                    info, device="cpu", dtype=dtype, requires_grad=True, training=training
-                )
+                samples = drawn.samples(0)
             except Exception:  # noqa: BLE001 - PyTorch has no such samples
                 continue
             for number, sample in enumerate(samples):
                 if sample.forward_input is not None:
-                    _judge(row, info, sample, draws.Draw(info, dtype, training, number))
+                    _judge(row, info, sample, draws.Draw(drawn, number))
     _check(row, "first values", "", first_values.compare, info)
     return row
 
