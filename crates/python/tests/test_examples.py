@@ -2,8 +2,10 @@
 
 import gc
 import importlib.util
+import os
 import pathlib
 import re
+import time
 
 import plimsoll as pm
 import pytest
@@ -19,8 +21,15 @@ EXAMPLES = {
     "dqn": (150, 0.1),
 }
 
-# Less work a step where a step is slow.
+# Less work a step where a step is slow, and at most 5 ms of it for long runs.
 SMALLER = {"gpt": {"batch": 4}, "cnn": {"batch": 16}}
+SMALLEST = {
+    "gpt": {"context": 8, "width": 16, "heads": 2, "batch": 2},
+    "cnn": {"batch": 4},
+    "lstm": {"batch": 4},
+}
+# How long bytes are watched: `PLIMSOLL_STEPS=10000 pytest -s -k stand_still` for long.
+STEPS = int(os.environ.get("PLIMSOLL_STEPS", "60"))
 
 
 def example(name):
@@ -53,18 +62,24 @@ def test_it_learns_and_leaves_nothing(name, capsys):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_its_bytes_stand_still(name):
-    device = pm.private_cpu()
-    training = example(name).Training(device, **SMALLER.get(name, {}))
-    held = []
-    for _ in range(60):
+    gc.collect()
+    device, before = pm.private_cpu(), pm.memory_allocated("cpu")
+    training = example(name).Training(device, **(SMALLEST if STEPS > 1000 else SMALLER).get(name, {}))
+    settled, began = min(STEPS // 3, 100), time.perf_counter()
+    for step in range(STEPS):
         training.step()
-        held.append(pm.memory_allocated(device))
-    assert held[19:] == held[19:20] * 41
+        now = pm.memory_allocated(device)
+        if step + 1 == settled:
+            held = now
+        assert step < settled or now == held, f"step {step + 1} holds {now} bytes, step {settled} held {held}"
+    took = 1000 * (time.perf_counter() - began) / STEPS
     kinds = pm.memory_by_kind(device)
     assert kinds["parameter"] > 0 and kinds["optimizer state"] > 0
     del training
     gc.collect()
-    assert pm.memory_allocated(device) == 0
+    left = pm.memory_allocated(device), pm.memory_allocated("cpu") - before
+    print(f"{name}: {held:,} bytes after step {settled} and {now:,} after {STEPS:,}, {left} left; {took:.2f} ms a step")
+    assert left == (0, 0)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
