@@ -29,6 +29,7 @@ def custom_fwd(
     ...     Double.apply(pm.ones(1, dtype=pm.bfloat16)).dtype
     plimsoll.float32
     """
+    _check(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -50,6 +51,7 @@ def custom_fwd(
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """A decorator for `backward` of a `Function` whose `forward` has `custom_fwd`."""
+    _check(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 
@@ -59,6 +61,11 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> An
             return bwd(ctx, *args, **kwargs)
 
     return decorated
+
+
+def _check(device_type: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 
 
 def _cast(value: Any, device_type: str, dtype: _plimsoll.dtype) -> Any:

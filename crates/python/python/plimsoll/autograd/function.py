@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,16 @@ class Function:
     tensors or need none. It is called through `apply`."""
 
     _backward_cls: type[FunctionCtx]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated: its methods are static, and it is called through apply",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"an object of {type(self).__name__} cannot be called; call {type(self).__name__}.apply(...)")
     _has_setup_context = False
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -1,3 +1,3 @@
 """PyTorch's `func`, as far as it is about modules. Derivatives of functions are in `autograd.functional`."""
 
-from ..nn.utils.stateless import functional_call as functional_call
+from ..nn.utils._functional_call import functional_call as functional_call

@@ -19,9 +19,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         return _plimsoll.matmul(input, columns, out=out)
     # One operation adds the bias to the product before the one rounding, keeps nothing but the factors themselves, and is
     # one of those that autocast casts.
-    if input.dim() == 2 and columns.dim() == 2:
+    try:
+        dims = input.dim()
+    except AttributeError:
+        kind = type(input).__name__
+        raise TypeError(f"linear(): argument 'input' (position 1) must be Tensor, not {kind}") from None
+    if dims == 2 and columns.dim() == 2:
         return _plimsoll.addmm(bias, input, columns, out=out)
-    if columns.dim() == 2 and input.dim() > 0:
+    if columns.dim() == 2 and dims > 0:
         *lead, width = input.shape
         result = _plimsoll.addmm(bias, input.reshape(math.prod(lead), width), columns).view((*lead, columns.shape[1]))
     else:

@@ -58,6 +58,28 @@ def add(hooks: Hooks, hook: Callable[..., Any], *, prepend: bool = False, extra:
     return handle
 
 
+class WithModule:
+    """A hook that is called with its module first, and does not keep it alive."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any) -> None:
+        self.hook = hook
+        self.module = weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "module": self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.__init__(state["hook"], state["module"])  # type: ignore[misc]
+
+
 class _Passing(Function):
     """Gives its arguments on; gradients that come back are seen by a function."""
 

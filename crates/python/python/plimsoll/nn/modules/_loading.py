@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from ..._modes import no_grad
@@ -174,7 +173,7 @@ class Loading:
             found = IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, found) is not None:
-                    raise RuntimeError("a load_state_dict post-hook must change the keys in place and return None")
+                    raise AssertionError("a load_state_dict post-hook must change the keys in place and return None")
 
         load(self, state, "")
         if strict:
@@ -204,7 +203,7 @@ class Loading:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
-        return _hooks.add(self._load_state_dict_pre_hooks, partial(hook, self) if with_module else hook)
+        return _hooks.add(self._load_state_dict_pre_hooks, _hooks.WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after a state was read."""

@@ -38,17 +38,18 @@ class BasePruningMethod:
         cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> BasePruningMethod:
         """Prunes a tensor of a module, on top of what pruned it before."""
-        before = None
-        for key, hook in list(module._forward_pre_hooks.items()):
+        before, key = None, None
+        for key, hook in module._forward_pre_hooks.items():
             if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
                 before = hook
-                del module._forward_pre_hooks[key]
+                break
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
         original = getattr(module, name)
         if importance_scores is not None and importance_scores.shape != original.shape:
             raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}"
+                f"importance_scores should have the same shape as parameter {name} of {module}, got "
+                f"{tuple(importance_scores.shape)} vs {tuple(original.shape)}"
             )
         scores = original if importance_scores is None else importance_scores
         if before is not None:
@@ -65,6 +66,8 @@ class BasePruningMethod:
                 raise AttributeError(f"{name!r} of {module} is no parameter")
             del module._parameters[name]
             module.register_parameter(name + "_orig", original)
+        else:
+            del module._forward_pre_hooks[key]
         module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)

@@ -44,6 +44,10 @@ class Identity(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
+    @classmethod
+    def apply(cls, module: Any, name: str) -> BasePruningMethod:
+        return super().apply(module, name)
+
 
 class _Unstructured(BasePruningMethod):
     """The elements of the least scores, one by one."""
@@ -70,12 +74,20 @@ class RandomUnstructured(_Unstructured):
     def _scores(self, t: Tensor) -> Tensor:
         return _plimsoll.rand_like(t)
 
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: float) -> BasePruningMethod:
+        return super().apply(module, name, amount=amount)
+
 
 class L1Unstructured(_Unstructured):
     """The smallest elements."""
 
     def _scores(self, t: Tensor) -> Tensor:
         return t.abs()
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
 class _Structured(BasePruningMethod):
@@ -111,6 +123,10 @@ class RandomStructured(_Structured):
     def _scores(self, t: Tensor) -> Tensor:
         return _plimsoll.rand(t.shape[self.dim], device=t.device)
 
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: float, dim: int = -1) -> BasePruningMethod:
+        return super().apply(module, name, amount=amount, dim=dim)
+
 
 class LnStructured(_Structured):
     """The channels of the smallest norm."""
@@ -127,6 +143,12 @@ class LnStructured(_Structured):
             return linalg.vector_norm(t, 2, others)
         return linalg.vector_norm(t, float(self.n), others)
 
+    @classmethod
+    def apply(
+        cls, module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
+    ) -> BasePruningMethod:
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
 
 class CustomFromMask(BasePruningMethod):
     """What a mask says."""
@@ -142,6 +164,10 @@ class CustomFromMask(BasePruningMethod):
                 f"default_mask shape {tuple(default_mask.shape)} must match self.mask shape {tuple(self.mask.shape)}"
             )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module: Any, name: str, mask: Tensor) -> BasePruningMethod:
+        return super().apply(module, name, mask=mask)
 
 
 def identity(module: Any, name: str) -> Any:

@@ -62,13 +62,15 @@ class PackedSequence(_Packed):
         order, back = (None if index is None else index.to(data.device) for index in self[2:])
         return type(self)(data, self.batch_sizes, order, back)
 
-    def cuda(self, device: Any = None) -> PackedSequence:
-        """Moves to a GPU."""
-        return self.to("cuda" if device is None else device)
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves to a GPU, as `to` with the same arguments does."""
+        moved = self.to(*args, **kwargs) if args or kwargs else self
+        return moved if moved.is_cuda else self.to(*args, **{"device": "cuda", **kwargs})
 
-    def cpu(self) -> PackedSequence:
-        """Moves to the CPU."""
-        return self.to("cpu")
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Moves to the CPU, as `to` with the same arguments does."""
+        moved = self.to(*args, **kwargs) if args or kwargs else self
+        return moved if moved.data.device.type == "cpu" else self.to(*args, **{"device": "cpu", **kwargs})
 
     def float(self) -> PackedSequence:
         """Casts to float32."""
@@ -89,6 +91,18 @@ class PackedSequence(_Packed):
     def int(self) -> PackedSequence:
         """Casts to int32."""
         return self.to(_plimsoll.int32)
+
+    def short(self) -> PackedSequence:
+        """Casts to int16."""
+        return self.to(_plimsoll.int16)
+
+    def char(self) -> PackedSequence:
+        """Casts to int8."""
+        return self.to(_plimsoll.int8)
+
+    def byte(self) -> PackedSequence:
+        """Casts to uint8."""
+        return self.to(_plimsoll.uint8)
 
     @property
     def is_cuda(self) -> bool:
@@ -205,6 +219,9 @@ def pad_sequence(
         raise RuntimeError("pad_sequence: received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f'Expected padding_side to be one of left or right, but got "{padding_side}".')
+    for at, one in enumerate(given):
+        if not isinstance(one, Tensor):
+            raise TypeError(f"expected Tensor as element {at} in argument 0, but got {type(one).__name__}")
     longest = max(one.size(0) for one in given)
     padded = []
     for one in given:
