@@ -19,7 +19,8 @@ import torch
 import translate
 from nearness import Wrong
 
-DRAWS = 48
+# The most draws, and how many are drawn at a time.
+DRAWS, STEP = 48, 8
 # How much further than PyTorch's: what these quantities of 48 draws of one program differ by.
 MIDDLE, MEAN_SQUARE = 1.25, 1.5
 
@@ -51,17 +52,25 @@ class Draw:
         dtype, training = drawn.dtype, drawn.training
         mode = "train" if training else "eval"
         self.where = f"{str(dtype).removeprefix('torch.')} {mode} #{number}"
-        self._judged: dict[str, str] | None = None
+        self._off: dict[str, list[tuple[float, float]]] = {}
+        self._count = 0
 
-    def over_many(self) -> dict[str, str]:
-        """What is wrong with each result, buffer and gradient over many draws; empty if it is as near as PyTorch's."""
-        if self._judged is None:
-            off: dict[str, list[tuple[float, float]]] = {}
-            for seed in range(1, DRAWS + 1):
-                for name, distances in self._one(seed):
-                    off.setdefault(name, []).append(distances)
-            self._judged = {name: _told(name, distances) for name, distances in off.items()}
-        return self._judged
+    def wrong(self, name: str) -> str | None:
+        """What is wrong with a result, buffer or gradient over many draws; empty if nothing is, None if there is no such."""
+        drawn = 0
+        while True:
+            drawn += STEP
+            while self._count < drawn:
+                self._count += 1
+                for one, distances in self._one(self._count):
+                    self._off.setdefault(one, []).append(distances)
+            if name not in self._off:
+                return None
+            # Enough draws are those in which it is no further off than PyTorch's, or the most.
+            if not _told(name, self._off[name], 1.0, 1.0):
+                return ""
+            if drawn >= DRAWS:
+                return _told(name, self._off[name], MIDDLE, MEAN_SQUARE)
 
     def _one(self, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
         torch.manual_seed(seed)
@@ -88,9 +97,11 @@ def _distances(name: str, truth: torch.Tensor, theirs: torch.Tensor, here: torch
     return tuple(float((one.double() - truth)[finite].abs().max()) / largest for one in (theirs, here))  # type: ignore[return-value]
 
 
-def _told(name: str, distances: list[tuple[float, float]]) -> str:
-    for what, bound, of in (("in the middle", MIDDLE, statistics.median), ("in the mean square", MEAN_SQUARE, _mean_square)):
-        theirs, here = (of(column) for column in zip(*distances, strict=True))
+def _told(name: str, distances: list[tuple[float, float]], middle: float, mean_square: float) -> str:
+    """How a tensor is off by more than so many times PyTorch's; empty if it is not."""
+    columns = list(zip(*distances, strict=True))
+    for what, bound, of in (("in the middle", middle, statistics.median), ("in the mean square", mean_square, _mean_square)):
+        theirs, here = (of(column) for column in columns)
         if here > bound * theirs:
             return f"{name} is off by {here:.3g} of its largest {what} of {len(distances)} draws, PyTorch's by {theirs:.3g}"
     return ""

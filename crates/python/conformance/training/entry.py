@@ -138,9 +138,9 @@ def _near(row: dict[str, Any], given: Iterable[results.Given], draw: draws.Draw)
         try:
             same(one, row)
         except Further as further:
-            judged = draw.over_many()
-            if one.name not in judged:
+            wrong = draw.wrong(one.name)
+            if wrong is None:
                 raise
-            if judged[one.name]:
-                raise Wrong(f"{judged[one.name]} (in the first draw it {str(further).partition(' is ')[2]})") from further
+            if wrong:
+                raise Wrong(f"{wrong}; in the first {str(further).partition(' is ')[2]}") from further
             count(row, "by_draws", one.theirs.dtype)
