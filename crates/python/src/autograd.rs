@@ -3,7 +3,7 @@
 //! custom functions in `custom.rs`, nodes in `node.rs`.
 
 use plimsoll_tensor::{self as rust, BackwardOptions, GradFn, GradOptions, GradientPlace, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -58,7 +58,15 @@ impl PyTensor {
     /// The gradient that backward left here.
     #[getter]
     fn grad<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.tensor().grad().map(|grad| wrap(py, grad)).transpose()
+        let tensor = self.tensor();
+        let grad = tensor.grad();
+        if grad.is_none() && !tensor.is_leaf() && !tensor.retains_grad() {
+            let told = c"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad \
+                attribute won't be populated during autograd.backward(). If you want it to be, call \
+                .retain_grad() on the Tensor; if you meant a leaf, access that instead";
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), told, 1)?;
+        }
+        grad.map(|grad| wrap(py, grad)).transpose()
     }
 
     #[setter]

@@ -2,6 +2,10 @@
 //! nothing else. Classes are looked at exactly: a subclass of `dict` is something that only running
 //! code could make again.
 
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use plimsoll_files::{Dict, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -24,6 +28,11 @@ pub(crate) struct Classes<'py> {
     counter: Bound<'py, PyType>,
     parameter: Bound<'py, PyType>,
     pickling_error: Bound<'py, PyType>,
+    /// Containers of the tree that stand in several places, by address, and their values.
+    shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
+    /// The objects of values that stand in several places; values are held, so that nobody else
+    /// gets their address.
+    objects: RefCell<HashMap<*const Value, (Arc<Value>, Bound<'py, PyAny>)>>,
 }
 
 impl<'py> Classes<'py> {
@@ -36,11 +45,41 @@ impl<'py> Classes<'py> {
             counter: class("collections", "Counter")?,
             parameter: class("plimsoll.nn.parameter", "Parameter")?,
             pickling_error: class("pickle", "PicklingError")?,
+            shared: RefCell::default(),
+            objects: RefCell::default(),
         })
     }
 
+    /// The value of a tree. A container that stands in several places is one value.
+    pub(crate) fn tree(&self, object: &Bound<'py, PyAny>) -> PyResult<Value> {
+        let mut seen = HashSet::new();
+        let mut waiting = vec![object.clone()];
+        while let Some(object) = waiting.pop() {
+            let before = waiting.len();
+            if let Ok(items) = object.cast_exact::<PyList>() {
+                waiting.extend(items.iter());
+            } else if let Ok(items) = object.cast_exact::<PyTuple>() {
+                waiting.extend(items.iter());
+            } else if let Ok(items) = object.cast_exact::<PySet>() {
+                waiting.extend(items.iter());
+            } else if let Ok(items) = object.cast::<PyDict>() {
+                waiting.extend(items.iter().flat_map(|(key, value)| [key, value]));
+            }
+            // The empty tuple is one object everywhere.
+            let is_container = waiting.len() > before
+                || object.is_instance_of::<PyList>()
+                || object.is_instance_of::<PyDict>()
+                || object.is_instance_of::<PySet>();
+            if is_container && !seen.insert(object.as_ptr() as usize) {
+                waiting.truncate(before);
+                self.shared.borrow_mut().insert(object.as_ptr() as usize, None);
+            }
+        }
+        self.value(object, 0)
+    }
+
     /// The value of an object.
-    pub(crate) fn value(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+    fn value(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
         if object.is_none() {
             return Ok(Value::None);
         }
@@ -74,7 +113,17 @@ impl<'py> Classes<'py> {
         if let Ok(device) = object.cast::<PyDevice>() {
             return Ok(Value::Device(device.get().text()));
         }
-        self.container(object, depth + 1)
+        let address = object.as_ptr() as usize;
+        let known = self.shared.borrow().get(&address).cloned();
+        match known {
+            None => self.container(object, depth + 1),
+            Some(Some(value)) => Ok(Value::Shared(value)),
+            Some(None) => {
+                let value = Arc::new(self.container(object, depth + 1)?);
+                self.shared.borrow_mut().insert(address, Some(value.clone()));
+                Ok(Value::Shared(value))
+            }
+        }
     }
 
     fn tensor(&self, tensor: &Bound<'py, PyTensor>) -> PyResult<Value> {
@@ -171,6 +220,18 @@ impl<'py> Classes<'py> {
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),
             Value::Parameter(tensor) => {
                 companion::wrap_new(py, tensor, &self.parameter)?.into_any()
+            }
+            Value::Shared(value) => {
+                let place = Arc::as_ptr(&value);
+                let known = self.objects.borrow().get(&place).map(|(_, object)| object.clone());
+                match known {
+                    Some(object) => object,
+                    None => {
+                        let object = self.object(py, Value::clone(&value))?;
+                        self.objects.borrow_mut().insert(place, (value, object.clone()));
+                        object
+                    }
+                }
             }
         })
     }

@@ -26,7 +26,7 @@ fn _save<'py>(
     path: Option<PathBuf>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = object.py();
-    let value = Classes::new(py)?.value(object, 0)?;
+    let value = Classes::new(py)?.tree(object)?;
     run(py, || to_path_or_bytes(path, |out| files::write(out, &value)))
         .map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes)))
 }

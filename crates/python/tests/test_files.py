@@ -216,3 +216,25 @@ def test_the_milestones_of_a_schedule_are_saved_too(tmp_path):
     assert read == schedule.state_dict()
     assert type(read["milestones"]) is collections.Counter and read["milestones"] == {2: 1, 5: 2}
     assert back(collections.Counter()) == collections.Counter()
+
+
+def test_a_container_in_several_places_is_one_after_loading(tmp_path):
+    shared, table = [1, 2], {"a": plimsoll.ones(1)}
+    pair = (shared, table)
+    plimsoll.save({"first": shared, "second": [shared, pair], "third": pair, "apart": [1, 2], "empty": [(), ()]}, tmp_path / "x.pt")
+    found = plimsoll.load(tmp_path / "x.pt")
+    assert found["first"] is found["second"][0] and found["second"][1] is found["third"]
+    assert found["third"][0] is found["first"] and found["apart"] is not found["first"]
+    found["first"].append(3)
+    assert found["second"][1][0] == [1, 2, 3] and found["apart"] == [1, 2]
+    assert found["third"][1]["a"].item() == 1 and found["empty"] == [(), ()]
+
+
+def test_a_state_whose_groups_share_their_options_is_loaded(tmp_path):
+    betas = (0.8, 0.9)
+    parts = [plimsoll.nn.Parameter(plimsoll.ones(2)) for _ in range(2)]
+    optimizer = plimsoll.optim.Adam([{"params": [part], "betas": betas} for part in parts])
+    plimsoll.save(optimizer.state_dict(), tmp_path / "x.pt")
+    groups = plimsoll.load(tmp_path / "x.pt")["param_groups"]
+    assert [group["betas"] for group in groups] == [betas, betas]
+    optimizer.load_state_dict({"state": {}, "param_groups": groups})

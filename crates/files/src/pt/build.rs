@@ -1,8 +1,10 @@
 //! Turns what the machine made into values, and storages of the archive into tensors. Each storage
-//! is read once, whoever refers to it; tensors that are one object in the file are one here.
+//! is read once, whoever refers to it; tensors and containers that are one object in the file are
+//! one here.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{NoGrad, Tensor};
@@ -32,10 +34,12 @@ pub(super) fn value<'a>(
     pickle_bytes: usize,
     storages: Storages<'a>,
 ) -> Result<Value> {
-    // One object may stand in many places, and each becomes a value of its own.
+    // One text may stand in many places, and each becomes a value of its own.
     let budget = budget_bytes(pickle_bytes);
     let _plain = NoGrad::enter();
-    Builder { heap, storages, budget, read: HashMap::new(), tensors: HashMap::new() }.value(item, 0)
+    let shared = shared(heap, item);
+    let (read, tensors, made) = (HashMap::new(), HashMap::new(), HashMap::new());
+    Builder { heap, storages, budget, read, tensors, shared, made }.value(item, 0)
 }
 
 struct Builder<'a> {
@@ -46,6 +50,35 @@ struct Builder<'a> {
     read: HashMap<&'a str, (&'a StorageFacts, Tensor)>,
     /// By object.
     tensors: HashMap<u32, Tensor>,
+    /// Containers that stand in several places, and those of them that were made.
+    shared: HashSet<u32>,
+    made: HashMap<u32, Arc<Value>>,
+}
+
+/// The containers that several places refer to.
+fn shared(heap: &Heap, root: Item) -> HashSet<u32> {
+    let (mut seen, mut several) = (HashSet::new(), HashSet::new());
+    let mut waiting = vec![root];
+    while let Some(item) = waiting.pop() {
+        let Item::Object(at) = item else { continue };
+        let object = &heap.objects[at as usize];
+        let (Object::List(items)
+        | Object::Tuple(items)
+        | Object::Set(items)
+        | Object::Dict { items, .. }) = object
+        else {
+            continue;
+        };
+        if !seen.insert(at) {
+            several.insert(at);
+            continue;
+        }
+        waiting.extend(items);
+        if let Object::Dict { attributes: Some(attributes), .. } = object {
+            waiting.push(*attributes);
+        }
+    }
+    several
 }
 
 impl<'a> Builder<'a> {
@@ -91,6 +124,13 @@ impl<'a> Builder<'a> {
                         None,
                     ));
                 }
+                container if self.shared.contains(&at) => {
+                    if !self.made.contains_key(&at) {
+                        let value = self.container(container, depth + 1)?;
+                        self.made.insert(at, Arc::new(value));
+                    }
+                    Value::Shared(self.made[&at].clone())
+                }
                 container => self.container(container, depth + 1)?,
             },
         })
@@ -123,14 +163,13 @@ impl<'a> Builder<'a> {
                     }
                 }
                 if let Some(attributes) = attributes {
-                    match self.value(*attributes, depth)? {
-                        Value::Dict(attributes) => dict.set_attributes(Some(attributes)),
-                        other => {
-                            let what =
-                                format!("data.pkl: attributes that are a {}", other.type_name());
-                            return Err(unpickling(what, None));
-                        }
-                    }
+                    let attributes = self.value(*attributes, depth)?;
+                    let Some(attributes) = attributes.as_dict() else {
+                        let word = attributes.type_name();
+                        let what = format!("data.pkl: attributes that are a {word}");
+                        return Err(unpickling(what, None));
+                    };
+                    dict.set_attributes(Some(attributes.clone()));
                 }
                 Value::Dict(dict)
             }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use plimsoll_core::{DType, DeviceKind, Error, Result};
 use plimsoll_pickle::Writer;
@@ -52,6 +53,9 @@ struct Pickle {
     keys: HashMap<usize, usize>,
     /// Tensors that were written, and their place in the memo, by their storage's number.
     written: HashMap<usize, Vec<(Tensor, bool, u32)>>,
+    /// Containers that stand in several places, and theirs, by address; held, so that nobody else
+    /// gets it.
+    shared: HashMap<*const Value, (Arc<Value>, u32)>,
 }
 
 impl Pickle {
@@ -90,7 +94,20 @@ impl Pickle {
             Value::Device(name) => self.device(name),
             Value::Tensor(tensor) => self.tensor(tensor, false)?,
             Value::Parameter(tensor) => self.tensor(tensor, true)?,
+            Value::Shared(inner) => self.shared(inner, depth)?,
         }
+        Ok(())
+    }
+
+    /// What stands in several places is written at the first.
+    fn shared(&mut self, value: &Arc<Value>, depth: usize) -> Result<()> {
+        if let Some((_, place)) = self.shared.get(&Arc::as_ptr(value)) {
+            self.out.again(*place);
+            return Ok(());
+        }
+        self.value(value, depth)?;
+        let place = self.out.remember();
+        self.shared.insert(Arc::as_ptr(value), (value.clone(), place));
         Ok(())
     }
 

@@ -53,7 +53,7 @@ pub(super) fn load<O: FusedRule>(groups: &mut [ParamGroup<O>], state: &Value) ->
     if saved.len() != groups.len() {
         return Err(refused("loaded state dict has a different number of parameter groups"));
     }
-    let Value::Dict(entries) = state.entry(O::NAME, "state")? else {
+    let Some(entries) = state.entry(O::NAME, "state")?.as_dict() else {
         return Err(refused("\"state\" is not a dictionary"));
     };
     let mut wrong = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn load<O: FusedRule>(groups: &mut [ParamGroup<O>], state: &Value) ->
 
 /// The options of a saved group; those that it lacks stay.
 fn load_options<O: FusedRule>(group: &mut ParamGroup<O>, saved: &Value) -> Result<()> {
-    let Value::Dict(entries) = saved else {
+    let Some(entries) = saved.as_dict() else {
         return Err(Error::invalid_argument("a parameter group is not a dictionary"));
     };
     group.extra.clear();
@@ -124,7 +124,7 @@ fn load_kept<O: FusedRule>(
     found: Option<&Value>,
 ) -> Result<Kept> {
     let mut kept = Kept::default();
-    let Some(Value::Dict(entries)) = found else { return Ok(kept) };
+    let Some(entries) = found.and_then(Value::as_dict) else { return Ok(kept) };
     let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
     let parameter = group.params[at].parameter.tensor();
     let copied = wants_copy(group.options.shared().master_weights, &parameter);

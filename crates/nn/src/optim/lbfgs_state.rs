@@ -49,7 +49,7 @@ impl LBFGS {
     pub(super) fn load(&mut self, state: &Value) -> Result<()> {
         let refused = |why: &str| Error::invalid_argument(why).in_operation("LBFGS");
         let groups = state.entry("LBFGS", "param_groups")?.as_list().unwrap_or(&[]);
-        let [Value::Dict(group)] = groups else {
+        let [Some(group)] = groups.iter().map(Value::as_dict).collect::<Vec<_>>()[..] else {
             return Err(refused("loaded state dict has a different number of parameter groups"));
         };
         let params = groups[0].entry("LBFGS", "params")?.as_list().map_or(0, <[_]>::len);
@@ -71,7 +71,7 @@ impl LBFGS {
                 extra.push((key.to_string(), number));
             }
         }
-        let Value::Dict(entries) = state.entry("LBFGS", "state")? else {
+        let Some(entries) = state.entry("LBFGS", "state")?.as_dict() else {
             return Err(refused("\"state\" is not a dictionary"));
         };
         let kept = entries.get(0).map(|found| self.loaded(found)).transpose()?.unwrap_or_default();

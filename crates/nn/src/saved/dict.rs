@@ -65,6 +65,7 @@ impl Key {
             Value::Device(name) => Key::Name(name.clone()),
             Value::List(_) | Value::Set(_) | Value::Dict(_) => return None,
             Value::Tensor(_) | Value::Parameter(_) => return None,
+            Value::Shared(inner) => Key::of(inner)?,
         })
     }
 }
@@ -142,10 +143,14 @@ impl Dict {
 
     /// The same with a copy of every tensor on a device. Keys have no tensors.
     #[track_caller]
-    pub(super) fn copied_to(&self, device: Device) -> Result<Dict> {
+    pub(super) fn copied(
+        &self,
+        device: Device,
+        known: &mut HashMap<*const Value, Value>,
+    ) -> Result<Dict> {
         let mut copy = self.clone();
         for (_, value) in &mut copy.entries {
-            *value = value.copied_to(device)?;
+            *value = value.copied(device, known)?;
         }
         Ok(copy)
     }

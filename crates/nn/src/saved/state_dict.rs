@@ -36,7 +36,7 @@ impl TryFrom<&Value> for StateDict {
     type Error = Error;
 
     fn try_from(value: &Value) -> Result<StateDict, Error> {
-        let Value::Dict(dict) = value else {
+        let Some(dict) = value.as_dict() else {
             return Err(Error::invalid_argument(format!(
                 "a state_dict is a dict, and this is a {}",
                 value.type_name()

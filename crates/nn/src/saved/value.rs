@@ -2,6 +2,9 @@
 //! scalers, and what files hold, whatever their format. A module's own state has tensors only
 //! (`state.rs`); its form as a value is `state_dict.rs`. Writing a tree to a file is not done here.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use plimsoll_tensor::{DType, Device, Error, Result, Tensor};
 
 use super::Dict;
@@ -44,6 +47,9 @@ pub enum Value {
     Device(String),
     /// A tensor. Tensors on one storage are written once, and come back on one storage.
     Tensor(Tensor),
+    /// A list, tuple, set or dict that stands in several places and is one object in all of them.
+    /// What asks for a container looks through it.
+    Shared(Arc<Value>),
     /// A `torch.nn.Parameter`: a tensor that a model learns. Whether it requires gradients is the
     /// tensor's own.
     Parameter(Tensor),
@@ -59,6 +65,22 @@ impl Value {
     /// ```
     pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
         Value::Dict(entries.into_iter().collect())
+    }
+
+    /// The value itself, if it is one that stands in several places.
+    ///
+    /// ```
+    /// use plimsoll_nn::saved::Value;
+    /// let list = std::sync::Arc::new(Value::from(vec![1i64, 2]));
+    /// let both = Value::List(vec![Value::Shared(list.clone()), Value::Shared(list)]);
+    /// let first = &both.as_list().unwrap()[0];
+    /// assert!(matches!(first.plain(), Value::List(_)) && first.as_list().unwrap().len() == 2);
+    /// ```
+    pub fn plain(&self) -> &Value {
+        match self {
+            Value::Shared(inner) => inner.plain(),
+            other => other,
+        }
     }
 
     /// The entry of a dict.
@@ -162,7 +184,7 @@ impl Value {
 
     /// The items, if it is a list, a tuple or a set.
     pub fn as_list(&self) -> Option<&[Value]> {
-        match self {
+        match self.plain() {
             Value::List(items) | Value::Tuple(items) | Value::Set(items) => Some(items),
             _ => None,
         }
@@ -170,7 +192,7 @@ impl Value {
 
     /// The dict, if it is one.
     pub fn as_dict(&self) -> Option<&Dict> {
-        match self {
+        match self.plain() {
             Value::Dict(dict) => Some(dict),
             _ => None,
         }
@@ -197,19 +219,37 @@ impl Value {
     /// ```
     #[track_caller]
     pub fn copied_to(&self, device: Device) -> Result<Value> {
+        self.copied(device, &mut HashMap::new())
+    }
+
+    /// The same, with the copies of shared values that were made before.
+    #[track_caller]
+    pub(super) fn copied(
+        &self,
+        device: Device,
+        known: &mut HashMap<*const Value, Value>,
+    ) -> Result<Value> {
         let copied = |tensor: &Tensor| match tensor.device() == device {
             true => tensor.clone_tensor(),
             false => tensor.to(device),
         };
-        let all = |items: &[Value]| -> Result<Vec<Value>> {
-            items.iter().map(|item| item.copied_to(device)).collect()
+        let mut all = |items: &[Value]| -> Result<Vec<Value>> {
+            items.iter().map(|item| item.copied(device, known)).collect()
         };
         Ok(match self {
             Value::Tensor(tensor) => Value::Tensor(copied(tensor)?),
             Value::Parameter(tensor) => Value::Parameter(copied(tensor)?),
             Value::List(items) => Value::List(all(items)?),
             Value::Tuple(items) => Value::Tuple(all(items)?),
-            Value::Dict(dict) => Value::Dict(dict.copied_to(device)?),
+            Value::Dict(dict) => Value::Dict(dict.copied(device, known)?),
+            Value::Shared(inner) => {
+                let place = Arc::as_ptr(inner);
+                if !known.contains_key(&place) {
+                    let copy = Value::Shared(Arc::new(inner.copied(device, known)?));
+                    known.insert(place, copy);
+                }
+                known[&place].clone()
+            }
             other => other.clone(),
         })
     }
@@ -236,6 +276,7 @@ impl Value {
             Value::Device(_) => "torch.device",
             Value::Tensor(_) => "tensor",
             Value::Parameter(_) => "parameter",
+            Value::Shared(inner) => inner.type_name(),
         }
     }
 }

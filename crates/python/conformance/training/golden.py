@@ -3,7 +3,7 @@ that CI replays it without PyTorch (`training_replay.py`, `autocast_cases.py`).
 
 Small samples of every module: of float32 in training, of float64 in evaluation. Every input of every optimizer that both have,
 in float64. What cannot be written down as JSON, such as modules as arguments of others, is left out; so is a module whose results
-are another each time, and what is not whole (`entry.py` says so live)."""
+are another each time. A case that does not replay is told, and nothing is written then: a file without it would hide it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import copy
 import gzip
 import itertools
 import json
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,9 @@ def record(path: Path) -> None:
         ],
         "autocast": autocast.recorded(),
     }
+    wrong = list(problems(cases["modules"]))
+    if wrong:
+        sys.exit("\n".join(["these do not replay:", *wrong]))
     text = json.dumps(cases, separators=(",", ":")).encode()
     with path.open("wb") as file, gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
         packed.write(text)
@@ -67,14 +71,18 @@ def modules(info: Any) -> Iterator[dict[str, Any]]:
         except Exception:  # noqa: BLE001 - PyTorch has no such samples
             continue
         found = (case_of(info, sample, dtype, training) for sample in itertools.islice(samples, LOOKED_AT))
-        yield from itertools.islice((case for case in found if case is not None and replays(case)), count)
+        yield from itertools.islice((case for case in found if case is not None), count)
 
 
-def replays(case: dict[str, Any]) -> bool:
-    try:
-        return training_replay.module(case) is None
-    except Exception:  # noqa: BLE001 - it is not whole, which the live run tells
-        return False
+def problems(cases: list[dict[str, Any]]) -> Iterator[str]:
+    """What does not replay."""
+    for case in cases:
+        try:
+            problem = training_replay.module(case)
+        except Exception as failure:  # noqa: BLE001
+            problem = f"{type(failure).__name__}: {failure}"
+        if problem is not None:
+            yield f"{case['module']} in {case['dtype']}: {problem}"
 
 
 def written(value: Any) -> Any:

@@ -67,7 +67,7 @@ impl Schedule for MultiStepLR {
             let why = "\"milestones\" is a dictionary of whole numbers";
             Error::invalid_argument(why).in_operation("MultiStepLR")
         };
-        let Value::Dict(counts) = state.entry("MultiStepLR", "milestones")? else {
+        let Some(counts) = state.entry("MultiStepLR", "milestones")?.as_dict() else {
             return Err(wrong());
         };
         let mut milestones = Vec::new();
