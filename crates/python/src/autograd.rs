@@ -166,7 +166,8 @@ fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Pla
     if let Ok(one) = inputs.extract::<Place>() {
         return Ok(vec![one]);
     }
-    let several: Vec<Place> = inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?;
+    let several: Vec<Place> =
+        inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?;
     if several.is_empty() {
         return Err(PyRuntimeError::new_err(format!(
             "{function}: `inputs` is empty, so there is nothing to compute gradients for; leave it out to reach every \

@@ -30,9 +30,14 @@ pub(crate) struct Classes<'py> {
     pickling_error: Bound<'py, PyType>,
     /// Containers of the tree that stand in several places, by address, and their values.
     shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
-    /// The objects of values that stand in several places; values are held, so that nobody else
-    /// gets their address.
-    objects: RefCell<HashMap<*const Value, (Arc<Value>, Bound<'py, PyAny>)>>,
+    objects: RefCell<HashMap<*const Value, Made<'py>>>,
+}
+
+/// The object of a value that stands in several places; the value is held, so that nobody else gets
+/// its address.
+struct Made<'py> {
+    object: Bound<'py, PyAny>,
+    _value: Arc<Value>,
 }
 
 impl<'py> Classes<'py> {
@@ -223,12 +228,14 @@ impl<'py> Classes<'py> {
             }
             Value::Shared(value) => {
                 let place = Arc::as_ptr(&value);
-                let known = self.objects.borrow().get(&place).map(|(_, object)| object.clone());
+                let known = self.objects.borrow().get(&place).map(|made| made.object.clone());
                 match known {
                     Some(object) => object,
                     None => {
                         let object = self.object(py, Value::clone(&value))?;
-                        self.objects.borrow_mut().insert(place, (value, object.clone()));
+                        self.objects
+                            .borrow_mut()
+                            .insert(place, Made { object: object.clone(), _value: value });
                         object
                     }
                 }

@@ -61,19 +61,31 @@ def test_backward_reaches_edges_alone():
     backward(y, inputs=[get_gradient_edge(x)], retain_graph=True)
     assert (x.grad.item(), w.grad) == (5.0, None)
     z = y * 3
-    backward(z, inputs=get_gradient_edge(y))  # nothing is kept, and nothing behind it runs
+    backward(z, inputs=get_gradient_edge(y), retain_graph=True)  # nothing is kept, and nothing behind it is reached
     assert (x.grad.item(), w.grad) == (5.0, None)
     y.backward(inputs={"w": w}.values())
     assert w.grad.item() == 2.0
 
 
+class TwoAndThree(pm.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, twice, thrice):
+        return twice * 2 + thrice * 3
+
+
 def test_the_second_output_of_a_node():
-    x = leaf(1.0, 2.0, 3.0)
-    first, second = x.split([1, 2])
+    x = leaf(1.0, 2.0)
+    first, second = TwoAndThree.apply(x)
     edge = get_gradient_edge(second)
-    assert edge.output_nr == 1
-    found = grad((first.sum() + (second * 7).sum()), edge)
-    assert found[0].tolist() == [7.0, 7.0]
+    assert (edge.node is first.grad_fn, edge.output_nr) == (True, 1)
+    (found,) = grad(first.sum() + (second * 7).sum(), edge, retain_graph=True)
+    assert found.tolist() == [7.0, 7.0]
+    backward(edge, pm.ones(2, dtype=pm.float64))
+    assert x.grad.tolist() == [3.0, 3.0]
 
 
 def test_what_is_refused():

@@ -39,9 +39,7 @@ pub(crate) mod views;
 mod walk;
 
 pub use anomaly::{is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly};
-pub use backward::{
-    BackwardOptions, GradOptions, backward, backward_between, grad, grad_between,
-};
+pub use backward::{BackwardOptions, GradOptions, backward, backward_between, grad, grad_between};
 pub use custom::{BackwardContext, Context, Function, apply_function};
 pub use functional::{hessian, hvp, jacobian, vjp};
 pub use grad_fn::{GradFn, WeakGradFn};
