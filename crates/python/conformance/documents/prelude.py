@@ -12,6 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 ROWS, WIDTH, CLASSES = 4, 16, 4
+# Folders of files that a script reads: they go when it ends.
+FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def given(wanted: str, models_on: str = "cpu", data_on: str = "cpu") -> dict[str, object]:
@@ -144,9 +146,9 @@ class Making:
         return TensorDataset(torch.randn(8, WIDTH), torch.randint(CLASSES, (8,)))
 
     def file_list(things: Things) -> list[Path]:
-        # Kept until the script ends.
-        things.folder = tempfile.TemporaryDirectory()
-        names = [Path(things.folder.name) / f"{number}.pt" for number in range(16)]
+        folder = tempfile.TemporaryDirectory()
+        FOLDERS.append(folder)
+        names = [Path(folder.name) / f"{number}.pt" for number in range(16)]
         for name in names:
             torch.save(torch.randn(WIDTH), name)
         return names
