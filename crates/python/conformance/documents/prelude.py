@@ -4,6 +4,7 @@ name `torch` is whichever of them runs. A script's first line asks for the names
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 from pathlib import Path
 
@@ -12,13 +13,15 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 ROWS, WIDTH, CLASSES = 4, 16, 4
+# What is printed whatever it is does not hang on chance.
+SEED = int(os.environ.get("PRELUDE_SEED", "0"))
 # Folders of files that a script reads: they go when it ends.
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def given(wanted: str, models_on: str = "cpu", data_on: str = "cpu") -> dict[str, object]:
     """The things of these names, `name` or `name=what_it_is_called_here`; all of them anew."""
-    torch.manual_seed(0)
+    torch.manual_seed(SEED)
     things = Things(models_on, data_on)
     pairs = [(name, called or name) for name, _, called in (word.partition("=") for word in wanted.split())]
     return {name: getattr(things, called) for name, called in pairs}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import names
 from blocks import Block, Part
@@ -63,7 +62,7 @@ def _script(block: Block, part: Part, means: dict[str, str], also: str) -> Scrip
     body = "\n".join([*lines, "", *calls]) + "\n"
     wanted = [word for word in names.undefined(body) if word not in MISTAKES]
     asked = " ".join(f"{word}={means[word]}" if word in means else word for word in wanted)
-    models, data = places(block.text)
+    models, data = places("\n".join([*block.lines, *CALLS.get(block.name, [])]))
     first = f"import prelude; globals().update(prelude.given({asked!r}, {models!r}, {data!r}))"
     text = first + "\n" * (block.line - 1) + body
     return Script(name + also, part.name, text, block.line, block.last, models == "cuda")
@@ -81,15 +80,3 @@ def defined(block: Block) -> list[str]:
     tree = ast.parse(block.text)
     kinds = (ast.FunctionDef, ast.ClassDef)
     return [node.name for node in ast.walk(tree) if isinstance(node, kinds) and not node.name.startswith("__")]
-
-
-def outcome(error: BaseException | None, file: str) -> dict[str, Any]:
-    """What a script raised, and the last of its own lines on the way there."""
-    if error is None:
-        return {"raises": None}
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return {"raises": type(error).__name__, "line": line}
