@@ -8,6 +8,7 @@ There nothing is recorded, backward does nothing, and a number read from a tenso
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -83,6 +84,11 @@ def _module_moved(module: torch.nn.Module, where: Any = "cuda") -> torch.nn.Modu
     return module
 
 
+def _scattered(inputs: tuple[Any, ...], options: Any, _devices: Any, dim: int) -> Any:  # noqa: ARG001
+    """What `DataParallel` does with its inputs on one card."""
+    return (tuple(_moved(one, "cuda") for one in inputs),), (options or {},)
+
+
 @contextlib.contextmanager
 def fake_card() -> Iterator[None]:
     """A card that knows where tensors are, and no more."""
@@ -95,6 +101,9 @@ def fake_card() -> Iterator[None]:
         for name, value in (("is_available", True), ("device_count", 1), ("current_device", 0), ("_lazy_init", None)):
             stack.enter_context(mock.patch.object(torch.cuda, name, lambda value=value: value))
         stack.enter_context(mock.patch.object(torch.cuda, "empty_cache", _nothing))
+        facts = types.SimpleNamespace(total_memory=1 << 33, multi_processor_count=1)
+        stack.enter_context(mock.patch.object(torch.cuda, "get_device_properties", lambda _: facts))
+        stack.enter_context(mock.patch("torch.nn.parallel.data_parallel.scatter_kwargs", _scattered))
         stack.enter_context(mock.patch.object(torch.nn.Module, "to", _module_moved))
         stack.enter_context(mock.patch.object(torch.nn.Module, "cuda", _module_moved))
         for name, function in instead.items():
