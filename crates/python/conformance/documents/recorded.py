@@ -1,0 +1,79 @@
+"""The blocks and PyTorch's answers as one file, from which CI runs them without the documents and without PyTorch.
+
+`python recorded.py FILE [--json FILE]` compares what is in it with Plimsoll, on the card if there is one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import ours
+from blocks import Block
+from script import Script, scripts
+
+
+def write(path: Path, version: str, blocks: list[Block], answers: dict[str, Any]) -> None:
+    """Writes the file: one line a block, so that a change is seen."""
+    lines = [
+        json.dumps({**block.written(), "answers": {one.name: answers[one.name] for one in scripts(block)}}, ensure_ascii=False)
+        for block in blocks
+    ]
+    text = f'{{"pytorch": "{version}", "blocks": [\n' + ",\n".join(lines) + "\n]}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def read(path: Path) -> tuple[str, list[Block], dict[str, Any]]:
+    """PyTorch's version, the blocks, and its answers by the names of scripts."""
+    told = json.loads(path.read_text())
+    blocks = [Block(one["document"], one["line"], one["lines"]) for one in told["blocks"]]
+    return told["pytorch"], blocks, {name: answer for one in told["blocks"] for name, answer in one["answers"].items()}
+
+
+def runs(blocks: Iterable[Block]) -> Iterator[tuple[Script, str]]:
+    """Every script with where it runs: all on the CPU, those that name a GPU on that too."""
+    for block in blocks:
+        for script in scripts(block):
+            yield script, "cpu"
+            if script.says_cuda:
+                yield script, "cuda"
+
+
+def compared(blocks: Iterable[Block], answers: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for every run, in order: what it raised, and what of it is not PyTorch's."""
+
+    def row(run: tuple[Script, str]) -> dict[str, Any]:
+        script, where = run
+        own = ours.answer(script.text if where == "cuda" else script.on_cpu())
+        wrong = ours.difference(answers[script.name], own, where)
+        return {"name": script.name, "kind": script.kind, "where": where, "raises": own["raises"], "wrong": wrong}
+
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        yield from pool.map(row, list(runs(blocks)))
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("recorded", type=Path)
+    arguments.add_argument("--json", type=Path, help="write the rows here")
+    options = arguments.parse_args()
+    _, blocks, answers = read(options.recorded)
+    rows = list(compared(blocks, answers))
+    for row in rows:
+        if row["wrong"]:
+            print(f"{row['name']} on {row['where']}: {row['wrong']}")
+    wrong = sum(row["wrong"] is not None for row in rows)
+    print(f"{len(rows) - wrong} of {len(rows)} runs are PyTorch's")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
