@@ -3,7 +3,8 @@
 //! PyTorch's own operator database through the Python module and writes the table to
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
 //! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
-//! files. Programs and comparisons are Python, in `crates/python/conformance`; this builds the
+//! files; `cargo xtask conformance documents FOLDER` runs the Python blocks of a folder of
+//! documents with both. Programs and comparisons are Python, in `crates/python/conformance`; this builds the
 //! module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
@@ -27,9 +28,15 @@ const GOLDEN_TRAINING: &str = "crates/python/conformance/training/golden.json.gz
 /// The page that says which operations are whole, and why others are not.
 const PAGE: &str = "docs/conformance.md";
 
+/// Blocks of documents and PyTorch's answers, which CI replays.
+const RECORDED_BLOCKS: &str = "crates/python/tests/documents/blocks.json";
+
+/// The page that goes through the blocks.
+const PAGE_OF_BLOCKS: &str = "docs/documents.md";
+
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    if !["autograd", "operations", "training"].contains(&what.as_str()) {
+    if !["autograd", "operations", "training", "documents"].contains(&what.as_str()) {
         return Err(usage());
     }
     let folder = python_env::prepare(Purpose::Tests)?;
@@ -37,8 +44,9 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     run::plain(build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]))?;
     let mut compare = match what.as_str() {
         "autograd" => autograd(&folder, options)?,
-        "operations" => samples("operations", &with_files(options, GOLDEN))?,
-        _ => samples("training", &with_files(options, GOLDEN_TRAINING))?,
+        "operations" => samples("operations", &with_files(options, PAGE, GOLDEN))?,
+        "training" => samples("training", &with_files(options, PAGE, GOLDEN_TRAINING))?,
+        _ => samples("documents", &with_files(options, PAGE_OF_BLOCKS, RECORDED_BLOCKS))?,
     };
     run::plain(&mut compare)
 }
@@ -56,12 +64,12 @@ fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
 }
 
 /// The options, with the files that some of them write.
-fn with_files(options: &[String], golden: &str) -> Vec<String> {
+fn with_files(options: &[String], page: &str, golden: &str) -> Vec<String> {
     let mut named = Vec::new();
     for option in options {
         named.push(option.clone());
         match option.as_str() {
-            "--write-docs" => named.push(PAGE.to_string()),
+            "--write-docs" => named.push(page.to_string()),
             "--record" => named.push(golden.to_string()),
             _ => {}
         }
@@ -85,6 +93,7 @@ fn usage() -> String {
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
      [--verbose] [--write-docs] [--record] [--self-check]\n\
      cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
-     [--verbose] [--write-docs] [--record]"
+     [--verbose] [--write-docs] [--record]\n\
+     cargo xtask conformance documents FOLDER [--only BLOCK,BLOCK] [--write-docs] [--record]"
         .to_string()
 }
