@@ -1,11 +1,8 @@
 """What documents say of a device's memory and of what is done to free it, in bytes, on a stand-in. Sayings about training are in
 `test_memory_claims.py`; which saying of which document is where is listed in `conformance/documents/claims.py`."""
 
-import ast
 import gc
-import json
 import threading
-from pathlib import Path
 from queue import Queue
 
 import plimsoll as pm
@@ -356,53 +353,3 @@ def test_reading_a_value_waits_for_the_device_and_is_told_of(gpu, reads):
 
     assert "the host waits for the device for " in told(reads)
     assert "waits for the device" not in told(lambda _: None)
-
-
-# The documents' own code
-
-DOCUMENTS = Path(__file__).parent / "documents" / "blocks.json"
-
-
-def defined_by(block, device):
-    """What a block of the documents defines, with `torch` as the module and its device in place of `cuda`."""
-    document, line = block.split(":")
-    found = json.loads(DOCUMENTS.read_text(encoding="utf-8"))["blocks"]
-    lines = next(one["lines"] for one in found if (one["document"], one["line"]) == (document, int(line)))
-    tree = ast.parse("\n".join(lines))
-    kept = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    tree.body = [node for node in tree.body if isinstance(node, kept)]
-    scope = {"torch": pm}
-    exec(compile(tree, block, "exec"), scope)
-    return scope
-
-
-def test_the_documents_cleanups_free_nothing_that_the_caller_holds():
-    with pm.run.stand_in_as_cuda(64 * MIB):
-        gpu = pm.device("cuda")
-        scope = defined_by("002:383", gpu)
-        for clean in (scope["aggressive_cleanup"], scope["typical_cleanup"]):
-            mine = square(gpu)
-            clean(mine)
-            assert held(gpu) == SQUARE  # the caller's own name
-            del mine
-            assert held(gpu) == 0
-            clean(square(gpu))
-            assert held(gpu) == 0  # as without any cleanup
-        reserved = pm.memory_reserved(gpu)
-        clean(square(gpu))
-        assert pm.memory_reserved(gpu) == reserved
-        scope["aggressive_cleanup"](square(gpu))
-        assert pm.memory_reserved(gpu) == reserved  # the argument is in use while it empties the cache
-        assert scope["typical_cleanup"](pm.ones(1, device=gpu)) == 1.0
-
-
-def test_the_documents_double_buffer_holds_two_batches():
-    with pm.run.stand_in_as_cuda(64 * MIB):
-        gpu = pm.device("cuda")
-        loader = defined_by("002:287", gpu)["DoubleBufferedDataLoader"]
-        one = 64 * 1024 * 4
-        for batch in loader([pm.randn(64, 1024) for _ in range(6)], gpu):
-            assert held(gpu) <= 2 * one and batch.device == gpu
-        del batch
-        assert pm.max_memory_allocated(gpu) <= 3 * one  # the one before is freed when the next is asked for
-        assert held(gpu) == 0

@@ -2,6 +2,7 @@
 answers as `cuda`: each part raises what PyTorch raised, at the same line, and nothing otherwise. `cargo xtask conformance
 documents FOLDER --record` wrote down the blocks and PyTorch's answers; the table is `docs/documents.md`."""
 
+import ast
 import pathlib
 import sys
 
@@ -74,6 +75,66 @@ def test_every_block_says_what_is_so_of_memory_and_where_it_is_asserted():
                 assert f"\n## {section}\n" in (GUIDE / page).read_text(encoding="utf-8"), f"{name}: {where}"
             else:
                 assert f"\ndef {test}(" in (HERE / file).read_text(encoding="utf-8"), f"{name}: {where}"
+
+
+# Bytes of the documents' own functions, which are those of the scripts: asserted inside `plimsoll run`.
+
+HELD = """
+def held():
+    torch.cuda.synchronize()
+    return torch.cuda.memory_allocated()
+
+def square():
+    return torch.randn(1024, 1024, device="cuda")
+"""
+
+CLEANUPS = """
+ONE = 4 << 20
+for clean in (aggressive_cleanup, typical_cleanup):
+    mine = square()
+    clean(mine)
+    assert held() == ONE  # the caller's own name keeps it
+    del mine
+    assert held() == 0
+    clean(square())
+    assert held() == 0  # as it would be without
+assert typical_cleanup(torch.ones(1, device="cuda")) == 1.0
+
+torch.cuda.empty_cache()
+assert torch.cuda.memory_reserved() == 0
+typical_cleanup(square())
+reserved = torch.cuda.memory_reserved()
+assert reserved >= ONE  # it stays in the cache
+aggressive_cleanup(mine := square())
+assert torch.cuda.memory_reserved() == reserved  # in use: nothing to give back
+del mine
+"""
+
+BUFFERS = """
+ONE = 64 * 1024 * 4
+batches = [torch.randn(64, 1024) for _ in range(6)]
+for number, batch in enumerate(DoubleBufferedDataLoader(batches, "cuda")):
+    assert held() == (2 if number < 5 else 1) * ONE, (number, held())
+    assert batch.is_cuda and torch.equal(batch.cpu(), batches[number])
+del batch
+assert held() == 0 and torch.cuda.max_memory_allocated() <= 3 * ONE
+"""
+
+
+def test_the_documents_cleanups_free_nothing_that_the_caller_holds():
+    assert_in_a_run("002:383", CLEANUPS)
+
+
+def test_the_documents_double_buffer_holds_two_batches():
+    assert_in_a_run("002:287", BUFFERS)
+
+
+def assert_in_a_run(block, check):
+    """The functions and classes of a block, and what is so of them."""
+    tree = ast.parse(next(one.text for one in BLOCKS if one.name == block))
+    tree.body = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    answer = ours.answer("import torch\n" + HELD + ast.unparse(tree) + check)
+    assert answer["raises"] is None, answer["stderr"]
 
 
 def test_a_wrong_answer_is_seen():

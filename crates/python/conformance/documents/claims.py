@@ -16,6 +16,7 @@ class Claim:
 
 TRAINING = "test_memory_claims.py::test_"
 DEVICE = "test_document_claims.py::test_"
+BYTES = "test_documents.py::test_the_documents_"
 GUIDE = "what-pytorch-really-does.md#"
 
 
@@ -120,9 +121,9 @@ CLAIMS: dict[str, Claim] = {
     "002:236": _BUFFER,
     "002:263": _so("Into a buffer no second tensor is made", DEVICE + "selecting_by_index_into_a_buffer_takes_no_second_one"),
     "002:278": _MOVED,
-    "002:287": _so("One batch waits beside the one in use", DEVICE + "the_documents_double_buffer_holds_two_batches"),
+    "002:287": _so("One batch waits beside the one in use", BYTES + "double_buffer_holds_two_batches"),
     "002:329": _so("At most four batches", DEVICE + "a_queue_of_two_holds_at_most_four_batches"),
-    "002:383": _so("The caller's own name keeps the tensor", DEVICE + "the_documents_cleanups_free_nothing_that_the_caller_holds"),
+    "002:383": _so("The caller's own name keeps the tensor", BYTES + "cleanups_free_nothing_that_the_caller_holds"),
     "002:431": _EVALUATION,
     "002:459": _CLEANED,
     "002:487": _so("Only the batch in work is on the device", DEVICE + "features_gathered_on_the_host_leave_the_device_empty"),
