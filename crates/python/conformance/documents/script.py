@@ -75,8 +75,7 @@ def places(text: str) -> tuple[str, str]:
     return "cuda", "cpu" if MOVES.search(text) else "cuda"
 
 
-def defined(block: Block) -> list[str]:
-    """Functions and classes that the text of a block defines, methods without those that Python calls."""
-    tree = ast.parse(block.text)
+def defined(tree: ast.Module) -> list[str]:
+    """Functions and classes that a text defines, without methods that Python itself calls."""
     kinds = (ast.FunctionDef, ast.ClassDef)
     return [node.name for node in ast.walk(tree) if isinstance(node, kinds) and not node.name.startswith("__")]
