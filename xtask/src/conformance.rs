@@ -4,8 +4,8 @@
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
 //! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
 //! files; `cargo xtask conformance documents FOLDER` runs the Python blocks of a folder of
-//! documents with both. Programs and comparisons are Python, in `crates/python/conformance`; this builds the
-//! module, finds PyTorch and starts them.
+//! documents with both. Programs and comparisons are Python, in `crates/python/conformance`; this
+//! builds the module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.

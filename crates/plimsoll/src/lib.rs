@@ -155,12 +155,13 @@ pub use plimsoll_tensor::optimizers;
 pub mod autograd {
     pub use plimsoll_tensor::{
         AllGrads, BackwardContext, BackwardOptions, Context, EnableGrad, FirstGrad, Function,
-        GradFn, GradOptions, GradientPlace, GraphInput, GraphNode, HookHandle, InferenceMode, MultiGradHandle,
-        MultiGradHook, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope, WeakGradFn,
-        apply_function, backward, backward_between, enable_grad, grad, grad_between, graph_dot, graph_text, hessian, hvp,
-        inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled,
-        is_inference_mode_enabled, jacobian, no_grad, register_multi_grad_hook, save_on_host,
-        saved_tensors_hooks, set_detect_anomaly, set_grad_enabled, vjp, walk,
+        GradFn, GradOptions, GradientPlace, GraphInput, GraphNode, HookHandle, InferenceMode,
+        MultiGradHandle, MultiGradHook, NoGrad, Packed, SavedTensorsHooks, SavedTensorsScope,
+        WeakGradFn, apply_function, backward, backward_between, enable_grad, grad, grad_between,
+        graph_dot, graph_text, hessian, hvp, inference_mode, is_anomaly_check_nan_enabled,
+        is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled, jacobian, no_grad,
+        register_multi_grad_hook, save_on_host, saved_tensors_hooks, set_detect_anomaly,
+        set_grad_enabled, vjp, walk,
     };
     pub use plimsoll_tensor::{
         CheckpointFailure, CheckpointOptions, CheckpointPolicy, CheckpointedOperation,

@@ -96,8 +96,8 @@ pub(crate) fn from_lists(
 struct Read {
     shape: Vec<i64>,
     values: Vec<Scalar>,
-    /// The dtype that holds all of them: Python's numbers are the default float, int64 or bool, NumPy's and
-    /// tensors have one of their own.
+    /// The dtype that holds all of them: Python's numbers are the default float, int64 or bool,
+    /// NumPy's and tensors have one of their own.
     dtype: Option<DType>,
 }
 
