@@ -133,14 +133,14 @@ def assert_in_a_run(block, check):
     """The functions and classes of a block, and what is so of them."""
     tree = ast.parse(next(one.text for one in BLOCKS if one.name == block))
     tree.body = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    answer = ours.answer("import torch\n" + HELD + ast.unparse(tree) + check)
+    answer = ours.answer("import torch\n" + HELD + ast.unparse(tree) + check, "cuda")
     assert answer["raises"] is None, answer["stderr"]
 
 
 def test_a_wrong_answer_is_seen():
     block = Block("000", 9, ["x = torch.ones(3)", "y = {}[x]", "print('never')"])
     (script,) = scripts(block)
-    own = ours.answer(script.text)
+    own = ours.answer(script.text, "cpu")
     right = {"cpu": ["KeyError", 10], "deprecated": []}
     assert ours.difference(right, own, "cpu") is None
     for wrong in (None, ["KeyError", 9], ["RuntimeError", 10]):

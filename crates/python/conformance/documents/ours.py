@@ -17,13 +17,17 @@ FRAME = re.compile(rf'^ *File "[^"]*{re.escape(SCRIPT)}", line (\d+)', re.MULTIL
 WARNING = re.compile(rf"^[^\n]*{re.escape(SCRIPT)}:(\d+): (\w+Warning): ([^\n]*)", re.MULTILINE)
 
 
-def answer(text: str) -> dict[str, Any]:
-    """What the script raised and where, deprecations, and what it printed."""
+def answer(text: str, where: str) -> dict[str, Any]:
+    """What the script raised and where, deprecations, and what it printed.
+
+    On the CPU there is no stand-in for a card, as PyTorch has none, unless the script calls functions that need one.
+    """
+    card = [] if where == "cuda" or "torch.cuda" in text else ["--device-memory", "0"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, SCRIPT).write_text(text)
         settings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, "-m", "plimsoll", "run", SCRIPT]
-        ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=600)  # noqa: S603
+        command = [sys.executable, "-m", "plimsoll", "run", *card, SCRIPT]
+        ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)  # noqa: S603
     deprecated = {(int(line), kind) for line, kind, words in WARNING.findall(ran.stderr) if "deprecated" in words}
     return {
         "raises": raised(ran.returncode, ran.stderr), "deprecated": sorted(deprecated), "prints": ran.stdout,

@@ -50,7 +50,7 @@ def compared(blocks: Iterable[Block], answers: dict[str, Any]) -> Iterator[dict[
 
     def row(run: tuple[Script, str]) -> dict[str, Any]:
         script, where = run
-        own = ours.answer(script.text if where == "cuda" else script.on_cpu())
+        own = ours.answer(script.text if where == "cuda" else script.on_cpu(), where)
         wrong = ours.difference(answers[script.name], own, where)
         return {"name": script.name, "kind": script.kind, "where": where, "raises": own["raises"], "wrong": wrong}
 
