@@ -1,4 +1,5 @@
-"""What Plimsoll does with a script: `plimsoll run` in a process of its own, judged by what it prints, as a user would."""
+"""What Plimsoll does with a script: `plimsoll run` in a process of its own, judged by what it prints, as a user would. In the same
+way the interpreter's own PyTorch is asked on a machine with a card."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ FRAME = re.compile(rf'^ *File "[^"]*{re.escape(SCRIPT)}", line (\d+)', re.MULTIL
 WARNING = re.compile(rf"^[^\n]*{re.escape(SCRIPT)}:(\d+): (\w+Warning): ([^\n]*)", re.MULTILINE)
 
 
-def answer(text: str, where: str) -> dict[str, Any]:
+def answer(text: str, where: str, pytorch: bool = False) -> dict[str, Any]:
     """What the script raised and where, deprecations, and what it printed.
 
     On the CPU there is no stand-in for a card, as PyTorch has none, unless the script calls functions that need one.
@@ -25,8 +26,10 @@ def answer(text: str, where: str) -> dict[str, Any]:
     card = [] if where == "cuda" or "torch.cuda" in text else ["--device-memory", "0"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, SCRIPT).write_text(text)
-        settings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, "-m", "plimsoll", "run", *card, SCRIPT]
+        # The script's folder is another than this one.
+        paths = [HERE, *(Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
+        settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+        command = [sys.executable, *([] if pytorch else ["-m", "plimsoll", "run", *card]), SCRIPT]
         ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)  # noqa: S603
     deprecated = {(int(line), kind) for line, kind, words in WARNING.findall(ran.stderr) if "deprecated" in words}
     return {

@@ -1,6 +1,7 @@
 """The blocks and PyTorch's answers as one file, from which CI runs them without the documents and without PyTorch.
 
-`python recorded.py FILE [--json FILE]` compares what is in it with Plimsoll, on the card if there is one."""
+`python recorded.py FILE` compares what is in it with Plimsoll, on the card if there is one; with `--pytorch` it asks on a machine
+that has both a card and PyTorch whether that PyTorch does what is recorded. `--help` lists the options."""
 
 from __future__ import annotations
 
@@ -45,31 +46,36 @@ def runs(blocks: Iterable[Block]) -> Iterator[tuple[Script, str]]:
                 yield script, "cuda"
 
 
-def compared(blocks: Iterable[Block], answers: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def compared(
+    blocks: Iterable[Block], answers: dict[str, Any], places: tuple[str, ...] = ("cpu", "cuda"), pytorch: bool = False
+) -> Iterator[dict[str, Any]]:
     """A row for every run, in order: what it raised, and what of it is not PyTorch's."""
 
     def row(run: tuple[Script, str]) -> dict[str, Any]:
         script, where = run
-        own = ours.answer(script.text if where == "cuda" else script.on_cpu(), where)
+        own = ours.answer(script.text if where == "cuda" else script.on_cpu(), where, pytorch)
         wrong = ours.difference(answers[script.name], own, where)
         return {"name": script.name, "kind": script.kind, "where": where, "raises": own["raises"], "wrong": wrong}
 
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        yield from pool.map(row, list(runs(blocks)))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        yield from pool.map(row, [run for run in runs(blocks) if run[1] in places])
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("recorded", type=Path)
     arguments.add_argument("--json", type=Path, help="write the rows here")
+    arguments.add_argument("--where", choices=["cpu", "cuda"], help="only runs there")
+    arguments.add_argument("--pytorch", action="store_true", help="ask the interpreter's PyTorch, not Plimsoll")
     options = arguments.parse_args()
     _, blocks, answers = read(options.recorded)
-    rows = list(compared(blocks, answers))
-    for row in rows:
+    rows = []
+    for row in compared(blocks, answers, (options.where,) if options.where else ("cpu", "cuda"), options.pytorch):
+        rows.append(row)
         if row["wrong"]:
-            print(f"{row['name']} on {row['where']}: {row['wrong']}")
+            print(f"{row['name']} on {row['where']}: {row['wrong']}", flush=True)
     wrong = sum(row["wrong"] is not None for row in rows)
-    print(f"{len(rows) - wrong} of {len(rows)} runs are PyTorch's")
+    print(f"{len(rows) - wrong} of {len(rows)} runs are as recorded")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
     sys.exit(wrong > 0)
