@@ -3,7 +3,7 @@ interpreter that has PyTorch and finds the package; `--help` lists the options.
 
 A block falls into the parts that it marks as wrong or right (`blocks.py`). Each part is a script (`script.py`) with a prelude of
 the names that it leaves undefined (`prelude.py`) and calls of what it defines (`calls.py`). PyTorch says what it raises and where
-(`theirs.py`); `plimsoll run` must do the same (`ours.py`), on the CPU and on what answers as `cuda`. Fails if anything differs."""
+(`theirs.py`); `plimsoll run` must do the same (`ours.py`), on the CPU and on what answers as `cuda`. Fails if it does not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The Python blocks of a folder of documents, and their parts: what a block marks as wrong or right, each with what stands before
-the first mark. A part keeps its lines, so that an error names the document's line. How a part becomes a script is in `script.py`."""
+the first mark. A part keeps its lines, so that an error names the document's line. `script.py` makes a script of it."""
 
 from __future__ import annotations
 

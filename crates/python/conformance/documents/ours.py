@@ -1,5 +1,5 @@
-"""What Plimsoll does with a script: `plimsoll run` in a process of its own, judged by what it prints, as a user would. In the same
-way the interpreter's own PyTorch is asked on a machine with a card."""
+"""What Plimsoll does with a script: `plimsoll run` in a process of its own, judged by what it prints, as a user would. In the
+same way the interpreter's own PyTorch is asked on a machine with a card."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from script import scripts
 
 PREFACE = """# The documents, block by block
 
-Written by `cargo xtask conformance documents FOLDER --write-docs`; do not edit. Five documents about PyTorch's memory have {blocks} blocks
-of Python. Each runs under `plimsoll run` as it stands: a block that marks parts as wrong or right in as many scripts, {scripts} in all. A
-prelude defines the names that a block leaves undefined (a model, data, a loss), functions and classes are called, and names that are
-mistakes of a document stay undefined.
+Written by `cargo xtask conformance documents FOLDER --write-docs`; do not edit. Five documents about PyTorch's memory have
+{blocks} blocks of Python. Each runs under `plimsoll run` as it stands; a block that marks parts as wrong or right, part by part:
+{scripts} scripts in all. A prelude defines the names that a block leaves undefined (a model, data, a loss), functions and
+classes are called, and names that are mistakes of a document stay undefined.
 
 PyTorch {version} says what each script raises, at which line, where it says that something is deprecated, and what it prints
 if that does not hang on chance. PyTorch had no GPU here: where a block names one, PyTorch ran it with the CPU instead and its
@@ -59,7 +59,8 @@ def _rows(block: Block, answers: dict[str, Any], by_name: dict[str, list[dict[st
         wrong = [f"{row['where']}: {row['wrong']}" for row in by_name[script.name] if row["wrong"]]
         said = "; ".join(wrong).replace("|", "\\|") or "as PyTorch"
         part = script.kind if script.kind == "whole" else f"{script.kind}, {script.name.partition(':')[2]}"
-        lines.append(f"| {block.name if place == 0 else ''} | {part} | {_told(answers[script.name])} | {said} | {claim if place == 0 else ''} |")
+        name, memory = (block.name, claim) if place == 0 else ("", "")
+        lines.append(f"| {name} | {part} | {_told(answers[script.name])} | {said} | {memory} |")
     return lines
 
 
