@@ -281,9 +281,12 @@ impl Function {
         form: Form,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let call = || {
-            let in_place = format!("{}_", self.name);
             let function = match (slf, form) {
-                (Some(_), Form::InPlace) => overrides::method(py, &in_place)?,
+                // What only writes in place (`fill_`) has the underscore in its name already.
+                (Some(_), Form::InPlace) if !self.name.ends_with('_') => {
+                    overrides::method(py, &format!("{}_", self.name))?
+                }
+                (Some(_), Form::InPlace) => overrides::method(py, self.name)?,
                 (Some(_), Form::New) => overrides::method(py, self.name)?,
                 (None, _) => py.import("plimsoll._plimsoll")?.getattr(self.name)?,
             };

@@ -17,6 +17,7 @@ use crate::companion;
 use crate::device::PyDevice;
 use crate::dtype::{self, PyDType};
 use crate::error::to_python;
+use crate::overrides;
 use crate::size;
 
 /// A tensor.
@@ -263,8 +264,11 @@ impl PyTensor {
     }
 
     /// Fills with zeros.
-    fn zero_<'py>(slf: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        crate::call::write(slf, |this| this.zero_().map(drop))
+    fn zero_<'py>(slf: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        match overrides::ask_method(&slf, &[], "zero_")? {
+            Some(answer) => Ok(answer),
+            None => crate::call::write(slf, |this| this.zero_().map(drop)).map(Bound::into_any),
+        }
     }
 
     /// Counts this tensor's memory as a parameter.

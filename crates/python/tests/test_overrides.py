@@ -127,6 +127,14 @@ def test_a_subclass_hears_of_operations_and_may_leave_them_to_tensor():
     assert all(type(part) is Logged for part in pm.sort(s))
 
 
+def test_a_subclass_hears_of_what_only_writes_in_place():
+    s = pm.ones(2).as_subclass(Logged)
+    Logged.log.clear()
+    for result in (s.fill_(3), s.zero_(), s.copy_(X), s.uniform_(), s.normal_(), s.exponential_()):
+        assert result is s
+    assert [name for _, name, _ in Logged.log] == ["fill_", "zero_", "copy_", "uniform_", "normal_", "exponential_"]
+
+
 def test_a_tensor_leaves_other_classes_alone():
     assert pm.Tensor.__torch_function__(pm.add, (pm.Tensor,), (X, X)).tolist() == [2.0, 2.0]
     assert pm.Tensor.__torch_function__(pm.add, (Like,), (X, LIKE)) is NotImplemented

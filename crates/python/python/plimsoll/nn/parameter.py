@@ -101,6 +101,15 @@ class UninitializedParameter(Parameter):
         made = Tensor._make_subclass(cls, _plimsoll.empty(0, device=device, dtype=dtype), requires_grad)
         return made
 
+    @property
+    def data(self) -> Tensor:
+        """A plain tensor without elements, which shows dtype and device."""
+        return Tensor._make_subclass(Tensor, _DATA.__get__(self), False)
+
+    @data.setter
+    def data(self, data: Tensor) -> None:
+        _DATA.__set__(self, data)
+
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Becomes a parameter of `shape`, not yet written."""
         made = _plimsoll.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
@@ -149,6 +158,9 @@ class UninitializedBuffer(Tensor):
 
     def __repr__(self) -> str:
         return "<UninitializedBuffer>"
+
+
+_DATA: Any = Tensor.__dict__["data"]
 
 
 def is_lazy(tensor: object) -> bool:
