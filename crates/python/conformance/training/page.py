@@ -35,10 +35,11 @@ draws of its parameters and arguments: its distance may be 1.25 times PyTorch's 
 their mean square, in which one draw that is badly off outweighs all others. Optimizers, after 100 steps, may be off by twice
 PyTorch's distance. A part of all this runs in CI without PyTorch (`crates/python/tests/test_training_samples.py`)."""
 
-REASONS = """Not compared: Muon and SparseAdam, which do not exist here; `capturable` optimizers but for their refusal on a CPU; inputs that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in
-float64 alone; a line search in float32 is judged by the loss that it reaches. NAdam's `mu_product` stays
-in float32 when a state is loaded, where PyTorch gives it the parameter's dtype. `CrossMapLRN2d` is compared without its
-gradient, which PyTorch wrote by hand and which is not that of its result."""
+REASONS = """Not compared: Muon and SparseAdam, which do not exist here; `capturable` optimizers but for their refusal on a CPU; inputs
+that PyTorch's own module refuses. LBFGS's state in float32 is rounding near a minimum, and is compared in float64 alone; a
+line search in float32 is judged by the loss that it reaches. NAdam's `mu_product` stays in float32 when a state is loaded,
+where PyTorch gives it the parameter's dtype. `CrossMapLRN2d` is compared without its gradient, which PyTorch wrote by hand
+and which is not that of its result."""
 
 
 def write(path: Path, parts: dict[str, list[dict[str, Any]]]) -> None:
