@@ -3,8 +3,9 @@
 //! PyTorch's own operator database through the Python module and writes the table to
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
 //! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
-//! files. Programs and comparisons are Python, in `crates/python/conformance`; this builds the
-//! module, finds PyTorch and starts them.
+//! files; `cargo xtask conformance suites FOLDER` runs the bodies of PyTorch's own test files, which
+//! the folder has, on Plimsoll. Programs and comparisons are Python, in `crates/python/conformance`;
+//! this builds the module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
@@ -29,7 +30,7 @@ const PAGE: &str = "docs/conformance.md";
 
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    if !["autograd", "operations", "training"].contains(&what.as_str()) {
+    if !["autograd", "operations", "training", "suites"].contains(&what.as_str()) {
         return Err(usage());
     }
     let folder = python_env::prepare(Purpose::Tests)?;
@@ -38,6 +39,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let mut compare = match what.as_str() {
         "autograd" => autograd(&folder, options)?,
         "operations" => samples("operations", &with_files(options, GOLDEN))?,
+        "suites" => suites(&folder, options)?,
         _ => samples("training", &with_files(options, GOLDEN_TRAINING))?,
     };
     run::plain(&mut compare)
@@ -80,11 +82,26 @@ fn samples(what: &str, options: &[String]) -> Result<Command, String> {
     Ok(compare)
 }
 
+/// Runs PyTorch's test files without PyTorch, in the interpreter that the module was built for; only
+/// `--pytorch`, which runs them on PyTorch itself, needs it.
+fn suites(folder: &Path, options: &[String]) -> Result<Command, String> {
+    if options.iter().any(|option| option == "--pytorch") {
+        return samples("suites", options);
+    }
+    let mut tests = python_env::program(folder, "python");
+    tests.arg("crates/python/conformance/suites");
+    tests.arg("--json").arg(run::target().join("conformance").join("suites.json"));
+    tests.args(with_files(options, ""));
+    Ok(tests)
+}
+
 fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
      [--verbose] [--write-docs] [--record] [--self-check]\n\
      cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
-     [--verbose] [--write-docs] [--record]"
+     [--verbose] [--write-docs] [--record]\n\
+     cargo xtask conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] \
+     [--write-docs] [--pytorch]"
         .to_string()
 }

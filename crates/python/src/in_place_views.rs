@@ -23,8 +23,8 @@ fn become_view<'py>(
     let this = slf.get().tensor();
     if is_grad_enabled() && this.is_leaf() && this.requires_grad() {
         return Err(PyRuntimeError::new_err(format!(
-            "{name}: a leaf that requires gradients cannot be changed in place; use the form without the underscore, or \
-             no_grad()"
+            "{name}: a leaf Variable that requires grad is being used in an in-place operation; use the form without the \
+             underscore, or no_grad()"
         )));
     }
     let seen = call(slf.py(), || view(&this))?;

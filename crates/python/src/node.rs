@@ -202,7 +202,11 @@ impl PyNode {
 impl PyTensor {
     /// Where its gradient goes: a node, and which output of it.
     fn _gradient_edge<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyNode>, u32)> {
-        let none = || PyRuntimeError::new_err("this tensor does not require gradients");
+        let none = || {
+            PyRuntimeError::new_err(
+                "It is not possible to get the gradient edge for a Tensor that does not require gradients",
+            )
+        };
         let (node, output) = self.tensor().gradient_edge().ok_or_else(none)?;
         Ok((object(py, node)?, output))
     }

@@ -120,7 +120,7 @@ def test_an_exception_of_a_hook_comes_back_as_it_was():
     wrong.remove()
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
-    with pytest.raises(RuntimeError, match="does not require gradients"):
+    with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
         pm.ones(1).register_hook(refuse)
 
 
@@ -278,7 +278,7 @@ def test_graphs_do_not_see_writes_through_data():
     loss = (pm.ones(2, requires_grad=True) * other).sum()
     other.view(2, 1).add_(1)
     assert (other._version, x._version, x.data._version) == (1, 0, 0)
-    with pytest.raises(RuntimeError, match="overwritten in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
 
     # A write through the original is not one of its own.

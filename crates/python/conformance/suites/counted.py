@@ -16,16 +16,22 @@ DEVICES = {"cuda", "mps", "xpu", "mtia"}
 
 
 class Sources:
-    """The syntax trees of the classes of some files."""
+    """The methods of the classes of some files, as syntax trees."""
 
     def __init__(self) -> None:
         self.read: dict[str, dict[str, dict[str, ast.FunctionDef]]] = {}
 
-    def test(self, path: str, owner: str, name: str) -> ast.FunctionDef | None:
+    def test(self, path: str, owner: str, name: str) -> list[ast.FunctionDef]:
+        """A test, then what it calls of its own class: `self._check(...)`."""
         if path not in self.read:
             classes = [node for node in ast.parse(Path(path).read_text()).body if isinstance(node, ast.ClassDef)]
             self.read[path] = {node.name: {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)} for node in classes}
-        return self.read[path].get(owner, {}).get(name)
+        methods = self.read[path].get(owner, {})
+        found = [methods[name]] if name in methods else []
+        for node in found:
+            called = {item.attr for item in ast.walk(node) if isinstance(item, ast.Attribute) and getattr(item.value, "id", "") == "self"}
+            found += [methods[each] for each in sorted(called) if each in methods and methods[each] not in found]
+        return found
 
 
 def words(node: ast.AST) -> Iterator[str]:
@@ -44,26 +50,26 @@ def words(node: ast.AST) -> Iterator[str]:
             yield from (getattr(item, "module", None) or "").split(".")
 
 
-def why_not(owner: str, name: str, node: ast.FunctionDef | None, arguments: dict[str, Any]) -> str | None:
+def why_not(owner: str, name: str, nodes: list[ast.FunctionDef], arguments: dict[str, Any]) -> str | None:
     """The reason why a variant of a test does not count, or `None`."""
     dtypes = [value for value in [arguments.get("dtype"), *arguments.get("dtypes", ())] if value is not None]
     if "Complex" in owner or "complex" in name or any(str(dtype).rpartition(".")[2].startswith("complex") for dtype in dtypes):
         return "complex"
     if "ForwardMode" in owner or re.search(r"forward_mode|forward_ad|fwd_ad|fwAD", name):
         return "forward mode"
-    if "vmap" in name or "batched_grad" in name:
+    if "vmap" in name or "batched_grad" in name or arguments.get("vectorize") is True:
         return "vmap"
     if "sparse" in name:
         return "sparse"
-    return None if node is None else source_says(node, bool(dtypes))
+    return next((why for node in nodes if (why := source_says(node, bool(dtypes)))), None)
 
 
 def source_says(node: ast.FunctionDef, by_dtype: bool) -> str | None:
     within = {word for statement in node.body for word in words(statement)}
     defined = {item.name for item in ast.walk(node) if isinstance(item, ast.FunctionDef)}
-    if within & FORWARD or "jvp" in defined:
+    if within & FORWARD or "jvp" in defined or says_forward_mode(node):
         return "forward mode"
-    if within & VMAP:
+    if within & VMAP or has_keyword(node, "vectorize", True):
         return "vmap"
     if any("sparse" in word and word != "is_sparse" for word in within):
         return "sparse"
@@ -73,6 +79,16 @@ def source_says(node: ast.FunctionDef, by_dtype: bool) -> str | None:
     if "jit" in {word for item in [*node.body, *node.decorator_list] for word in words(item)}:
         return "TorchScript"
     return "CUDA" if needs_another_device(node, within) else None
+
+
+def says_forward_mode(node: ast.FunctionDef) -> bool:
+    """`strategy="forward-mode"`."""
+    return any(isinstance(item, ast.Constant) and item.value == "forward-mode" for item in ast.walk(node))
+
+
+def has_keyword(node: ast.FunctionDef, name: str, value: object) -> bool:
+    found = [item.value for item in ast.walk(node) if isinstance(item, ast.keyword) and item.arg == name]
+    return any(isinstance(item, ast.Constant) and item.value is value for item in found)
 
 
 def has_complex_numbers(node: ast.FunctionDef) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 Row = dict[str, Any]
 STATUSES = ["passed", "failed", "crashed", "late", "not counted"]
-# Skips that PyTorch's own run on a CPU of this platform has too.
-ELSEWHERE = re.compile(r"cuda|gpu|mps|xpu|windows|macos|only runs on|needs \d devices", re.IGNORECASE)
+# Skips that PyTorch's own run on a CPU has too.
+ELSEWHERE = re.compile(r"cuda|gpu|accelerator|mps|xpu|only runs on|needs \d devices", re.IGNORECASE)
 
 
 def judged(row: Row) -> Row:

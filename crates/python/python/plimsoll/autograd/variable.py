@@ -1,0 +1,21 @@
+"""`Variable`, which was a tensor with gradients once and is a tensor now: calls give tensors, and tensors are instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._plimsoll import Tensor
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        """A tensor over the same memory, outside the graph that `data` belongs to."""
+        made = Tensor() if data is None else data.detach()
+        return made.requires_grad_(requires_grad)
+
+
+class Variable(metaclass=_VariableMeta):
+    """An old name of `Tensor`."""
