@@ -32,7 +32,12 @@ from .variable import Variable as Variable
 def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:
     if tensors is None:
         return []
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return [tensors] if isinstance(tensors, (Tensor, graph.GradientEdge)) else list(tensors)
+
+
+def _standing(places: list) -> list:
+    """Tensors as they are; where the graph is asked at a place by its edge, a tensor that stands there."""
+    return [place.node._stand_in(place.output_nr) if isinstance(place, graph.GradientEdge) else place for place in places]
 
 
 def _chosen(function: str, inputs: Any) -> list:
@@ -64,8 +69,8 @@ def backward(
         warnings.warn("grad_variables is deprecated; use grad_tensors", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables
     if inputs is not None:
-        inputs = _chosen("backward", inputs)
-    tensors = _list(tensors)
+        inputs = _standing(_chosen("backward", inputs))
+    tensors = _standing(_list(tensors))
     grads = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
     _plimsoll._backward(tensors, grads, retain_graph, create_graph, inputs)
 
@@ -114,10 +119,13 @@ def grad(
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored; use backward to reach other leaves", FutureWarning, stacklevel=2)
     names = list(inputs) if type(inputs) is dict else None
-    inputs, unused = _chosen("grad", inputs), bool(allow_unused) or materialize_grads
+    chosen, unused = _chosen("grad", inputs), bool(allow_unused) or materialize_grads
+    edges, inputs = [isinstance(place, graph.GradientEdge) for place in chosen], _standing(chosen)
     compute = _grad_of_each if is_grads_batched else _plimsoll.grad
-    found = compute(_list(outputs), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
+    found = compute(_standing(_list(outputs)), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
     if materialize_grads:
+        if any(grad is None and edge for grad, edge in zip(found, edges, strict=True)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge: it has no gradient")
         found = [
             _plimsoll.zeros_like(x).requires_grad_(create_graph) if grad is None else grad for x, grad in zip(inputs, found, strict=True)
         ]
