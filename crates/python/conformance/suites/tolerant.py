@@ -23,8 +23,7 @@ class Absent:
         self.__dict__.update(name=name, error=error)
 
     def _raise(self, *args: Any, **named: Any) -> Any:
-        error = self.__dict__["error"]
-        raise type(error)(*error.args)
+        raise self.__dict__["error"].with_traceback(None)
 
     def __getattr__(self, name: str) -> Any:
         return self._raise()

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import counted
-import torch_names
 
 
 def load(folder: Path, name: str, pytorch: bool) -> list[dict[str, Any]]:
     """Every test of the file, with its class and whether it counts."""
     if not pytorch:
-        torch_names.resolve()
+        from plimsoll.run import resolve_torch
+
+        resolve_torch()
     import tolerant
     from stand_in import modules
 

@@ -148,10 +148,16 @@ def is_public(own: str) -> bool:
 
 
 def tell_missing_names() -> None:
-    """Lets every public module of the package that is loaded say what it does not have, by its PyTorch name."""
+    """Lets every public module of the package that is loaded say what it does not have, by its PyTorch name. Under that name it is
+    loaded too: importing it once more would put it in place of a function of its package's that is called the same, as
+    `torch.autograd.gradcheck` is."""
     for own, module in list(sys.modules.items()):
-        if is_public(own) and "__getattr__" not in vars(module):
-            vars(module)["__getattr__"] = _teller(own.replace("plimsoll", "torch", 1))
+        if not is_public(own):
+            continue
+        second = own.replace("plimsoll", "torch", 1)
+        sys.modules.setdefault(second, module)
+        if "__getattr__" not in vars(module):
+            vars(module)["__getattr__"] = _teller(second)
 
 
 def _teller(module: str) -> Any:
