@@ -228,17 +228,22 @@ impl Layout {
         };
         let lead = sizes.len().checked_sub(self.rank()).ok_or_else(misfit)?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
-        for (axis, &size) in sizes.iter().enumerate() {
+        // From the last dimension: a new one of size 1 steps over all that is behind it, as in
+        // PyTorch.
+        let mut step = 1;
+        for (axis, &size) in sizes.iter().enumerate().rev() {
             let own = axis.checked_sub(lead).map(|d| (self.shape()[d], self.strides()[d]));
             let (size, stride) = match (size, own) {
                 (-1, Some(kept)) => kept,
                 (size, _) if size < 0 => return Err(misfit()),
                 (size, Some((have, stride))) if size as usize == have => (have, stride),
+                (1, None) => (1, step),
                 (size, None | Some((1, _))) => (size as usize, 0),
                 _ => return Err(misfit()),
             };
-            shape.push(size);
-            strides.push(stride);
+            step = size.saturating_mul(stride);
+            shape.insert(0, size);
+            strides.insert(0, stride);
         }
         checked_numel(&shape).map_err(|e| e.in_operation("expand"))?;
         Ok(Layout::inside(shape, strides, self.offset()))

@@ -5,6 +5,7 @@
 use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::call::call;
 use crate::companion::{register as registered, wrap};
@@ -118,11 +119,14 @@ fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Ten
     if let Ok(one) = inputs.cast::<PyTensor>() {
         return Ok(vec![one.get().tensor()]);
     }
-    let several: Vec<Bound<'_, PyTensor>> = inputs.extract()?;
+    let several: Vec<Bound<'_, PyTensor>> = match inputs.cast::<PyDict>() {
+        Ok(named) => named.values().extract()?,
+        Err(_) => inputs.extract()?,
+    };
     if several.is_empty() {
         return Err(PyRuntimeError::new_err(format!(
-            "{function}: `inputs` is empty, so there is nothing to compute gradients for; leave it out to reach every \
-             leaf"
+            "`inputs` argument to `{function}()` cannot be empty: there is nothing to compute gradients for; leave it out \
+             to reach every leaf"
         )));
     }
     Ok(several.iter().map(|input| input.get().tensor()).collect())

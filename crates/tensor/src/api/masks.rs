@@ -227,9 +227,9 @@ impl Tensor {
             return Err(Error::shape(
                 OP,
                 format!(
-                    "indices of shape {:?} must have as many dimensions as shape {:?}",
-                    indices.shape(),
-                    self.shape()
+                    "input and indices should have the same number of dimensions, and these are of shape {:?} and {:?}",
+                    self.shape(),
+                    indices.shape()
                 ),
             ));
         }

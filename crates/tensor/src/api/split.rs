@@ -116,7 +116,8 @@ impl Tensor {
         let _named = enter_operation("chunk");
         let size = cut_size("chunk", self, dim)?;
         if chunks <= 0 {
-            return Err(Error::shape("chunk", format!("into {chunks} parts: give 1 or more")));
+            let why = format!("chunk expects `chunks` to be greater than 0, got: {chunks}");
+            return Err(Error::shape("chunk", why));
         }
         if size == 0 {
             let none = (0..chunks).map(|_| 0);
@@ -269,7 +270,7 @@ fn tensor_split(
     let size = cut_size(op, x, dim)?;
     match sections {
         Sections::Count(count) if count <= 0 => {
-            Err(Error::shape(op, format!("into {count} parts: give 1 or more")))
+            Err(Error::shape(op, format!("number of sections must be larger than 0, got {count}")))
         }
         Sections::Count(count) => {
             let length = |at: i64| size / count + i64::from(at < size % count);

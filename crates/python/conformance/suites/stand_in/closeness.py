@@ -126,7 +126,7 @@ def name(dtype: Any) -> str:
 
 
 def tensor(value: Any) -> Any:
-    return torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape)) if isinstance(value, np.ndarray) else value
+    return torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value
 
 
 def array(value: Any) -> np.ndarray:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .. import _plimsoll
 from .._plimsoll import Tensor
+
+
+class _Engine:
+    """What runs backward, as far as programs call it."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Calls `callback` when the backward that is going on has computed its gradients."""
+        _plimsoll._queue_callback(callback)
 
 
 class _VariableMeta(type):
@@ -19,3 +30,5 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """An old name of `Tensor`."""
+
+    _execution_engine = _Engine()
