@@ -3,7 +3,7 @@
 //! custom functions in `custom.rs`, nodes in `node.rs`.
 
 use plimsoll_tensor::{self as rust, BackwardOptions, GradOptions, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,7 +58,14 @@ impl PyTensor {
     /// The gradient that backward left here.
     #[getter]
     fn grad<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.tensor().grad().map(|grad| wrap(py, grad)).transpose()
+        let tensor = self.tensor();
+        let grad = tensor.grad();
+        if grad.is_none() && !tensor.is_leaf() && !tensor.retains_grad() {
+            let what = c"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Backward does not \
+                         fill it; call retain_grad() on it first if you want its gradient";
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), what, 1)?;
+        }
+        grad.map(|grad| wrap(py, grad)).transpose()
     }
 
     #[setter]

@@ -68,7 +68,11 @@ impl PyTensor {
         let run = move |leaf: &Tensor| {
             attached(|py| {
                 let answer = hook.bind(py).call1((wrap(py, leaf.clone())?,))?;
-                if answer.is_none() { Ok(()) } else { Err(wrong("nothing", &answer)) }
+                if answer.is_none() {
+                    return Ok(());
+                }
+                let why = "Tensor post accumulate grad hooks should return None.";
+                Err(PyRuntimeError::new_err(why))
             })
         };
         let handle = self.tensor().register_post_accumulate_grad_hook_owning(run, Some(owned));

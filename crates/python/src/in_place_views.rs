@@ -174,7 +174,7 @@ fn resized<'py>(
 ) -> PyResult<Bound<'py, PyTensor>> {
     if slf.get().with(Tensor::requires_grad) {
         return Err(PyRuntimeError::new_err(format!(
-            "{name}: a tensor that requires gradients cannot be resized; detach it first"
+            "{name}: cannot resize variables that require grad; detach it first"
         )));
     }
     let shape: Vec<usize> = sizes.iter().map(|&size| size.max(0) as usize).collect();

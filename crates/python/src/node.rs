@@ -113,7 +113,9 @@ impl PyNode {
     fn _stand_in<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyTensor>> {
         let none = || {
             let name = self.name();
-            PyRuntimeError::new_err(format!("{name}: there is nothing at output {output}, or no longer"))
+            PyRuntimeError::new_err(format!(
+                "{name}: there is nothing at output {output}, or no longer"
+            ))
         };
         wrap(py, call(py, || self.grad_fn.stand_in(output))?.ok_or_else(none)?)
     }

@@ -110,7 +110,8 @@ pub use autograd::{
     Hook, HookHandle, InferenceMode, MultiGradHandle, MultiGradHook, NoGrad, WeakGradFn, backward,
     enable_grad, grad, graph_dot, graph_text, hessian, hvp, inference_mode,
     is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
-    jacobian, no_grad, queue_callback, register_multi_grad_hook, set_detect_anomaly, set_grad_enabled, vjp, walk,
+    jacobian, no_grad, queue_callback, register_multi_grad_hook, set_detect_anomaly,
+    set_grad_enabled, vjp, walk,
 };
 pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,

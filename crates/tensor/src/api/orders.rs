@@ -56,7 +56,8 @@ impl Tensor {
             0 => Ok(self.clone()),
             2 => self.transpose(0, 1),
             rank => {
-                let why = format!("it is only supported on matrices, and this has {rank} dimensions");
+                let why =
+                    format!("it is only supported on matrices, and this has {rank} dimensions");
                 Err(Error::shape("H", why))
             }
         }

@@ -219,8 +219,12 @@ impl Tensor {
         let taken: usize = parts.iter().map(At::dimensions).sum();
         if taken > self.rank() {
             let why = match self.rank() {
-                0 => "invalid index of a 0-dim tensor: it has one element, which `item` reads".into(),
-                rank => format!("too many indices for tensor of dimension {rank}: there are {taken}"),
+                0 => {
+                    "invalid index of a 0-dim tensor: it has one element, which `item` reads".into()
+                }
+                rank => {
+                    format!("too many indices for tensor of dimension {rank}: there are {taken}")
+                }
             };
             return Err(Error::index(op, why));
         }

@@ -178,7 +178,9 @@ fn places(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<GraphPoint>> {
             input.edge().as_ref().map(GraphPoint::of).ok_or_else(|| {
                 Error::autograd(
                     op,
-                    format!("One of the differentiated Tensors does not require grad: input {index}"),
+                    format!(
+                        "One of the differentiated Tensors does not require grad: input {index}"
+                    ),
                 )
             })
         })

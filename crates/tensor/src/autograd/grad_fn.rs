@@ -229,9 +229,8 @@ impl GradFn {
         let Some(meta) = node.outputs.get(output as usize) else { return Ok(None) };
         let sizes: Vec<i64> = meta.shape().iter().map(|&size| size as i64).collect();
         let device = device_behind(node);
-        let zeros = mode::with_grad(false, || {
-            Tensor::zeros(&[], meta.dtype)?.to(device)?.expand(&sizes)
-        })?;
+        let zeros =
+            mode::with_grad(false, || Tensor::zeros(&[], meta.dtype)?.to(device)?.expand(&sizes))?;
         // A handle of its own: as a view it would follow its base's place in the graph.
         let place = Tensor::new(zeros.storage().clone(), zeros.meta().clone());
         place.set_node(node.clone(), output);

@@ -42,7 +42,14 @@ impl RunScope {
     fn open(every_leaf: bool, group: bool) -> RunScope {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let open = Open { id, every_leaf, group, running: None, at_end: Vec::new(), callbacks: Vec::new() };
+        let open = Open {
+            id,
+            every_leaf,
+            group,
+            running: None,
+            at_end: Vec::new(),
+            callbacks: Vec::new(),
+        };
         OPEN.with_borrow_mut(|list| list.push(open));
         RunScope { not_send: PhantomData }
     }

@@ -35,6 +35,19 @@ def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:
     return [tensors] if isinstance(tensors, (Tensor, graph.GradientEdge)) else list(tensors)
 
 
+def _check_shapes(outputs: list, grads: list) -> None:
+    for index, (output, grad) in enumerate(zip(outputs, grads)):
+        if grad is not None and grad.shape != output.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of {output.shape}."
+            )
+
+
+def kineto_available() -> bool:
+    """Whether the profiler is PyTorch's Kineto; here it is another."""
+    return False
+
+
 def _standing(places: list) -> list:
     """Tensors as they are; where the graph is asked at a place by its edge, a tensor that stands there."""
     return [place.node._stand_in(place.output_nr) if isinstance(place, graph.GradientEdge) else place for place in places]
@@ -72,6 +85,7 @@ def backward(
         inputs = _standing(_chosen("backward", inputs))
     tensors = _standing(_list(tensors))
     grads = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
+    _check_shapes(tensors, grads)
     _plimsoll._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
@@ -121,8 +135,11 @@ def grad(
     names = list(inputs) if type(inputs) is dict else None
     chosen, unused = _chosen("grad", inputs), bool(allow_unused) or materialize_grads
     edges, inputs = [isinstance(place, graph.GradientEdge) for place in chosen], _standing(chosen)
+    outputs, grads = _standing(_list(outputs)), _list(grad_outputs)
+    if not is_grads_batched:
+        _check_shapes(outputs, grads)
     compute = _grad_of_each if is_grads_batched else _plimsoll.grad
-    found = compute(_standing(_list(outputs)), inputs, _list(grad_outputs), retain_graph, create_graph, unused)
+    found = compute(outputs, inputs, grads, retain_graph, create_graph, unused)
     if materialize_grads:
         if any(grad is None and edge for grad, edge in zip(found, edges, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge: it has no gradient")
