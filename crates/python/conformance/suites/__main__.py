@@ -144,6 +144,9 @@ def main() -> None:
         raise SystemExit("--write-docs needs a whole run: without --file, --only and --pytorch")
     options.folder = options.folder.resolve()
     os.environ.setdefault("PYTHONFAULTHANDLER", "1")
+    if paths := os.environ.get("PYTHONPATH"):
+        # Workers run in folders of their own.
+        os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
     rows = {name: run_file(name, options) for name in options.file}
     print(page.summary(rows))
     # A run of some tests does not replace the whole table.
