@@ -7,6 +7,7 @@ import collections
 from typing import Any, NamedTuple
 
 from .._plimsoll import Tensor, memory_allocated
+from ..optim.optimizer import Optimizer
 from ..watch._holders import Hold, Walk
 
 
@@ -20,14 +21,21 @@ class Held(NamedTuple):
 
 
 def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
-    """By name, the largest first. What no name leads to is one row a device: a graph, a library, a tensor on its
-    way."""
+    """By name, the largest first. What no name leads to is one row a device: what graphs saved, or a library holds."""
     storages: dict[tuple[str, int], tuple[int, str]] = {}
+    graphs: dict[str, dict[str, None]] = collections.defaultdict(dict)
+    optimizers: list[tuple[Any, Hold]] = []
 
     def on_object(value: Any, hold: Hold) -> bool:
+        if issubclass(type(value), Optimizer):
+            # After everything else: a parameter belongs to its module.
+            optimizers.append((value, hold))
+            return True
         if not issubclass(type(value), Tensor):
             return False
         _note(storages, value, hold)
+        if value.grad_fn is not None:
+            graphs[str(value.device)][_name(hold)] = None
         gradient = value.grad if value.is_leaf else None
         if gradient is not None:
             _note(storages, gradient, Hold(hold, "grad"))
@@ -40,6 +48,9 @@ def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
         walk.running_frames()
         walk.traceback(traceback)
         walk.run()
+        while optimizers:
+            walk.attributes(*optimizers.pop())
+            walk.run()
     finally:
         walk.close()
     sums: dict[tuple[str, str], list[int]] = collections.defaultdict(lambda: [0, 0])
@@ -52,8 +63,16 @@ def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
         named = sum(row.bytes for row in rows if row.device == str(device))
         rest = memory_allocated(device) - named
         if rest > 0:
-            rows.append(Held(str(device), "no name of the program (graphs, libraries)", rest, 0))
+            rows.append(Held(str(device), _unnamed(list(graphs[str(device)])), rest, 0))
     return sorted(rows, key=lambda row: -row.bytes)
+
+
+def _unnamed(holders: list[str]) -> str:
+    """What no name leads to: values that graphs saved, if there are graphs, or what libraries hold."""
+    if not holders:
+        return "no name of the program"
+    more = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
+    return f"the graph behind {holders[0]}{more}"
 
 
 def _note(storages: dict[tuple[str, int], tuple[int, str]], tensor: Any, hold: Hold) -> None:

@@ -101,7 +101,6 @@ class Session:
 
     def _read(self) -> None:
         for device in self.devices:
-            plimsoll.record_memory_history(None, device=device)
             if plimsoll.max_memory_reserved(device):
                 self.figures.append(_report.DeviceFigures(device))
         traceback = self.error.__traceback__ if self.error is not None else None
@@ -116,6 +115,8 @@ class Session:
             if self.options.html:
                 with open(self.options.html, "w", encoding="utf-8") as file:
                     file.write(_plimsoll._report(path, "html"))
+        for device in self.devices:
+            plimsoll.record_memory_history(None, device=device)
 
     def write(self) -> None:
         """Writes the report, after what the program itself has printed."""
