@@ -2,8 +2,8 @@
 
     PYTHONPATH=crates/python/python python crates/python/conformance/names [--counts] [module ...]
 
-A name is public if it is in a module's `__all__`, or in `dir()` without a leading underscore and defined in PyTorch (not
-`os`, `Any` and the like that a module imported). Modules below those listed are compared too where both have them."""
+A name is public if it is in a module's `__all__`, or in `dir()` without a leading underscore and defined there (not `os`,
+`Any` and the like that a module imported). Run it from another folder than the package's, which has a `types.py`."""
 
 from __future__ import annotations
 
@@ -100,22 +100,23 @@ def named(root: str, dotted: str) -> Any:
         return None
 
 
-def is_public(module: Any, name: str) -> bool:
-    """What a module has of its own, not what it imported for itself."""
+def is_own(module: Any, name: str) -> bool:
+    """Whether a module has something of its own by that name, rather than what it imported for itself."""
     if name.startswith("_"):
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         value = getattr(module, name, None)
     if isinstance(value, types.ModuleType):
-        return value.__name__.startswith("torch")
-    where = getattr(value, "__module__", None) or ""
-    return where.split(".")[0] not in sys.stdlib_module_names or where == "builtins"
+        return value.__name__ == f"{module.__name__}.{name}"
+    if isinstance(module, type):
+        return True
+    return (getattr(value, "__module__", None) or "").startswith(module.__name__)
 
 
 def public_names(module: Any) -> set[str]:
-    listed = set(getattr(module, "__all__", ()))
-    return listed | {name for name in dir(module) if is_public(module, name)}
+    listed = {name for name in getattr(module, "__all__", ()) if not name.startswith("_")}
+    return listed | {name for name in dir(module) if is_own(module, name)}
 
 
 def missing(dotted: str) -> tuple[list[str], int]:

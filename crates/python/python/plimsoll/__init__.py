@@ -82,6 +82,14 @@ from ._functions_in_python import range as range
 from ._functions_in_python import threshold as threshold
 from ._functions_in_python import typename as typename
 from ._functions_in_python import vander as vander
+from ._functions_in_python import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from ._functions_in_python import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from ._functions_in_python import get_device_module as get_device_module
+from ._functions_in_python import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from ._functions_in_python import set_anomaly_enabled as set_anomaly_enabled
+from ._functions_in_python import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from ._functions_in_python import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from ._functions_in_python import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad
@@ -135,10 +143,11 @@ from ._in_place_functions import FUNCTIONS as _in_place_functions
 
 globals().update(_in_place_functions)
 newaxis = None
-_LAZY = ("accelerator", "cpu", "cuda", "distributions", "func", "jit", "optim", "overrides", "testing", "types", "version")
+_LAZY = ("accelerator", "compiler", "cpu", "cuda", "distributions", "func", "jit", "optim", "overrides", "testing", "types", "version")
 
 if _TYPE_CHECKING:
     from . import accelerator as accelerator
+    from . import compiler as compiler
     from . import cpu as cpu
     from . import cuda as cuda
     from . import distributions as distributions

@@ -1,4 +1,4 @@
-"""Functions of `torch` that are shorter in Python, over operations that there are."""
+"""Functions of `torch` that are shorter in Python, over operations that there are, and older names of some."""
 
 from __future__ import annotations
 
@@ -187,3 +187,46 @@ def typename(obj: Any) -> str:
     kind = obj if isinstance(obj, type) else type(obj)
     module = getattr(kind, "__module__", "") or ""
     return kind.__qualname__ if module in ("builtins", "__builtin__", "") else f"{module}.{kind.__qualname__}"
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Whether backward names the operation whose gradient has a NaN."""
+    _plimsoll._set_detect_anomaly(enabled, check_nan)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether operations on the host are cast."""
+    return _plimsoll.is_autocast_enabled("cpu")
+
+
+def get_autocast_gpu_dtype() -> _plimsoll.dtype:
+    """What operations on GPUs are cast to."""
+    return _plimsoll.get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> _plimsoll.dtype:
+    """What operations on the host are cast to."""
+    return _plimsoll.get_autocast_dtype("cpu")
+
+
+def set_autocast_gpu_dtype(dtype: _plimsoll.dtype) -> None:
+    """Changes what operations on GPUs are cast to."""
+    _plimsoll.set_autocast_dtype("cuda", dtype)
+
+
+def set_autocast_cpu_dtype(dtype: _plimsoll.dtype) -> None:
+    """Changes what operations on the host are cast to."""
+    _plimsoll.set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Whether operations on the host are cast."""
+    _plimsoll.set_autocast_enabled("cpu", enabled)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a sort of device: `plimsoll.cuda` or `plimsoll.cpu`."""
+    import importlib
+
+    sort = _plimsoll.get_default_device().type if device is None else _plimsoll.device(device).type
+    return importlib.import_module(f"plimsoll.{sort}")

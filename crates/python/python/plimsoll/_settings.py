@@ -93,7 +93,7 @@ def is_warn_always_enabled() -> bool:
 
 def set_default_tensor_type(t: Any) -> None:
     """Old programs name a class, `torch.cuda.FloatTensor`; this sets the default dtype and device that it means."""
-    name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+    name = t if isinstance(t, str) else f"{t.__module__.removesuffix('._typed_classes')}.{t.__name__}"
     module, _, last = name.rpartition(".")
     if last not in _CLASSES or module.split(".")[0] not in ("torch", "plimsoll"):
         raise TypeError(f"set_default_tensor_type: {name} is no class of tensors; use set_default_dtype")

@@ -13,12 +13,15 @@ from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
 from .._plimsoll import Tensor
 from . import function as function
+from . import grad_mode as grad_mode
 from . import graph as graph
 from . import profiler as profiler
 from . import profiler_util as profiler_util
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .function import Function as Function
+from .grad_mode import set_multithreading_enabled as set_multithreading_enabled
+from .variable import Variable as Variable
 
 
 def _list(tensors: Tensor | Sequence[Tensor | None] | None) -> list:

@@ -17,6 +17,16 @@ from . import random as random
 from . import streams as streams
 from ._place import device_index as _device_index
 from ._place import place as _place
+from ._typed_classes import BFloat16Tensor as BFloat16Tensor
+from ._typed_classes import BoolTensor as BoolTensor
+from ._typed_classes import ByteTensor as ByteTensor
+from ._typed_classes import CharTensor as CharTensor
+from ._typed_classes import DoubleTensor as DoubleTensor
+from ._typed_classes import FloatTensor as FloatTensor
+from ._typed_classes import HalfTensor as HalfTensor
+from ._typed_classes import IntTensor as IntTensor
+from ._typed_classes import LongTensor as LongTensor
+from ._typed_classes import ShortTensor as ShortTensor
 from .memory import *  # noqa: F403
 from .memory import __all__ as _memory_names
 from .random import *  # noqa: F403

@@ -23,7 +23,7 @@ class Held(NamedTuple):
 def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
     """By name, the largest first. What no name leads to is one row a device: what graphs saved, or a library holds."""
     storages: dict[tuple[str, int], tuple[int, str]] = {}
-    graphs: dict[str, dict[str, None]] = collections.defaultdict(dict)
+    graphs: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     optimizers: list[tuple[Any, Hold]] = []
 
     def on_object(value: Any, hold: Hold) -> bool:
@@ -35,7 +35,7 @@ def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
             return False
         _note(storages, value, hold)
         if value.grad_fn is not None:
-            graphs[str(value.device)][_name(hold)] = None
+            graphs[str(value.device)][_name(hold)] += 1
         gradient = value.grad if value.is_leaf else None
         if gradient is not None:
             _note(storages, gradient, Hold(hold, "grad"))
@@ -63,7 +63,7 @@ def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
         named = sum(row.bytes for row in rows if row.device == str(device))
         rest = memory_allocated(device) - named
         if rest > 0:
-            rows.append(Held(str(device), _unnamed(list(graphs[str(device)])), rest, 0))
+            rows.append(Held(str(device), _unnamed([name for name, _ in graphs[str(device)].most_common()]), rest, 0))
     return sorted(rows, key=lambda row: -row.bytes)
 
 
