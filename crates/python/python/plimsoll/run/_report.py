@@ -11,6 +11,7 @@ from .._plimsoll import (
     max_memory_allocated,
     max_memory_reserved,
     memory_allocated,
+    memory_by_line,
     memory_external,
     memory_report,
     memory_reserved,
@@ -18,6 +19,9 @@ from .._plimsoll import (
 )
 
 WIDTH = 80
+# Characters of a place in a row, as in the runtime's own tables, and places named at most.
+PLACE = 34
+MOST_LINES = 12
 # Holders named for one device; the rest is one row.
 MOST_HOLDERS = 8
 
@@ -44,7 +48,9 @@ class DeviceFigures:
         stats = memory_stats(device)
         self.retries, self.failures = stats.get("num_alloc_retries", 0), stats.get("num_ooms", 0)
         self.segments = stats.get("segment.all.current", 0)
-        self.table = memory_report(device)
+        # The runtime's own table; its lines are whole paths, and are written anew here.
+        self.table = memory_report(device).partition("\nby line")[0].rstrip("\n").split("\n")
+        self.lines = memory_by_line(device, peak=True)
 
 
 def text(session: Any) -> str:
@@ -52,7 +58,7 @@ def text(session: Any) -> str:
     if not session.figures:
         lines.append("The program made no tensors.")
     for figures in session.figures:
-        lines += ["", *figures.table.rstrip("\n").split("\n"), "", *_cached(figures), *_held(session, figures)]
+        lines += ["", *figures.table, "", *_by_line(figures), "", *_cached(figures), *_held(session, figures)]
     lines += _findings(session)
     for trouble in session.trouble:
         lines += _wrapped(trouble)
@@ -83,6 +89,35 @@ def _ending(session: Any) -> list[str]:
     if error is None or isinstance(error, SystemExit):
         return [f"It ended after {took}."]
     return [f"It ended by {type(error).__name__} after {took}."]
+
+
+def _by_line(figures: DeviceFigures) -> list[str]:
+    """The peak by the program's lines, paths as one would type them here."""
+    places: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for row in figures.lines:
+        places.setdefault((row["file"] or "", row["line"] or 0, row["function"] or ""), []).append(row)
+    sums = sorted(((sum(row["bytes"] for row in rows), place) for place, rows in places.items()), reverse=True)
+    lines = [f"{'by line':<{PLACE}} {'bytes':>11} {'share':>7}  operation, kind"]
+    for total, place in sums[:MOST_LINES]:
+        first, *more = places[place]
+        what = f"{first['operation']}, {first['kind']}" + (f" +{len(more)}" if more else "")
+        lines.append(_row(_place_name(*place), total, figures.peak, what))
+    rest = sums[MOST_LINES:]
+    if rest:
+        lines.append(_row(f"{len(rest)} more lines", sum(total for total, _ in rest), figures.peak, ""))
+    return lines
+
+
+def _row(name: str, count: int, whole: int, what: str) -> str:
+    return f"{name:<{PLACE}} {size(count):>11} {100 * count / max(whole, 1):>6.1f}%  {what}"[:WIDTH].rstrip()
+
+
+def _place_name(file: str, line: int, function: str) -> str:
+    """File, line and function; of a long name the end, which tells files apart."""
+    name = f"{_short(file)}:{line}" if file else "unknown"
+    if function and len(name) + len(function) + 3 <= PLACE:
+        name += f" ({function})"
+    return name if len(name) <= PLACE else "…" + name[1 - PLACE :]
 
 
 def _cached(figures: DeviceFigures) -> list[str]:

@@ -41,7 +41,10 @@ class Session:
         self._is_over = False
         _plimsoll._print_as_torch(True)
         self._open_devices()
-        resolve_torch()
+        torch = resolve_torch()
+        if options.dry:
+            # Arrays have memory of their own; tensors over them join the others.
+            vars(torch)["from_numpy"] = lambda ndarray: plimsoll.from_numpy(ndarray).to(self._host)
         self.steps = self._follow_steps()
         self._began = time.monotonic()
 
@@ -56,6 +59,7 @@ class Session:
             for sort in sorts:
                 _plimsoll._answer_as(sort, plimsoll.dry(sort))
             plimsoll.set_default_device("cpu")
+            self._host = plimsoll.get_default_device()
         # As tensors name them: `cuda:0`.
         self.devices = [plimsoll.empty(0, device=sort).device for sort in sorts]
         for device in self.devices:
@@ -103,6 +107,7 @@ class Session:
         for device in self.devices:
             if plimsoll.max_memory_reserved(device):
                 self.figures.append(_report.DeviceFigures(device))
+        self.figures.sort(key=lambda figures: -figures.peak)
         traceback = self.error.__traceback__ if self.error is not None else None
         self.held = _held.who_holds([figures.device for figures in self.figures], traceback)
         used = [figures.device for figures in self.figures]

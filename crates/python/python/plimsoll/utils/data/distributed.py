@@ -6,6 +6,7 @@ import math
 from typing import Any, Iterator, Sized
 
 from ... import _plimsoll
+from . import _draws
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -44,8 +45,7 @@ class DistributedSampler(Sampler[int]):
     def __iter__(self) -> Iterator[Any]:
         indices = list(range(len(self.dataset)))
         if self.shuffle:
-            generator = _plimsoll.Generator().manual_seed(self.seed + self.epoch)
-            indices = _plimsoll.randperm(len(self.dataset), generator=generator, device="cpu").tolist()
+            indices = _draws.randperm(len(self.dataset), _plimsoll.Generator().manual_seed(self.seed + self.epoch))
         if not self.drop_last and indices:
             while len(indices) < self.total_size:
                 indices += indices[: self.total_size - len(indices)]
