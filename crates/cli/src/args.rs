@@ -32,6 +32,9 @@ pub(crate) enum Command {
     Ops(Ops),
     /// Say where the memory went in a snapshot of PyTorch or Plimsoll
     Report(Report),
+    /// Run a PyTorch program on Plimsoll and say where its memory went
+    #[command(disable_help_flag = true)]
+    Run(Run),
     /// Turn a memory snapshot into a trace for Perfetto
     Trace(Trace),
     /// Train a GPT on a text and report its memory
@@ -175,6 +178,13 @@ pub(crate) struct View {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Options of the run (`--help` lists them), then the program and its own arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Watch {
     /// Options of the watch (`--help` lists them), then the program and its own arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
@@ -230,6 +240,13 @@ mod tests {
         let line = ["plimsoll", "watch", "--fail", "-m", "train", "--help", "--lr=1", "-x"];
         let Command::Watch(watch) = Args::try_parse_from(line).unwrap().command else { panic!() };
         assert_eq!(watch.arguments, line[2..]);
+    }
+
+    #[test]
+    fn what_follows_run_is_not_ours() {
+        let line = ["plimsoll", "run", "--limit", "4GiB", "-m", "train", "--help", "--lr=1"];
+        let Command::Run(run) = Args::try_parse_from(line).unwrap().command else { panic!() };
+        assert_eq!(run.arguments, line[2..]);
     }
 
     #[test]

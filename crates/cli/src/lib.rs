@@ -11,17 +11,19 @@ mod output;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use plimsoll_core::Result;
 
-use args::{Args, Command};
+use args::{Args, Command, ReportFormat};
 
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
 /// Runs the command with its arguments, of which the first is the program's name, and gives back
-/// the exit status. It prints to the standard streams and never ends the process; only `watch`
-/// does not come back, as it becomes the program that it watches.
+/// the exit status. It prints to the standard streams and never ends the process; only `run`
+/// and `watch` do not come back, as they become the program that they run.
 ///
 /// ```
 /// assert_eq!(plimsoll_cli::run(["plimsoll", "ops", "--format", "json"].map(Into::into)), 0);
@@ -42,6 +44,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     status
 }
 
+/// Where the memory of a snapshot went, in one of the formats of `plimsoll report`: `text`, `json`
+/// or `html`.
+///
+/// ```
+/// assert!(plimsoll_cli::report("no-such-file.pickle".as_ref(), "json").is_err());
+/// ```
+pub fn report(file: &Path, format: &str) -> Result<String> {
+    commands::report::rendered(
+        file,
+        ReportFormat::from_str(format, false).unwrap_or(ReportFormat::Text),
+    )
+}
+
 fn execute(command: Command) -> u8 {
     let outcome = match command {
         Command::Diff(options) => commands::diff::run(&options),
@@ -51,6 +66,8 @@ fn execute(command: Command) -> u8 {
         Command::Lint(options) => return commands::lint::run(options),
         Command::Ops(options) => commands::ops::run(&options),
         Command::Report(options) => commands::report::run(&options),
+        // It becomes the program that it runs.
+        Command::Run(options) => return commands::run::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Train(options) => commands::train::run(&options),
         Command::View(options) => commands::view::run(&options),

@@ -26,11 +26,13 @@ pub struct Device {
     index: u16,
     kind: DeviceKind,
     dry: bool,
+    as_cuda: bool,
 }
 
 impl Device {
     /// The process-wide host device, always the first entry of the table.
-    pub const CPU: Device = Device { slot: 0, index: 0, kind: DeviceKind::Cpu, dry: false };
+    pub const CPU: Device =
+        Device { slot: 0, index: 0, kind: DeviceKind::Cpu, dry: false, as_cuda: false };
 
     /// The host device, as PyTorch's `torch.device("cpu")`.
     pub const fn cpu() -> Device {
@@ -40,7 +42,14 @@ impl Device {
     /// Names table entry `slot`. Only the device table calls this; a made-up id names no device.
     #[doc(hidden)]
     pub const fn from_slot(slot: u32, kind: DeviceKind, index: u16, dry: bool) -> Device {
-        Device { slot, index, kind, dry }
+        Device { slot, index, kind, dry, as_cuda: false }
+    }
+
+    /// The same device, calling itself `cuda`: for a stand-in in the place of a GPU. Only the
+    /// device table calls this.
+    #[doc(hidden)]
+    pub const fn answering_as_cuda(self) -> Device {
+        Device { as_cuda: true, ..self }
     }
 
     /// The entry of the device table that this id names.
@@ -68,6 +77,11 @@ impl Device {
         matches!(self.kind, DeviceKind::Cpu)
     }
 
+    /// Whether programs know it as `cuda`: an NVIDIA GPU, or a stand-in that answers in its place.
+    pub const fn answers_as_cuda(self) -> bool {
+        self.is_cuda() || self.as_cuda
+    }
+
     /// Whether this is an NVIDIA GPU.
     pub const fn is_cuda(self) -> bool {
         matches!(self.kind, DeviceKind::Cuda)
@@ -80,6 +94,7 @@ impl fmt::Display for Device {
             DeviceKind::Cpu if self.index == 0 => "cpu".to_string(),
             DeviceKind::Cpu => format!("cpu:{}", self.index),
             DeviceKind::Cuda => format!("cuda:{}", self.index),
+            DeviceKind::StandIn if self.as_cuda => format!("cuda:{}", self.index),
             DeviceKind::StandIn => format!("standin:{}", self.index),
         };
         if self.dry { f.pad(&format!("dry({name})")) } else { f.pad(&name) }

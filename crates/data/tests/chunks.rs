@@ -11,7 +11,7 @@ type Outcome = Result<()>;
 
 fn stand_in(capacity_bytes: usize) -> Device {
     let configuration = Some(Configuration::default());
-    device::stand_in(StandIn { capacity_bytes, configuration }).unwrap()
+    device::stand_in(StandIn { capacity_bytes, configuration, ..StandIn::default() }).unwrap()
 }
 
 fn options() -> ChunkOptions {

@@ -11,7 +11,7 @@ const ROW: usize = 16 << 20;
 const NUMBERS: i64 = (ROW / 4) as i64;
 
 fn stand_in() -> Result<Device> {
-    device::stand_in(StandIn { capacity_bytes: 256 << 20, configuration: None })
+    device::stand_in(StandIn { capacity_bytes: 256 << 20, ..StandIn::default() })
 }
 
 #[test]

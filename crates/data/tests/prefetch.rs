@@ -18,7 +18,8 @@ const BATCH: usize = COLUMNS as usize * 4;
 
 fn stand_in() -> Device {
     let configuration = Some(Configuration::default());
-    device::stand_in(StandIn { capacity_bytes: 64 << 20, configuration }).unwrap()
+    device::stand_in(StandIn { capacity_bytes: 64 << 20, configuration, ..StandIn::default() })
+        .unwrap()
 }
 
 /// Pinned batches, the n-th full of n.

@@ -6,6 +6,8 @@ use plimsoll_tensor::signature::{Kind, Signature};
 use plimsoll_tensor::{Other, Tensor};
 use smallvec::SmallVec;
 
+use crate::defaults;
+
 /// The arguments of one call, in the order of the signature.
 #[derive(Debug)]
 pub(crate) struct Arguments(pub(crate) SmallVec<[Value; 4]>);
@@ -106,7 +108,7 @@ impl Arguments {
             Value::Tensor(tensor) => Some(tensor.device()),
             _ => None,
         });
-        named.or(tensors).unwrap_or(Device::cpu())
+        named.or(tensors).unwrap_or_else(defaults::current)
     }
 
     pub(crate) fn optional_device(&self, index: usize) -> Option<Device> {

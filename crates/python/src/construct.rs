@@ -1,8 +1,8 @@
 //! Making `Tensor` objects by their class: `Tensor(...)` and its subclasses, as PyTorch's old
 //! constructor takes its arguments, and `_make_subclass`, which parameters are made with.
 
-use plimsoll_core::{DType, Device};
-use plimsoll_tensor::Tensor;
+use plimsoll_core::Device;
+use plimsoll_tensor::{Tensor, default_dtype};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use crate::tensor::PyTensor;
 
 #[pymethods]
 impl PyTensor {
-    /// `Tensor(2, 3)` is memory of that shape, `Tensor([1, 2])` has these values as float32,
+    /// `Tensor(2, 3)` is memory of that shape, `Tensor([1, 2])` has these values as floats,
     /// `Tensor(x)` shares the memory of `x`.
     #[new]
     #[pyo3(signature = (*data, device = None))]
@@ -32,7 +32,7 @@ impl PyTensor {
             return Ok(PyTensor::new(handle.get().0.clone()));
         }
         let place = device.map_or(Device::cpu(), |device| device.0);
-        let options = (DType::F32, place);
+        let options = (default_dtype(), place);
         let made = match &first {
             None => call(py, || Tensor::empty(&[0], options))?,
             Some(only)
@@ -98,7 +98,7 @@ fn of_values(py: Python<'_>, data: &Bound<'_, PyAny>, device: Device) -> PyResul
             data.get_type().name()?
         )));
     }
-    from_lists(py, data, Some(DTypeArg(DType::F32)), device)
+    from_lists(py, data, Some(DTypeArg(default_dtype())), device)
 }
 
 /// Refuses what is no class of tensors.

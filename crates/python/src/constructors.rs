@@ -3,11 +3,12 @@
 //! `create.rs`.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_tensor::{Other, Tensor, TensorOptions};
+use plimsoll_tensor::{Other, Tensor, TensorOptions, default_dtype};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::bound_arguments::Arguments;
+use crate::defaults;
 use crate::function::{Function, New, Out, Overload, Results};
 use crate::tensor::PyTensor;
 
@@ -66,27 +67,27 @@ constructors! {
     /// Random numbers from the normal distribution.
     randn { "int[] size, *, Generator? generator=None" => |a| one(a, 2, Tensor::randn(a.ints(0)?, options(a, 2)?)) }
     /// Memory like another tensor's that nothing was written to yet.
-    empty_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.empty_like_with(options(a, 1)?)) }
+    empty_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.empty_like_with(like_options(a, 1)?)) }
     /// Zeros like another tensor.
-    zeros_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.zeros_like_with(options(a, 1)?)) }
+    zeros_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.zeros_like_with(like_options(a, 1)?)) }
     /// Ones like another tensor.
-    ones_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.ones_like_with(options(a, 1)?)) }
+    ones_like { "Tensor input" => |a| one(a, 1, a.tensor(0)?.ones_like_with(like_options(a, 1)?)) }
     /// One number everywhere, like another tensor.
     full_like {
         "Tensor input, Scalar fill_value" =>
-            |a| one(a, 2, a.tensor(0)?.full_like_with(a.number(1)?, options(a, 2)?))
+            |a| one(a, 2, a.tensor(0)?.full_like_with(a.number(1)?, like_options(a, 2)?))
     }
     /// Random numbers from 0 to 1 like another tensor.
-    rand_like { "Tensor input, *, Generator? generator=None" => |a| one(a, 2, a.tensor(0)?.rand_like_with(options(a, 2)?)) }
+    rand_like { "Tensor input, *, Generator? generator=None" => |a| one(a, 2, a.tensor(0)?.rand_like_with(like_options(a, 2)?)) }
     /// Random numbers from the normal distribution like another tensor.
-    randn_like { "Tensor input, *, Generator? generator=None" => |a| one(a, 2, a.tensor(0)?.randn_like_with(options(a, 2)?)) }
+    randn_like { "Tensor input, *, Generator? generator=None" => |a| one(a, 2, a.tensor(0)?.randn_like_with(like_options(a, 2)?)) }
     /// Random whole numbers from `low` (0 if it is left out) up to but not including `high`, like
     /// another tensor.
     randint_like {
         "Tensor input, int high, *, Generator? generator=None" =>
-            |a| one(a, 3, a.tensor(0)?.randint_like_with(0, a.int(1)?, options(a, 3)?)),
+            |a| one(a, 3, a.tensor(0)?.randint_like_with(0, a.int(1)?, like_options(a, 3)?)),
         "Tensor input, int low, int high, *, Generator? generator=None" =>
-            |a| one(a, 4, a.tensor(0)?.randint_like_with(a.int(1)?, a.int(2)?, options(a, 4)?)),
+            |a| one(a, 4, a.tensor(0)?.randint_like_with(a.int(1)?, a.int(2)?, like_options(a, 4)?)),
     }
     /// One number everywhere.
     full {
@@ -97,7 +98,7 @@ constructors! {
     scalar_tensor {
         "Scalar s" => |a| {
             let mut options = options(a, 1)?;
-            options.dtype = options.dtype.or(Some(DType::F32));
+            options.dtype = options.dtype.or(Some(default_dtype()));
             one(a, 1, Tensor::scalar(a.number(0)?, options))
         }
     }
@@ -176,6 +177,13 @@ fn one(a: &Arguments, first: usize, made: Result<Tensor>) -> Result<Results> {
 
 /// What all constructors take, the first of it being argument `first`.
 fn options(a: &Arguments, first: usize) -> Result<TensorOptions> {
+    let mut options = like_options(a, first)?;
+    options.device = options.device.or_else(defaults::said);
+    Ok(options)
+}
+
+/// The same for those that make a tensor like another, on its device unless another is named.
+fn like_options(a: &Arguments, first: usize) -> Result<TensorOptions> {
     Ok(TensorOptions {
         dtype: a.optional_dtype(first),
         device: a.optional_device(first + 1),
@@ -196,11 +204,11 @@ fn bound(a: &Arguments, index: usize) -> Result<Scalar> {
     }
 }
 
-/// As in PyTorch: whole numbers give int64, and one fraction among them float32.
+/// As in PyTorch: whole numbers give int64, and one fraction among them the default float.
 fn range(a: &Arguments, first: usize, bounds: [Scalar; 3]) -> Result<Results> {
     let mut options = options(a, first)?;
     let fraction = bounds.iter().any(|bound| matches!(bound, Scalar::Float(_)));
-    options.dtype = options.dtype.or(Some(if fraction { DType::F32 } else { DType::I64 }));
+    options.dtype = options.dtype.or(Some(if fraction { default_dtype() } else { DType::I64 }));
     let [start, end, step] = bounds;
     one(a, first, Tensor::arange(start, end, step, options))
 }

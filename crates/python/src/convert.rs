@@ -107,13 +107,13 @@ impl PyTensor {
         non_blocking: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let device = match device {
-            None => named(slf.py(), "cuda:0")?,
+            None => named(slf.py(), "cuda")?,
             Some(device) => match device.extract::<usize>() {
                 Ok(ordinal) => named(slf.py(), &format!("cuda:{ordinal}"))?,
                 Err(_) => device.extract::<DeviceArg>()?.0,
             },
         };
-        if !device.is_cuda() {
+        if !device.answers_as_cuda() {
             return Err(PyRuntimeError::new_err(format!("cuda(): {device} is no GPU")));
         }
         let to = To { device: Some(device), non_blocking, ..To::new() };

@@ -2,7 +2,7 @@
 //! `constructors.rs`.
 
 use plimsoll_core::{DType, Device, Scalar, promote_dtypes};
-use plimsoll_tensor::{Tensor, fits};
+use plimsoll_tensor::{Tensor, default_dtype, fits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyRange, PyTuple};
@@ -10,6 +10,7 @@ use pyo3::types::{PyList, PyRange, PyTuple};
 use crate::arguments::Number;
 use crate::call::{call, fresh};
 use crate::companion::wrap;
+use crate::defaults;
 use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
@@ -27,7 +28,7 @@ fn tensor<'py>(
     device: Option<DeviceArg>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let place = device.map_or(Device::cpu(), |device| device.0);
+    let place = device.map_or_else(defaults::current, |device| device.0);
     let plain = if let Ok(other) = data.cast::<PyTensor>() {
         let other = other.get().tensor().detach();
         call(py, || other.clone_tensor()?.to(place))?
@@ -68,7 +69,7 @@ pub(crate) fn from_lists(
     let mut read = Read::default();
     read.collect(data, 0)?;
     let Read { shape, values, dtype: found } = read;
-    let inferred = found.unwrap_or(DType::F32);
+    let inferred = found.unwrap_or(default_dtype());
     if let Some(DTypeArg(dtype)) = dtype
         && let Some(value) = values.iter().find(|value| !fits(**value, dtype))
     {
@@ -95,7 +96,7 @@ pub(crate) fn from_lists(
 struct Read {
     shape: Vec<i64>,
     values: Vec<Scalar>,
-    /// The dtype that holds all of them: Python's numbers are float32, int64 or bool, NumPy's and
+    /// The dtype that holds all of them: Python's numbers are the default float, int64 or bool, NumPy's and
     /// tensors have one of their own.
     dtype: Option<DType>,
 }
@@ -143,7 +144,7 @@ impl Read {
             let dtype = match value {
                 Scalar::Bool(_) => DType::Bool,
                 Scalar::Int(_) => DType::I64,
-                Scalar::Float(_) => DType::F32,
+                Scalar::Float(_) => default_dtype(),
             };
             (value, dtype)
         };

@@ -5,6 +5,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::namespace;
+
 /// The type of a tensor's elements.
 #[pyclass(name = "dtype", module = "plimsoll", frozen, eq, hash)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +32,7 @@ impl PyDType {
     }
 
     fn __repr__(&self) -> String {
-        format!("plimsoll.{}", self.0.name())
+        format!("{}.{}", namespace::current(), self.0.name())
     }
 }
 
@@ -47,7 +49,7 @@ impl<'py> FromPyObject<'_, 'py> for DTypeArg {
         }
         let name = object.getattr("__name__").and_then(|name| name.extract::<String>());
         match name.as_deref() {
-            Ok("float") => Ok(DTypeArg(DType::F32)),
+            Ok("float") => Ok(DTypeArg(DType::F64)),
             Ok("int") => Ok(DTypeArg(DType::I64)),
             Ok("bool") => Ok(DTypeArg(DType::Bool)),
             _ => Err(PyTypeError::new_err(format!(

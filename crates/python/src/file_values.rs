@@ -72,7 +72,7 @@ impl<'py> Classes<'py> {
             return Ok(Value::DType(dtype.get().0));
         }
         if let Ok(device) = object.cast::<PyDevice>() {
-            return Ok(Value::Device(device.get().0.to_string()));
+            return Ok(Value::Device(device.get().text()));
         }
         self.container(object, depth + 1)
     }
@@ -167,7 +167,7 @@ impl<'py> Classes<'py> {
             // Shapes are tuples here.
             Value::Size(sizes) => PyTuple::new(py, sizes)?.into_any(),
             Value::DType(dtype) => dtype::object(py, dtype)?.into_any(),
-            Value::Device(name) => Bound::new(py, PyDevice(named(py, &name)?))?.into_any(),
+            Value::Device(name) => Bound::new(py, PyDevice::of(named(py, &name)?))?.into_any(),
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),
             Value::Parameter(tensor) => {
                 companion::wrap_new(py, tensor, &self.parameter)?.into_any()

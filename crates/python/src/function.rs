@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_core::{DType, Error, Result, promote_with_scalar};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_tensor::signature::{Kind, Returns, Signature};
 use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -183,7 +183,7 @@ impl Function {
             return Ok(None);
         }
         let (py, beside) = (args.py(), beside.get().tensor());
-        let dtype = promote_with_scalar(beside.dtype(), number.scalar());
+        let dtype = plimsoll_tensor::dtype_beside_number(beside.dtype(), number.scalar());
         // One that does not fit is cut to the dtype by the operation, or never needs to be.
         let dtype = if dtype.is_float() || dtype == DType::Bool { dtype } else { DType::I64 };
         let number = call(py, || Tensor::scalar(number.scalar(), (dtype, beside.device())))?;

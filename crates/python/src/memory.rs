@@ -39,9 +39,25 @@ figures!(
     max_memory_allocated: "The highest `memory_allocated` since the start or the last reset.",
     memory_reserved: "Bytes held from the system, in use or cached.",
     max_memory_reserved: "The highest `memory_reserved` since the start or the last reset.",
-    memory_external: "Bytes that tensors use and that somebody else owns, as with `from_numpy`; in no other figure.",
-    empty_cache: "Gives cached memory back to the system; returns how many bytes."
+    memory_external: "Bytes that tensors use and that somebody else owns, as with `from_numpy`; in no other figure."
 );
+
+/// Gives cached memory back to the system, but for `keep_bytes` of it; returns how many bytes.
+#[pyfunction]
+#[pyo3(signature = (device = None, *, keep_bytes = 0))]
+fn empty_cache(device: Option<DeviceArg>, keep_bytes: usize) -> usize {
+    match keep_bytes {
+        0 => memory::empty_cache(place(device)),
+        _ => arena(device).trim(keep_bytes),
+    }
+}
+
+/// The peak of a device by kind, module and line, as a table of 80 columns.
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+fn memory_report(device: Option<DeviceArg>) -> String {
+    memory::memory_report(place(device))
+}
 
 /// All statistics of a device, under PyTorch's keys.
 #[pyfunction]
@@ -94,6 +110,20 @@ fn set_per_process_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> 
     Ok(arena(device).set_memory_fraction(fraction))
 }
 
+/// Limits and shares as they were when the program started: those of PLIMSOLL_CONF, or none.
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+fn reset_memory_settings(py: Python<'_>, device: Option<DeviceArg>) -> PyResult<()> {
+    let arena = arena(device);
+    call(py, || {
+        let configuration = Configuration::process()?;
+        arena.set_limit(configuration.memory_limit_bytes());
+        arena.set_soft_limit(configuration.memory_soft_limit_bytes());
+        arena.set_memory_fraction(configuration.memory_fraction());
+        Ok(())
+    })
+}
+
 /// Starts recording ("all", "alloc", "state") or stops (None); returns nothing, like PyTorch's.
 #[pyfunction]
 #[pyo3(signature = (enabled = Some("all"), max_entries = 1_000_000, device = None))]
@@ -128,6 +158,17 @@ fn dump_snapshot(
 ) -> PyResult<()> {
     let arena = arena(device);
     call(py, || Snapshot::take(&[arena], &Configuration::from_environment()?).save(&path))
+}
+
+/// As `dump_snapshot`, with several devices in one file.
+#[pyfunction]
+fn _dump_snapshot_of(
+    py: Python<'_>,
+    path: std::path::PathBuf,
+    devices: Vec<DeviceArg>,
+) -> PyResult<()> {
+    let arenas: Vec<&Arena> = devices.into_iter().map(|device| arena(Some(device))).collect();
+    call(py, || Snapshot::take(&arenas, &Configuration::from_environment()?).save(&path))
 }
 
 /// The snapshot as dictionaries and lists.
@@ -306,6 +347,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_per_process_memory_fraction, module)?)?;
     module.add_function(wrap_pyfunction!(record_memory_history, module)?)?;
     module.add_function(wrap_pyfunction!(dump_snapshot, module)?)?;
+    module.add_function(wrap_pyfunction!(_dump_snapshot_of, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_report, module)?)?;
+    module.add_function(wrap_pyfunction!(reset_memory_settings, module)?)?;
     module.add_function(wrap_pyfunction!(memory_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(memory_by_kind, module)?)?;
     module.add_function(wrap_pyfunction!(memory_by_module, module)?)?;

@@ -29,7 +29,7 @@ impl PyMemPool {
     /// The device whose memory it is.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.0.device())
+        PyDevice::of(self.0.device())
     }
 
     /// Bytes of its blocks in use.

@@ -32,7 +32,7 @@ impl PyGenerator {
     /// The device whose tensors it draws.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.0.device())
+        PyDevice::of(self.0.device())
     }
 
     /// Starts it again from a seed.

@@ -37,7 +37,7 @@ impl PyStorage {
     /// Where it is.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.0.device())
+        PyDevice::of(self.0.device())
     }
 
     fn __repr__(&self) -> String {

@@ -17,6 +17,7 @@ use crate::companion;
 use crate::device::PyDevice;
 use crate::dtype::{self, PyDType};
 use crate::error::to_python;
+use crate::size;
 
 /// A tensor.
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
@@ -75,7 +76,7 @@ impl PyTensor {
     /// The sizes.
     #[getter]
     pub(crate) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.tensor().shape())
+        size::of(py, self.tensor().shape())
     }
 
     /// The size of one dimension, or all of them.
@@ -104,10 +105,16 @@ impl PyTensor {
         }
     }
 
-    /// Whether it is on a GPU.
+    /// Whether it is on a GPU, or on a stand-in that answers as one.
     #[getter]
     fn is_cuda(&self) -> bool {
-        self.tensor().device().is_cuda()
+        self.tensor().device().answers_as_cuda()
+    }
+
+    /// Whether it is in the host's memory.
+    #[getter]
+    fn is_cpu(&self) -> bool {
+        self.tensor().device().is_cpu()
     }
 
     /// Whether its dtype holds fractions.
@@ -162,7 +169,7 @@ impl PyTensor {
     /// The device that holds it.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.tensor().device())
+        PyDevice::of(self.tensor().device())
     }
 
     /// What this is a view of.

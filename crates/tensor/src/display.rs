@@ -12,26 +12,72 @@ use plimsoll_memory::{Site, with_site};
 
 use crate::Tensor;
 use crate::autograd::no_grad;
+use crate::default_dtype::default_dtype;
+use crate::lock::RwLock;
 
-/// Digits after the point.
-const PRECISION: usize = 4;
-/// Tensors with more elements show their edges only.
-const THRESHOLD: usize = 1000;
-/// Elements shown at each edge of a dimension.
-const EDGE: usize = 3;
-/// Characters of a line.
-const LINE: usize = 80;
+/// How tensors are written: PyTorch's print options.
+///
+/// ```
+/// use plimsoll_tensor::{PrintOptions, print_options};
+/// assert_eq!(print_options(), PrintOptions::default());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// Digits after the point.
+    pub precision: usize,
+    /// Tensors with more elements show their edges only.
+    pub threshold: usize,
+    /// Elements shown at each edge of a dimension.
+    pub edge_items: usize,
+    /// Characters of a line.
+    pub line_width: usize,
+    /// Whether numbers have exponents; `None` leaves it to the values.
+    pub scientific: Option<bool>,
+}
+
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions {
+            precision: 4,
+            threshold: 1000,
+            edge_items: 3,
+            line_width: 80,
+            scientific: None,
+        }
+    }
+}
+
+static OPTIONS: RwLock<Option<PrintOptions>> = RwLock::new(None);
+
+/// How tensors are written now.
+pub fn print_options() -> PrintOptions {
+    OPTIONS.read().unwrap_or_default()
+}
+
+/// Changes how tensors are written from now on, for all threads.
+///
+/// ```standalone_crate
+/// use plimsoll_tensor::{DType, PrintOptions, Tensor, set_print_options};
+/// set_print_options(PrintOptions { precision: 2, ..PrintOptions::default() });
+/// assert_eq!(Tensor::full(&[1], 0.5, DType::F32)?.to_string(), "tensor([0.50])");
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn set_print_options(options: PrintOptions) {
+    *OPTIONS.write() = Some(options);
+}
+
 const PREFIX: &str = "tensor(";
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = print_options();
         let (body, mut suffixes) = if self.device().is_dry() {
             ("...".to_string(), vec![size_suffix(self.shape())])
         } else if self.numel() == 0 {
             let size = (self.rank() != 1).then(|| size_suffix(self.shape()));
             ("[]".to_string(), size.into_iter().collect())
         } else {
-            match no_grad(|| with_site(Site::in_force(), || Shown::of(&self.detach()))) {
+            match no_grad(|| with_site(Site::in_force(), || Shown::of(&self.detach(), options))) {
                 Ok(shown) => (shown.text(PREFIX.len()), Vec::new()),
                 // Printing must not fail: say why there is nothing to see.
                 Err(error) => (format!("<{error}>"), vec![size_suffix(self.shape())]),
@@ -42,7 +88,7 @@ impl fmt::Display for Tensor {
         }
         // What values look like tells int64 and bool, unless there are none.
         let is_plain = match self.dtype() {
-            DType::F32 => true,
+            dtype if dtype == default_dtype() => true,
             DType::I64 | DType::Bool => self.numel() > 0 && !self.device().is_dry(),
             _ => false,
         };
@@ -54,7 +100,7 @@ impl fmt::Display for Tensor {
             None if self.requires_grad() => suffixes.push("requires_grad=True".to_string()),
             None => {}
         }
-        f.write_str(&with_suffixes(format!("{PREFIX}{body}"), &suffixes))
+        f.write_str(&with_suffixes(format!("{PREFIX}{body}"), &suffixes, options))
     }
 }
 
@@ -66,14 +112,14 @@ fn size_suffix(shape: &[usize]) -> String {
 }
 
 /// Suffixes follow on the same line while they fit.
-fn with_suffixes(mut text: String, suffixes: &[String]) -> String {
+fn with_suffixes(mut text: String, suffixes: &[String], options: PrintOptions) -> String {
     // PyTorch counts one character more than the line has, and so does this.
     let mut line = match text.rfind('\n') {
         Some(at) => text.len() - at + 1,
         None => text.len() + 2,
     };
     for suffix in suffixes {
-        if line + suffix.len() + 2 > LINE {
+        if line + suffix.len() + 2 > options.line_width {
             text += &format!(",\n{:indent$}{suffix}", "", indent = PREFIX.len());
             line = PREFIX.len() + suffix.len();
         } else {
@@ -92,22 +138,24 @@ struct Shown {
     /// Row-major.
     values: Vec<Scalar>,
     format: Format,
+    options: PrintOptions,
 }
 
 impl Shown {
-    fn of(tensor: &Tensor) -> Result<Shown> {
-        let summarize = tensor.numel() > THRESHOLD;
+    fn of(tensor: &Tensor, options: PrintOptions) -> Result<Shown> {
+        let summarize = tensor.numel() > options.threshold;
+        let edge = options.edge_items;
         let dims: Vec<(usize, bool)> = tensor
             .shape()
             .iter()
             .map(
-                |&size| if summarize && size > 2 * EDGE { (2 * EDGE, true) } else { (size, false) },
+                |&size| if summarize && size > 2 * edge { (2 * edge, true) } else { (size, false) },
             )
             .collect();
         let mut values = Vec::new();
-        collect(tensor, &dims, &mut values)?;
-        let format = Format::of(tensor.dtype(), &values);
-        Ok(Shown { dims, values, format })
+        collect(tensor, &dims, edge, &mut values)?;
+        let format = Format::of(tensor.dtype(), &values, options);
+        Ok(Shown { dims, values, format, options })
     }
 
     fn text(&self, indent: usize) -> String {
@@ -126,7 +174,7 @@ impl Shown {
                     .map(|chunk| self.part(inner, chunk, indent + 1))
                     .collect();
                 if *cut {
-                    parts.insert(EDGE, "...".to_string());
+                    parts.insert(self.options.edge_items, "...".to_string());
                 }
                 let gap = format!(",{}{:indent$} ", "\n".repeat(inner.len()), "");
                 format!("[{}]", parts.join(&gap))
@@ -135,10 +183,11 @@ impl Shown {
     }
 
     fn vector(&self, values: &[Scalar], cut: bool, indent: usize) -> String {
-        let a_line = (LINE.saturating_sub(indent) / (self.format.width + 2)).max(1);
+        let a_line =
+            (self.options.line_width.saturating_sub(indent) / (self.format.width + 2)).max(1);
         let mut elements: Vec<String> = values.iter().map(|&v| self.format.value(v)).collect();
         if cut {
-            elements.insert(EDGE, " ...".to_string());
+            elements.insert(self.options.edge_items, " ...".to_string());
         }
         let lines: Vec<String> = elements.chunks(a_line).map(|line| line.join(", ")).collect();
         format!("[{}]", lines.join(&format!(",\n{:indent$} ", "")))
@@ -146,16 +195,21 @@ impl Shown {
 }
 
 /// Reads the elements that `dims` shows of `tensor`, in row-major order.
-fn collect(tensor: &Tensor, dims: &[(usize, bool)], into: &mut Vec<Scalar>) -> Result<()> {
+fn collect(
+    tensor: &Tensor,
+    dims: &[(usize, bool)],
+    edge_items: usize,
+    into: &mut Vec<Scalar>,
+) -> Result<()> {
     let Some((&(_, cut), inner)) = dims.split_first() else { return read(tensor, into) };
     let size = tensor.shape()[0] as i64;
-    let edge = EDGE as i64;
+    let edge = edge_items as i64;
     let ranges = if cut { vec![(0, edge), (size - edge, edge)] } else { vec![(0, size)] };
     for (start, length) in ranges {
         let part = tensor.narrow(0, start, length)?;
         if inner.iter().any(|&(_, cut)| cut) {
             for index in 0..length {
-                collect(&part.select(0, index)?, inner, into)?;
+                collect(&part.select(0, index)?, inner, edge_items, into)?;
             }
         } else {
             read(&part, into)?;
@@ -175,6 +229,7 @@ fn read(tensor: &Tensor, into: &mut Vec<Scalar>) -> Result<()> {
 struct Format {
     style: Style,
     width: usize,
+    precision: usize,
 }
 
 enum Style {
@@ -187,10 +242,11 @@ enum Style {
 }
 
 impl Format {
-    fn of(dtype: DType, values: &[Scalar]) -> Format {
+    fn of(dtype: DType, values: &[Scalar], options: PrintOptions) -> Format {
+        let precision = options.precision;
         if !dtype.is_float() {
             let width = values.iter().map(|&value| exact(value).len()).max().unwrap_or(0).max(1);
-            return Format { style: Style::Exact, width };
+            return Format { style: Style::Exact, width, precision };
         }
         let finite: Vec<f64> = values
             .iter()
@@ -198,34 +254,36 @@ impl Format {
             .filter(|value| value.is_finite() && *value != 0.0)
             .collect();
         if finite.is_empty() {
-            return Format { style: Style::Whole, width: 1 };
+            return Format { style: Style::Whole, width: 1, precision };
         }
         let (least, most) = finite.iter().fold((f64::INFINITY, 0.0f64), |(least, most), value| {
             (least.min(value.abs()), most.max(value.abs()))
         });
         let whole = finite.iter().all(|value| value.fract() == 0.0);
-        let style = if most / least > 1000.0 || most > 1e8 || least < 1e-4 {
+        let asks_for_exponents = most / least > 1000.0 || most > 1e8 || least < 1e-4;
+        let style = if options.scientific.unwrap_or(asks_for_exponents) {
             Style::Scientific
         } else if whole {
             Style::Whole
         } else {
             Style::Fixed
         };
-        let width = finite.iter().map(|&value| style.text(value).len()).max().unwrap_or(1);
-        Format { style, width }
+        let width =
+            finite.iter().map(|&value| style.text(value, precision).len()).max().unwrap_or(1);
+        Format { style, width, precision }
     }
 
     fn value(&self, value: Scalar) -> String {
         let text = match self.style {
             Style::Exact => exact(value),
-            _ => self.style.text(value.to_f64()),
+            _ => self.style.text(value.to_f64(), self.precision),
         };
         format!("{text:>width$}", width = self.width)
     }
 }
 
 impl Style {
-    fn text(&self, value: f64) -> String {
+    fn text(&self, value: f64, precision: usize) -> String {
         if value.is_nan() {
             return "nan".to_string();
         }
@@ -234,15 +292,15 @@ impl Style {
         }
         match self {
             Style::Exact | Style::Whole => format!("{value:.0}."),
-            Style::Fixed => format!("{value:.PRECISION$}"),
-            Style::Scientific => scientific(value),
+            Style::Fixed => format!("{value:.precision$}"),
+            Style::Scientific => scientific(value, precision),
         }
     }
 }
 
 /// As C prints it: at least two digits and a sign in the exponent.
-fn scientific(value: f64) -> String {
-    let text = format!("{value:.PRECISION$e}");
+fn scientific(value: f64, precision: usize) -> String {
+    let text = format!("{value:.precision$e}");
     match text.split_once('e') {
         Some((digits, exponent)) => {
             let (sign, exponent) = match exponent.strip_prefix('-') {

@@ -11,6 +11,7 @@ pub mod backends;
 mod checkpoint;
 mod companion;
 mod cuda;
+mod default_dtype;
 pub mod device;
 mod dispatch;
 mod display;
@@ -123,7 +124,9 @@ pub use checkpoint::{
     checkpoint_apart, checkpoint_reentrant, checkpoint_region, checkpoint_sequential,
     checkpoint_with, is_checkpoint_valid,
 };
+pub use default_dtype::{default_dtype, dtype_beside_number, set_default_dtype};
 pub use device::{Event, Stream, StreamScope, with_stream};
+pub use display::{PrintOptions, print_options, set_print_options};
 pub use generator::{Draws, Generator, RngState};
 pub use ops::index::Reduce;
 pub use ops::{OPS, ops};

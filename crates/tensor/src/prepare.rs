@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::autocast;
 use crate::autograd::rules;
+use crate::default_dtype::default_dtype;
 use crate::device::Entry;
 use crate::dispatch::{Dest, apply_into, apply_on, first};
 use crate::op_info::{Input, OpInfo, Out, Promotion};
@@ -205,7 +206,11 @@ fn promote(op: &dyn Operation, operands: &mut Operands, site: Site) -> Result<()
                 .chain(numbers)
                 .collect();
             let common = result_type(&all);
-            if promotion == Promotion::Float && !common.is_float() { DType::F32 } else { common }
+            if promotion == Promotion::Float && !common.is_float() {
+                default_dtype()
+            } else {
+                common
+            }
         }
     };
     if !info.dtypes.contains(dtype) {

@@ -2,9 +2,10 @@
 //! importance: tensors with dimensions, then zero-dimensional tensors, then host numbers; a lower
 //! one matters only if its class (bool, integer, float) is higher.
 
-use plimsoll_core::{DType, DTypeClass, Scalar, promote_dtypes, promote_with_scalar};
+use plimsoll_core::{DType, DTypeClass, Scalar, promote_dtypes};
 
 use crate::Tensor;
+use crate::default_dtype::{default_dtype, dtype_beside_number};
 
 /// The second operand of an operation: a tensor or a host number.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +68,13 @@ pub fn result_type(operands: &[Other<'_>]) -> DType {
         (None, low) => low,
     };
     match (tensors, number) {
-        (Some(dtype), Some(scalar)) => promote_with_scalar(dtype, scalar),
+        (Some(dtype), Some(scalar)) => dtype_beside_number(dtype, scalar),
         (Some(dtype), None) => dtype,
         (None, Some(scalar)) => match scalar.class() {
             DTypeClass::Bool => DType::Bool,
             DTypeClass::Integer => DType::I64,
-            DTypeClass::Float => DType::F32,
+            DTypeClass::Float => default_dtype(),
         },
-        (None, None) => DType::F32,
+        (None, None) => default_dtype(),
     }
 }

@@ -36,7 +36,8 @@ fn agrees(program: fn(Device) -> Outcome) {
     let plain = Configuration::default();
     let stand_in = || {
         let configuration = Some(plain.clone());
-        device::stand_in(StandIn { capacity_bytes: 2 << 30, configuration }).unwrap()
+        device::stand_in(StandIn { capacity_bytes: 2 << 30, configuration, ..StandIn::default() })
+            .unwrap()
     };
     for real in [device::private_cpu(&plain).unwrap(), stand_in()] {
         let dry = device::dry(real).unwrap();
@@ -273,7 +274,7 @@ fn two_streams_have_pools_of_their_own() {
 #[test]
 fn what_does_not_fit_fails_in_the_dry_run_too() {
     let configuration = Some(Configuration::default());
-    let options = StandIn { capacity_bytes: 64 << 20, configuration };
+    let options = StandIn { capacity_bytes: 64 << 20, configuration, ..StandIn::default() };
     let real = device::stand_in(options).unwrap();
     for device in [device::dry(real).unwrap(), real] {
         let held = filled(&[10 << 20], device).unwrap();

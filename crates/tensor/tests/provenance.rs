@@ -15,7 +15,8 @@ fn devices() -> [Device; 2] {
     let limited =
         Configuration::builder().spill(true).memory_limit_bytes(64 * MIB).build().unwrap();
     let spilling = Configuration::builder().spill(true).build().unwrap();
-    let stand_in = StandIn { capacity_bytes: 64 * MIB, configuration: Some(spilling) };
+    let stand_in =
+        StandIn { capacity_bytes: 64 * MIB, configuration: Some(spilling), ..StandIn::default() };
     [device::private_cpu(&limited).unwrap(), device::stand_in(stand_in).unwrap()]
 }
 

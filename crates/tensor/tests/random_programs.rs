@@ -132,5 +132,8 @@ fn the_log_of_the_cpu_replays_to_every_counter() {
 #[test]
 fn the_log_of_the_stand_in_replays_to_every_counter() {
     let configuration = Some(Configuration::default());
-    agrees(device::stand_in(StandIn { capacity_bytes: 4 << 30, configuration }).unwrap());
+    agrees(
+        device::stand_in(StandIn { capacity_bytes: 4 << 30, configuration, ..StandIn::default() })
+            .unwrap(),
+    );
 }

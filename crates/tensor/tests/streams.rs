@@ -10,7 +10,8 @@ type Outcome = Result<()>;
 
 fn stand_in() -> Device {
     let configuration = Some(Configuration::default());
-    device::stand_in(StandIn { capacity_bytes: 256 << 20, configuration }).unwrap()
+    device::stand_in(StandIn { capacity_bytes: 256 << 20, configuration, ..StandIn::default() })
+        .unwrap()
 }
 
 fn ones(device: Device) -> Tensor {

@@ -2,19 +2,12 @@
 //! Python, in the package's folder `watch`; its files travel in the executable, so that it works in
 //! an environment where only PyTorch is installed. Options are read there.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anstream::eprintln;
 
+use super::python::{self, CANNOT_START};
 use crate::args::Watch;
-
-/// What a shell answers when a program cannot be started.
-const CANNOT_START: u8 = 127;
-
-/// Names the interpreter; without it the one that `python` would start.
-const PYTHON_VARIABLE: &str = "PLIMSOLL_PYTHON";
 
 /// The files of the watch, as Python finds them in its folder.
 const FILES: &[(&str, &str)] = &[
@@ -52,40 +45,9 @@ pub(crate) fn run(options: &Watch) -> u8 {
             return CANNOT_START;
         }
     };
-    let named = std::env::var_os(PYTHON_VARIABLE);
-    let pythons = named.map_or_else(|| vec!["python".into(), "python3".into()], |one| vec![one]);
-    for python in &pythons {
-        if let Some(status) = become_python(python, &folder, &options.arguments) {
-            return status;
-        }
-    }
-    let tried: Vec<_> = pythons.iter().map(|python| python.to_string_lossy()).collect();
-    eprintln!(
-        "error: no Python was found ({}); activate the environment that has PyTorch, or name its \
-         interpreter in {PYTHON_VARIABLE}",
-        tried.join(", ")
-    );
-    CANNOT_START
-}
-
-/// Replaces this process, so that signals, streams and the exit status are the program's own. Comes
-/// back only if there is no such interpreter.
-#[cfg(unix)]
-fn become_python(python: &OsString, folder: &Path, arguments: &[OsString]) -> Option<u8> {
-    use std::os::unix::process::CommandExt;
-
-    let error = Command::new(python).arg(folder).args(arguments).exec();
-    if error.kind() == std::io::ErrorKind::NotFound {
-        return None;
-    }
-    eprintln!("error: {}: {error}", python.to_string_lossy());
-    Some(CANNOT_START)
-}
-
-#[cfg(not(unix))]
-fn become_python(python: &OsString, folder: &Path, arguments: &[OsString]) -> Option<u8> {
-    let status = Command::new(python).arg(folder).args(arguments).status().ok()?;
-    Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    let arguments =
+        std::iter::once(folder.into_os_string()).chain(options.arguments.iter().cloned());
+    python::start(&arguments.collect::<Vec<_>>(), "the environment that has PyTorch")
 }
 
 /// Where files of the user's own may be kept; never a folder that others can write.

@@ -269,6 +269,7 @@ fn location(tensor: &Tensor) -> String {
     let device = tensor.device();
     match device.kind() {
         DeviceKind::Cuda => format!("cuda:{}", device.index()),
+        DeviceKind::StandIn if device.answers_as_cuda() => device.to_string(),
         DeviceKind::Cpu | DeviceKind::StandIn => "cpu".to_string(),
     }
 }

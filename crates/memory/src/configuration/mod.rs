@@ -233,6 +233,11 @@ impl Configuration {
         self.soft_limit_bytes
     }
 
+    /// The share of the device's memory that may be reserved; 1 is no limit.
+    pub fn memory_fraction(&self) -> f64 {
+        self.memory_fraction
+    }
+
     /// Whether host segments ask for transparent huge pages.
     pub fn huge_pages(&self) -> bool {
         self.huge_pages

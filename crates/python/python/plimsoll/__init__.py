@@ -24,6 +24,7 @@ from ._plimsoll import _softmax_backward_data as _softmax_backward_data
 from ._plimsoll import _unsafe_masked_index as _unsafe_masked_index
 from ._plimsoll import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from ._plimsoll import group_norm as group_norm
+from . import _tensor_facts as _tensor_facts
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
@@ -36,9 +37,12 @@ from . import safetensors as safetensors
 from . import serialization as serialization
 from . import signal as signal
 from . import special as special
+from . import storage as storage
 from . import utils as utils
 from . import watch as watch
+from .amp import GradScaler as GradScaler
 from .amp import autocast as autocast
+from ._compile import compile as compile
 from ._deterministic import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._deterministic import get_deterministic_debug_mode as get_deterministic_debug_mode
 from ._deterministic import (
@@ -47,6 +51,9 @@ from ._deterministic import (
 from ._deterministic import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._deterministic import use_deterministic_algorithms as use_deterministic_algorithms
 from . import _methods as _methods
+from ._dtype_rules import can_cast as can_cast
+from ._dtype_rules import promote_types as promote_types
+from ._dtype_rules import result_type as result_type
 from ._facts import e as e
 from ._facts import finfo as finfo
 from ._facts import iinfo as iinfo
@@ -56,12 +63,64 @@ from ._facts import is_tensor as is_tensor
 from ._facts import nan as nan
 from ._facts import numel as numel
 from ._facts import pi as pi
+from ._functions_in_python import asarray as asarray
+from ._functions_in_python import bilinear as bilinear
+from ._functions_in_python import cosine_similarity as cosine_similarity
+from ._functions_in_python import detach as detach
+from ._functions_in_python import frombuffer as frombuffer
+from ._functions_in_python import get_device as get_device
+from ._functions_in_python import is_complex as is_complex
+from ._functions_in_python import is_conj as is_conj
+from ._functions_in_python import is_inference as is_inference
+from ._functions_in_python import is_neg as is_neg
+from ._functions_in_python import is_nonzero as is_nonzero
+from ._functions_in_python import is_same_size as is_same_size
+from ._functions_in_python import is_signed as is_signed
+from ._functions_in_python import pairwise_distance as pairwise_distance
+from ._functions_in_python import pdist as pdist
+from ._functions_in_python import range as range
+from ._functions_in_python import threshold as threshold
+from ._functions_in_python import typename as typename
+from ._functions_in_python import vander as vander
+from ._functions_in_python import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from ._functions_in_python import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from ._functions_in_python import get_device_module as get_device_module
+from ._functions_in_python import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from ._functions_in_python import set_anomaly_enabled as set_anomaly_enabled
+from ._functions_in_python import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from ._functions_in_python import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from ._functions_in_python import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import no_grad as no_grad
 from ._modes import set_grad_enabled as set_grad_enabled
+from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+from ._settings import get_num_interop_threads as get_num_interop_threads
+from ._settings import is_warn_always_enabled as is_warn_always_enabled
+from ._settings import set_default_tensor_type as set_default_tensor_type
+from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
+from ._settings import set_flush_denormal as set_flush_denormal
+from ._settings import set_num_interop_threads as set_num_interop_threads
+from ._settings import set_printoptions as set_printoptions
+from ._settings import set_warn_always as set_warn_always
+from ._size import Size as Size
+from ._typed_classes import BFloat16Tensor as BFloat16Tensor
+from ._typed_classes import BoolTensor as BoolTensor
+from ._typed_classes import ByteTensor as ByteTensor
+from ._typed_classes import CharTensor as CharTensor
+from ._typed_classes import DoubleTensor as DoubleTensor
+from ._typed_classes import FloatTensor as FloatTensor
+from ._typed_classes import HalfTensor as HalfTensor
+from ._typed_classes import IntTensor as IntTensor
+from ._typed_classes import LongTensor as LongTensor
+from ._typed_classes import ShortTensor as ShortTensor
 from ._unique import unique as unique
 from ._unique import unique_consecutive as unique_consecutive
+from ._window_functions import bartlett_window as bartlett_window
+from ._window_functions import blackman_window as blackman_window
+from ._window_functions import hamming_window as hamming_window
+from ._window_functions import hann_window as hann_window
+from ._window_functions import kaiser_window as kaiser_window
 from ._pools import use_mem_pool as use_mem_pool
 from .functional import as_tensor as as_tensor
 from .functional import chain_matmul as chain_matmul
@@ -77,15 +136,33 @@ from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
 from .nn.functional import rms_norm as rms_norm
 from .serialization import load as load
 from .serialization import save as save
+from .storage import TypedStorage as TypedStorage
+from .storage import is_storage as is_storage
+
+from ._in_place_functions import FUNCTIONS as _in_place_functions
+
+globals().update(_in_place_functions)
+newaxis = None
+_LAZY = ("accelerator", "compiler", "cpu", "cuda", "distributions", "func", "jit", "optim", "overrides", "testing", "types", "version")
 
 if _TYPE_CHECKING:
+    from . import accelerator as accelerator
+    from . import compiler as compiler
+    from . import cpu as cpu
+    from . import cuda as cuda
+    from . import distributions as distributions
     from . import func as func
+    from . import jit as jit
     from . import optim as optim
+    from . import overrides as overrides
+    from . import testing as testing
+    from . import types as types
+    from . import version as version
 
 
 def __getattr__(name: str) -> _Any:
-    """Loads the optimizers and `func` when they are first named: a program without them does not wait for them."""
-    if name not in ("func", "optim"):
+    """Loads larger parts when they are first named: a program without them does not wait for them."""
+    if name not in _LAZY:
         raise AttributeError(f"module 'plimsoll' has no attribute '{name}'")
     import importlib
 

@@ -15,6 +15,10 @@ def main() -> int:
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch")
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, folder, *sys.argv[2:]])
+    if sys.argv[1:2] == ["run"]:
+        from .run._command import main as run
+
+        run(sys.argv[2:])
     # Python would only note Ctrl-C until the command is done; the executable ends at once, and so does this.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -71,7 +71,7 @@ def nelement(self: Tensor) -> int:
 
 def __format__(self: Tensor, format_spec: str) -> str:
     """A number as Python writes it, so that a loss can be printed as `f"{loss:.3f}"`; other tensors as they are."""
-    if self.dim() == 0 and _class(self) is Tensor and not (format_spec == "" and str(self.device).startswith("dry")):
+    if self.dim() == 0 and _class(self) is Tensor and not (format_spec == "" and self.device._is_dry):
         return format(self.item(), format_spec)
     return object.__format__(self, format_spec)
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::options::TensorOptions;
 use crate::Tensor;
+use crate::default_dtype::default_dtype;
 use crate::device::{self, Entry};
 use crate::dispatch::{Dest, apply_on, first};
 use crate::ops::create::{Content, Create, Fill};
@@ -56,7 +57,7 @@ impl Tensor {
         let layout = layout.ok_or_else(|| {
             Error::shape("empty", "there is no order to preserve; ask for contiguous_format")
         })?;
-        let meta = Meta { layout, dtype: options.dtype_or(DType::F32) };
+        let meta = Meta { layout, dtype: options.dtype_or(default_dtype()) };
         let entry = device::entry(options.device_or_cpu());
         allocate("empty", entry, meta, Site::caller())?.finished(options)
     }
@@ -78,7 +79,7 @@ impl Tensor {
         let options = options.into();
         let layout = Layout::as_strided(sizes, strides, 0, usize::MAX)
             .map_err(|e| e.in_operation("empty_strided"))?;
-        let meta = Meta { layout, dtype: options.dtype_or(DType::F32) };
+        let meta = Meta { layout, dtype: options.dtype_or(default_dtype()) };
         let entry = device::entry(options.device_or_cpu());
         allocate("empty_strided", entry, meta, Site::caller())?.finished(options)
     }
@@ -93,7 +94,7 @@ impl Tensor {
     #[track_caller]
     pub fn zeros(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let _named = enter_operation("zeros");
-        full(sizes, Scalar::Int(0), DType::F32, options.into(), Site::caller())
+        full(sizes, Scalar::Int(0), default_dtype(), options.into(), Site::caller())
     }
 
     /// Ones.
@@ -106,7 +107,7 @@ impl Tensor {
     #[track_caller]
     pub fn ones(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
         let _named = enter_operation("ones");
-        full(sizes, Scalar::Int(1), DType::F32, options.into(), Site::caller())
+        full(sizes, Scalar::Int(1), default_dtype(), options.into(), Site::caller())
     }
 
     /// One value everywhere; without a dtype the value's own (bool, int64 or float32).
@@ -123,7 +124,7 @@ impl Tensor {
         options: impl Into<TensorOptions>,
     ) -> Result<Tensor> {
         let value = value.into();
-        full(sizes, value, default_dtype(value), options.into(), Site::caller())
+        full(sizes, value, dtype_of_number(value), options.into(), Site::caller())
     }
 
     /// A zero-dimensional tensor.
@@ -159,7 +160,7 @@ impl Tensor {
         let (start, end, step) = (start.into(), end.into(), step.into());
         let options = options.into();
         let highest = [start, end, step].into_iter().max_by_key(|s| s.class()).unwrap_or(start);
-        let dtype = options.dtype_or(default_dtype(highest));
+        let dtype = options.dtype_or(dtype_of_number(highest));
         if dtype == DType::Bool {
             return Err(Error::dtype("arange", "bools do not count; ask for an integer dtype"));
         }
@@ -187,7 +188,7 @@ impl Tensor {
         let options = options.into();
         let EyeSize { n, m } = size.into();
         let shape = sizes_from_i64("eye", &[n, m])?;
-        let meta = Meta::contiguous(&shape, options.dtype_or(DType::F32))
+        let meta = Meta::contiguous(&shape, options.dtype_or(default_dtype()))
             .map_err(|e| e.in_operation("eye"))?;
         create(meta, Content::Eye, options, Site::caller())
     }
@@ -495,11 +496,11 @@ fn create(meta: Meta, content: Content, options: TensorOptions, site: Site) -> R
     first(outputs).finished(options)
 }
 
-fn default_dtype(value: Scalar) -> DType {
+fn dtype_of_number(value: Scalar) -> DType {
     match value {
         Scalar::Bool(_) => DType::Bool,
         Scalar::Int(_) => DType::I64,
-        Scalar::Float(_) => DType::F32,
+        Scalar::Float(_) => default_dtype(),
     }
 }
 

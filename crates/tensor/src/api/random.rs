@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::options::TensorOptions;
 use crate::Tensor;
+use crate::default_dtype::default_dtype;
 use crate::device::{self, Entry};
 use crate::dispatch::{Dest, apply_on, first};
 use crate::generator::Drawn;
@@ -29,7 +30,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn rand(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        new("rand", sizes, UNIT, DType::F32, options.into(), Site::caller())
+        new("rand", sizes, UNIT, default_dtype(), options.into(), Site::caller())
     }
 
     /// Normal random numbers of mean 0 and deviation 1.
@@ -42,7 +43,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn randn(sizes: &[i64], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        new("randn", sizes, NORMAL, DType::F32, options.into(), Site::caller())
+        new("randn", sizes, NORMAL, default_dtype(), options.into(), Site::caller())
     }
 
     /// Random whole numbers from `low` to before `high`; int64 unless a dtype is given.

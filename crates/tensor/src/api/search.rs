@@ -275,7 +275,7 @@ fn searchsorted(
     let values = match values {
         Other::Tensor(values) => values.detach(),
         Other::Scalar(value) => {
-            let dtype = plimsoll_core::promote_with_scalar(sequence.dtype(), value);
+            let dtype = crate::default_dtype::dtype_beside_number(sequence.dtype(), value);
             Tensor::full(&[], value, (dtype, sequence.device()))?
         }
     };

@@ -6,6 +6,7 @@ use plimsoll_memory::enter_operation;
 
 use super::options::TensorOptions;
 use crate::Tensor;
+use crate::default_dtype::default_dtype;
 
 impl Tensor {
     /// Memory as it comes, with dimension `order[0]` outermost, `order[1]` inside it, and so on.
@@ -79,14 +80,14 @@ impl Tensor {
     ) -> Result<Tensor> {
         let _named = enter_operation("logspace");
         let (start, options) = (start.into(), options.into());
-        if steps == 1 && options.dtype_or(DType::F32).is_float() {
+        if steps == 1 && options.dtype_or(default_dtype()).is_float() {
             // A single power is that of the number itself, not of the number in the dtype.
             let made = Tensor::full(
                 &[1],
                 base.powf(start.to_f64()),
                 (DType::F64, options.device_or_cpu()),
             )?;
-            return made.to(options.dtype_or(DType::F32))?.finished(options);
+            return made.to(options.dtype_or(default_dtype()))?.finished(options);
         }
         spaced("logspace", start, end.into(), steps, options, Some(base))
     }
@@ -151,7 +152,7 @@ fn spaced(
 ) -> Result<Tensor> {
     let count = usize::try_from(steps)
         .map_err(|_| Error::shape(op, format!("there are no {steps} numbers")))?;
-    let dtype = options.dtype_or(DType::F32);
+    let dtype = options.dtype_or(default_dtype());
     if dtype == DType::Bool {
         return Err(Error::dtype(op, "bools do not count; ask for another dtype"));
     }

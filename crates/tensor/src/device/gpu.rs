@@ -180,7 +180,10 @@ pub fn named(text: &str) -> Result<Device> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, "0"));
     match (kind, rest.parse::<usize>()) {
         ("cpu", Ok(0)) => Ok(Device::CPU),
-        ("cuda", Ok(index)) => cuda(index),
+        ("cuda", Ok(index)) => match in_place_of_gpus().get(index) {
+            Some(stand_in) => Ok(*stand_in),
+            None => cuda(index),
+        },
         ("standin", Ok(index)) => open_stand_in(index),
         ("dry", Err(_)) => {
             let model = rest.to_ascii_lowercase();
@@ -199,9 +202,26 @@ pub fn named(text: &str) -> Result<Device> {
     }
 }
 
+/// The stand-ins that answer as `cuda`, by their numbers. A machine with a GPU needs none.
+///
+/// ```standalone_crate
+/// # use plimsoll_tensor::{device, device::StandIn};
+/// let stand_in = device::stand_in(StandIn { as_cuda: true, ..StandIn::default() })?;
+/// assert_eq!(device::in_place_of_gpus(), [stand_in]);
+/// assert_eq!((device::named("cuda")?, stand_in.to_string().as_str()), (stand_in, "cuda:0"));
+/// assert!(stand_in.answers_as_cuda() && !stand_in.is_cuda());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn in_place_of_gpus() -> Vec<Device> {
+    let mut found = super::all();
+    found.retain(|device| device.answers_as_cuda() && !device.is_cuda() && !device.is_dry());
+    found
+}
+
 fn open_stand_in(index: usize) -> Result<Device> {
     let is_it = |device: &Device| {
-        device.kind() == DeviceKind::StandIn && device.index() == index && !device.is_dry()
+        let is_other = device.is_dry() || device.answers_as_cuda();
+        device.kind() == DeviceKind::StandIn && device.index() == index && !is_other
     };
     super::all().into_iter().find(is_it).ok_or_else(|| {
         let why = format!("no stand-in number {index} is open; `stand_in` opens another one");

@@ -50,10 +50,14 @@ impl Mark {
 impl Entry {
     /// A mark at the end of this thread's stream; `None` where work runs at once, or not at all.
     pub(crate) fn mark(&self) -> Option<Mark> {
+        self.mark_on(self.current_stream())
+    }
+
+    /// A mark at the end of `stream`; `None` where work runs at once, or not at all.
+    pub(crate) fn mark_on(&self, stream: StreamId) -> Option<Mark> {
         if !self.is_asynchronous() {
             return None;
         }
-        let stream = self.current_stream();
         match self.backend() {
             Backend::Cpu => None,
             Backend::StandIn(engine) => Mark::on_stand_in(engine, stream),

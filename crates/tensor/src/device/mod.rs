@@ -26,7 +26,7 @@ use crate::Tensor;
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{
     cuda, cuda_count, cuda_is_initialized, cuda_memory_info, cuda_ordinal, cuda_unavailable,
-    dry_named, named, private_cuda_over, properties,
+    dry_named, in_place_of_gpus, named, private_cuda_over, properties,
 };
 pub(crate) use mark::Mark;
 pub use pinned::pinned_arena;
@@ -36,7 +36,7 @@ pub use pool::{MemPool, PoolScope, with_pool};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]
 pub use stream::Pause;
-pub use stream::{Event, Stream, StreamScope, synchronize, with_stream};
+pub use stream::{Event, Stream, StreamScope, TimedEvent, synchronize, with_stream};
 pub(crate) use table::{entry, for_each};
 
 /// Every device that this process has opened, the host's first.
@@ -94,7 +94,8 @@ pub fn dry(of: Device) -> Result<Device> {
     }
     let model = entry(of);
     let configuration = model.configuration().clone();
-    table::add(of.kind(), true, |device| {
+    let as_cuda = of.answers_as_cuda() && !of.is_cuda();
+    table::add_called(of.kind(), true, as_cuda, |device| {
         let arena = Arena::open(
             device,
             Box::new(DrySource::imitating(model.arena().source())),

@@ -34,12 +34,15 @@ pub struct StandIn {
     pub capacity_bytes: usize,
     /// The settings of its arena; without any, those in force for the process.
     pub configuration: Option<Configuration>,
+    /// Whether it answers in the place of a GPU: it calls itself `cuda:0`, and
+    /// [`named`](super::named) finds it by that name, so that programs which ask for a GPU run.
+    pub as_cuda: bool,
 }
 
 impl Default for StandIn {
     /// 1 GiB, with the settings in force.
     fn default() -> StandIn {
-        StandIn { capacity_bytes: 1 << 30, configuration: None }
+        StandIn { capacity_bytes: 1 << 30, configuration: None, as_cuda: false }
     }
 }
 
@@ -56,7 +59,7 @@ pub fn stand_in(options: StandIn) -> Result<Device> {
         Some(configuration) => configuration,
         None => Configuration::process()?.clone(),
     };
-    table::add(DeviceKind::StandIn, false, |device| {
+    table::add_called(DeviceKind::StandIn, false, options.as_cuda, |device| {
         let engine = Engine::open(device, options.capacity_bytes, false);
         let arena = Arena::open(device, Box::new(Memory(engine)), &configuration);
         Ok(Entry::new(device, arena, Backend::StandIn(engine), configuration.clone()))

@@ -4,11 +4,13 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{Fence, StreamId};
 
-use super::{Backend, Entry, entry};
+use super::{Backend, Entry, Mark, entry};
 use crate::Tensor;
 use crate::observe::{self, WaitFor};
 
@@ -123,6 +125,46 @@ impl Stream {
         Event { device: self.device, fence: self.entry().record(self.id) }
     }
 
+    /// As [`Stream::record_event`], of a point that remembers when the device passed it.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let (stream, x) = (Stream::current(gpu), Tensor::ones(&[1000], (DType::F32, gpu))?);
+    /// let begin = stream.record_timed_event();
+    /// let y = x.exp()?;
+    /// let end = stream.record_timed_event();
+    /// end.event().synchronize()?;
+    /// assert!(end.since(&begin).is_some());
+    /// # drop(y);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn record_timed_event(&self) -> TimedEvent {
+        let mark = self.entry().mark_on(self.id);
+        let time =
+            mark.map_or_else(|| Time::Host(Instant::now()), |mark| Time::Device(mark.into()));
+        TimedEvent { event: self.record_event(), time }
+    }
+
+    /// Sends this thread's work on the stream's device here from now on, or until the scope that is
+    /// open ends.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let side = Stream::new(gpu)?;
+    /// side.make_current();
+    /// assert_eq!(Stream::current(gpu), side);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn make_current(&self) {
+        let slot = self.device.slot();
+        CURRENT.with_borrow_mut(|streams| match streams.last_mut() {
+            Some(newest) if newest.0 == slot => newest.1 = self.id,
+            _ => streams.push((slot, self.id)),
+        });
+    }
+
     /// Makes work queued here from now on wait for `event`, which may be another device's. The host
     /// does not wait.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
@@ -163,6 +205,37 @@ impl Event {
         let _heard = observe::wait(self.device, WaitFor::Event);
         self.fence.wait();
         entry(self.device).surface()
+    }
+}
+
+/// A point in a stream's queue with the time at which the device passed it.
+#[derive(Clone, Debug)]
+pub struct TimedEvent {
+    event: Event,
+    time: Time,
+}
+
+/// Where work runs at once, the host's clock tells when.
+#[derive(Clone, Debug)]
+enum Time {
+    Host(Instant),
+    Device(Arc<Mark>),
+}
+
+impl TimedEvent {
+    /// The point itself.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The time from `earlier`, an event of the same device, to this one; `None` if the device has
+    /// not passed both.
+    pub fn since(&self, earlier: &TimedEvent) -> Option<Duration> {
+        match (&self.time, &earlier.time) {
+            (Time::Host(last), Time::Host(first)) => Some(last.saturating_duration_since(*first)),
+            (Time::Device(last), Time::Device(first)) => last.since(first),
+            _ => None,
+        }
     }
 }
 

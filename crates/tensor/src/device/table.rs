@@ -49,10 +49,31 @@ pub(super) fn add(
     dry: bool,
     make: impl FnOnce(Device) -> Result<Entry>,
 ) -> Result<Device> {
+    add_called(kind, dry, false, make)
+}
+
+/// As [`add`]; with `as_cuda` programs know it as `cuda`, with a number among those that they do.
+pub(super) fn add_called(
+    kind: DeviceKind,
+    dry: bool,
+    as_cuda: bool,
+    make: impl FnOnce(Device) -> Result<Entry>,
+) -> Result<Device> {
     let mut entries = table().write();
-    let same = entries.iter().filter(|e| e.device().kind() == kind && e.device().is_dry() == dry);
-    let index = same.count();
-    append(&mut entries, kind, dry, index, make)
+    let as_cuda = as_cuda || kind == DeviceKind::Cuda;
+    let is_same = |device: &Device| {
+        device.kind() == kind && device.is_dry() == dry && device.answers_as_cuda() == as_cuda
+    };
+    let index = entries.iter().map(|entry| entry.device()).filter(is_same).count();
+    append(
+        &mut entries,
+        |slot, index| {
+            let device = Device::from_slot(slot, kind, index, dry);
+            if kind == DeviceKind::StandIn && as_cuda { device.answering_as_cuda() } else { device }
+        },
+        index,
+        make,
+    )
 }
 
 /// Appends a device of `kind` whose index is given: a GPU's ordinal.
@@ -61,20 +82,20 @@ pub(super) fn add_at(
     index: usize,
     make: impl FnOnce(Device) -> Result<Entry>,
 ) -> Result<Device> {
-    append(&mut table().write(), kind, false, index, make)
+    let name = |slot, index| Device::from_slot(slot, kind, index, false);
+    append(&mut table().write(), name, index, make)
 }
 
 fn append(
     entries: &mut Vec<&'static Entry>,
-    kind: DeviceKind,
-    dry: bool,
+    name: impl FnOnce(u32, u16) -> Device,
     index: usize,
     make: impl FnOnce(Device) -> Result<Entry>,
 ) -> Result<Device> {
     let (Ok(slot), Ok(index)) = (u32::try_from(entries.len()), u16::try_from(index)) else {
         return Err(Error::invalid_argument("there are too many devices in this process"));
     };
-    let device = Device::from_slot(slot, kind, index, dry);
+    let device = name(slot, index);
     let entry = make(device)?;
     entries.push(keep(entry));
     Ok(device)

@@ -13,6 +13,8 @@ from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
 
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+
 _settings = threading.local()
 
 

@@ -10,6 +10,7 @@ from . import modules as modules
 from .modules import _PLACES
 
 if TYPE_CHECKING:
+    from . import attention as attention
     from . import init as init
     from . import parallel as parallel
     from . import parameter as parameter
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .parameter import UninitializedParameter as UninitializedParameter
 
 _TENSORS = ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter")
-_SUBMODULES = ("init", "parallel", "parameter", "utils")
+_SUBMODULES = ("attention", "init", "parallel", "parameter", "utils")
 __all__ = [
     "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules",
     "parallel", "parameter", "utils",

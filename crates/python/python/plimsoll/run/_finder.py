@@ -10,7 +10,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from ._missing import missing_attribute, raise_missing
 
@@ -105,8 +105,8 @@ class _TorchLoader(importlib.abc.Loader):
         own = {"__name__", "__doc__", "__package__", "__loader__", "__spec__", "__getattr__"}
         names = vars(module)
         names.update((name, value) for name, value in vars(package).items() if name not in {*own, *_OURS})
-        own_version = package.__version__
-        names["__version__"] = f"{TORCH_VERSION}+plimsoll{own_version}"
+        names["__version__"] = f"{TORCH_VERSION}+plimsoll{package.__version__}"
+        names["version"] = sys.modules["torch.version"] = _version(names["__version__"])
 
         def load(name: str) -> Any:
             """Names that Plimsoll loads when they are first used; the rest is missing."""
@@ -124,6 +124,14 @@ class _TorchLoader(importlib.abc.Loader):
 
         names["__getattr__"] = load
         tell_missing_names()
+
+
+def _version(version: str) -> types.ModuleType:
+    """`torch.version`, with the version that programs compare with."""
+    own = importlib.import_module("plimsoll.version")
+    module = types.ModuleType("torch.version", own.__doc__)
+    vars(module).update({name: getattr(own, name) for name in own.__all__}, __version__=version)
+    return module
 
 
 class _SecondName(importlib.abc.Loader):
@@ -154,14 +162,22 @@ def tell_missing_names() -> None:
     for own, module in list(sys.modules.items()):
         if not is_public(own):
             continue
-        second = own.replace("plimsoll", "torch", 1)
+        second, load = own.replace("plimsoll", "torch", 1), vars(module).get("__getattr__")
         sys.modules.setdefault(second, module)
-        if "__getattr__" not in vars(module):
-            vars(module)["__getattr__"] = _teller(second)
+        if not isinstance(load, _Teller):
+            vars(module)["__getattr__"] = _Teller(second, load)
 
 
-def _teller(module: str) -> Any:
-    def tell(name: str) -> Any:
-        raise missing_attribute(module, name)
+class _Teller:
+    """A module's `__getattr__`: what the module loads when it is first named, else the error."""
 
-    return tell
+    def __init__(self, module: str, load: Callable[[str], Any] | None):
+        self.module, self.load = module, load
+
+    def __call__(self, name: str) -> Any:
+        if self.load is not None:
+            try:
+                return self.load(name)
+            except AttributeError:
+                pass
+        raise missing_attribute(self.module, name) from None

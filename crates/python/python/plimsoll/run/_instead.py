@@ -5,6 +5,9 @@ from __future__ import annotations
 
 INSTEAD = {
     "torch.vmap": "write the batch as a dimension of its own, or loop and torch.stack the results",
+    "torch.Tensor.share_memory_": "memory is not shared between processes; a loader's workers are threads",
+    "torch.Tensor.to_sparse": "tensors are dense; index_add_ and scatter_add_ add by index",
+    "torch.distributions": "those that programs use most are in torch.distributions; transforms are not",
     "torch.func": "torch.func.functional_call and torch.autograd.functional are there",
     "torch.distributed": "one process can use several devices: torch.nn.DataParallel",
     "torch.multiprocessing": "Python's multiprocessing works; torch.utils.data.DataLoader has workers",
@@ -29,6 +32,10 @@ INSTEAD = {
     "torch.utils.tensorboard": "torch.profiler writes traces; print or log the numbers",
     "torch.utils.cpp_extension": "torch.autograd.Function is an operation of your own, in Python",
     "torch.hub": "torch.load reads files that are there",
+    "torch.cuda.CUDAGraph": "there are no graphs; call the function each time",
+    "torch.cuda.graph": "there are no graphs; call the function each time",
+    "torch.cuda.graphs": "there are no graphs; call the function each time",
+    "torch.cuda.make_graphed_callables": "there are no graphs; call the function each time",
     "torch.mps": "devices are cpu and cuda",
     "torch.xpu": "devices are cpu and cuda",
     "torch.library": "torch.autograd.Function is an operation of your own, in Python",

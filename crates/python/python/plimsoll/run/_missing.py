@@ -71,6 +71,19 @@ def missing_attribute(module: str, name: str) -> AttributeError:
     return MissingAttribute(module, name)
 
 
+def explain(error: BaseException) -> None:
+    """Adds to the error that ended a program what Python could not say: that the name is one which Plimsoll does not
+    have. Done at the end only, as it takes a look at all names."""
+    name = None
+    if type(error) is ImportError and (error.name or "").startswith("plimsoll"):
+        asked = getattr(error, "name_from", None) or str(error).partition("cannot import name '")[2].partition("'")[0]
+        name = f"{error.name}.{asked}".replace("plimsoll", "torch", 1) if asked else None
+    elif type(error) is AttributeError and isinstance(error.obj, _object("torch.Tensor")):
+        name = f"torch.Tensor.{error.name}"
+    if name is not None and hasattr(error, "add_note"):
+        error.add_note(f"Plimsoll does not have {name}; {nearest(name)}")
+
+
 def not_there(name: str, place: str) -> str:
     """What is missing, where it was asked for, and what there is instead."""
     said = f"Plimsoll does not have {name}"
@@ -115,13 +128,26 @@ def _frames() -> Any:
         frame = frame.f_back
 
 
+def _is_of_program(file: str) -> bool:
+    return not file.startswith((_PACKAGE, "<frozen ")) and not file.endswith(("importlib/__init__.py", "/runpy.py"))
+
+
 def place_of_program() -> str:
     """File and line of the innermost frame that is neither ours nor Python's import."""
     for frame in _frames():
-        file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE, "<frozen importlib")) and not file.endswith("importlib/__init__.py"):
-            return f"{os.path.basename(file)}:{frame.f_lineno}"
+        if _is_of_program(frame.f_code.co_filename):
+            return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
     return ""
+
+
+def line_of(error: BaseException) -> str:
+    """File and line of the program at which an error came up."""
+    traceback, found = error.__traceback__, ""
+    while traceback is not None:
+        if _is_of_program(traceback.tb_frame.f_code.co_filename):
+            found = f"{os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
 
 
 def raise_missing(name: str) -> None:

@@ -10,12 +10,14 @@ from . import checkpoint as checkpoint
 
 if _TYPE_CHECKING:
     from . import data as data
+    from . import dlpack as dlpack
+    from . import hooks as hooks
 
 
 def __getattr__(name: str) -> _Any:
-    """Loads what is for data when it is first named: a program without a loader does not wait for it."""
-    if name != "data":
+    """Loads these when they are first named: a program without a loader does not wait for it."""
+    if name not in ("data", "dlpack", "hooks"):
         raise AttributeError(f"module 'plimsoll.utils' has no attribute '{name}'")
     import importlib
 
-    return importlib.import_module(".data", __name__)
+    return importlib.import_module(f".{name}", __name__)

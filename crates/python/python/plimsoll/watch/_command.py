@@ -27,7 +27,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
     # What follows the program or the module is the program's, even if it looks like an option of ours.
-    ours, theirs = _divide(arguments)
+    ours, theirs = divide(arguments, {"--format", "--output", "--every"})
     options = parser.parse_args(ours)
     options.program = theirs
     if not options.module and not options.program:
@@ -35,8 +35,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _divide(arguments: list[str]) -> tuple[list[str], list[str]]:
-    with_value = {"--format", "--output", "--every"}
+def divide(arguments: list[str], with_value: set[str]) -> tuple[list[str], list[str]]:
+    """The command's own arguments, up to the module's name, and what is the program's. `with_value` are the options
+    that take the next argument."""
     at = 0
     while at < len(arguments):
         argument = arguments[at]

@@ -21,6 +21,9 @@ def _library_folders() -> tuple[str, ...]:
         folders.add(site.getusersitepackages())
     except Exception:  # a Python without a home folder
         pass
+    if os.path.basename(os.path.dirname(_HERE)) == "plimsoll":
+        # Plimsoll itself, where the folder is in it, also from a working tree.
+        folders.add(os.path.dirname(_HERE))
     named = {os.path.join(os.path.abspath(folder), "") for folder in folders if folder}
     return tuple(sorted(named | {os.path.realpath(folder) + os.sep for folder in named}))
 

@@ -21,10 +21,14 @@ class Program:
     """A script, a folder or archive with a `__main__`, or a module. `run` runs it, `leave` ends the process as it
     would have."""
 
-    def __init__(self, module: str | None, arguments: list[str]):
+    def __init__(self, module: str | None, arguments: list[str], here: str = _HERE):
+        """`here` is the folder whose frames tracebacks leave out."""
+        self._ours = (_HERE, here)
         self.module = module
         self.arguments = arguments
         self._error: BaseException | None = None
+        # Whether it ends by `os._exit`, after which nothing more runs.
+        self.is_leaving = False
 
     def run(self, at_end: Callable[[BaseException | None], None]) -> None:
         """Runs it to its end, however that comes, then calls `at_end` with the error that ended it, if one did: also
@@ -33,6 +37,7 @@ class Program:
 
         def leave_after_report(status: int) -> NoReturn:
             if os.getpid() == pid:
+                self.is_leaving = True
                 at_end(None)
             leave(status)
 
@@ -69,15 +74,28 @@ class Program:
         sys.modules["__main__"] = main
         exec(compile(source, path, "exec", dont_inherit=True), names)
 
-    def leave(self, status: int) -> NoReturn:
-        """Ends as the program would have; `status` counts only if it succeeded."""
+    def forgive(self) -> None:
+        """Lets it end as if it had succeeded."""
+        self._error = None
+
+    def leave(self, status: int, close: Callable[[], None] = lambda: None) -> NoReturn:
+        """Ends as the program would have; `status` counts only if it succeeded. `close` is called last, after the
+        traceback."""
         error, self._error = self._error, None
         if error is None:
+            close()
             sys.exit(status)
         if isinstance(error, SystemExit):
-            sys.exit(error.code if error.code not in (None, 0) else status)
-        error.__traceback__ = _own_frames(error.__traceback__)
+            if isinstance(error.code, (int, type(None))):
+                close()
+                sys.exit(error.code or status)
+            # What Python itself would print at the very end.
+            print(error.code, file=sys.stderr)
+            close()
+            sys.exit(1)
+        error.__traceback__ = _own_frames(error.__traceback__, self._ours)
         sys.excepthook(type(error), error, error.__traceback__)
+        close()
         if isinstance(error, KeyboardInterrupt):
             # As Python ends: by the signal itself, so that a shell sees it.
             sys.stdout.flush()
@@ -97,14 +115,14 @@ def _is_source(path: str) -> bool:
         raise SystemExit(2) from None
 
 
-def _own_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+def _own_frames(traceback: types.TracebackType | None, ours: tuple[str, ...]) -> types.TracebackType | None:
     """The traceback as it is without us: from the program's first frame on, and without the call that goes through us
     while operations are noted."""
     kept: list[types.TracebackType] = []
     was_ours = False
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        is_ours = code.co_filename.startswith(_HERE)
+        is_ours = code.co_filename.startswith(ours)
         is_start = not kept and "runpy" in code.co_filename
         is_call = was_ours and code.co_name == "__call__" and code.co_filename.endswith("_ops.py")
         if not (is_ours or is_start or is_call):

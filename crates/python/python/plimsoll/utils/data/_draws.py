@@ -43,7 +43,10 @@ class Draws:
 
     def __init__(self, generator: Any = None) -> None:
         self._generator = _plimsoll.default_generator if generator is None else generator
-        state = bytes(self._generator.get_state().tolist())
+        state_tensor = self._generator.get_state()
+        # States are the host's, whatever device tensors are made on by default.
+        self._host = state_tensor.device
+        state = bytes(state_tensor.tolist())
         self._seed, self._offset = struct.unpack("<QQ", state)
         seed, offset, twister = _standing.get(self._generator, (None, None, None))
         if twister is None or (seed, offset) != (self._seed, self._offset):
@@ -54,7 +57,7 @@ class Draws:
 
     def done(self) -> None:
         state = struct.pack("<QQ", self._seed, self._offset)
-        self._generator.set_state(_plimsoll.tensor(list(state), dtype=_plimsoll.uint8))
+        self._generator.set_state(_plimsoll.tensor(list(state), dtype=_plimsoll.uint8, device=self._host))
         _standing[self._generator] = (self._seed, self._offset, self._twister)
 
     def words(self, count: int) -> Sequence[int]:

@@ -1,0 +1,232 @@
+"""Functions of `torch` that are shorter in Python, over operations that there are, and older names of some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _plimsoll, _tensor_facts
+from ._plimsoll import Tensor
+
+
+def detach(input: Tensor) -> Tensor:
+    """The tensor outside its graph."""
+    return input.detach()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether its elements are complex numbers: there are none."""
+    return _tensor_facts.is_complex(input)
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether it stands for the conjugate of its memory: it never does."""
+    return _tensor_facts.is_conj(input)
+
+
+def is_neg(input: Tensor) -> bool:
+    """Whether it stands for the negative of its memory: it never does."""
+    return _tensor_facts.is_neg(input)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether its dtype has numbers below 0."""
+    return _tensor_facts.is_signed(input)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether its one element is not 0."""
+    return _tensor_facts.is_nonzero(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape."""
+    return _tensor_facts.is_same_size(input, other)
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether it was made in inference mode."""
+    return input.is_inference()
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the GPU that holds it; -1 on the host."""
+    return _tensor_facts.get_device(input)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of an object's values, over the object's own memory where that can be: a tensor, an array, or numbers.
+
+    >>> import plimsoll as pm
+    >>> pm.asarray([1, 2])
+    tensor([1, 2])
+    """
+    shares = True
+    if isinstance(obj, Tensor):
+        made = obj
+    elif hasattr(obj, "__array_interface__") and hasattr(obj, "shape") and copy is not True:
+        made = _plimsoll.from_numpy(obj) if obj.shape else _plimsoll.tensor(obj)
+    elif hasattr(obj, "__dlpack__"):
+        made = _plimsoll.from_dlpack(obj)
+    else:
+        if copy is False:
+            raise ValueError("asarray: numbers of Python cannot be shared; leave copy=False out")
+        made, shares = _plimsoll.tensor(obj), False
+    kept = made
+    if dtype is not None or device is not None:
+        made = made.to(device or made.device, dtype or made.dtype)
+    if copy is False and made is not kept:
+        raise ValueError("asarray: another dtype or device takes a copy, and copy=False was asked for")
+    if copy and shares and made is kept:
+        made = made.clone()
+    if requires_grad != made.requires_grad:
+        made = made.detach().requires_grad_(requires_grad)
+    return made
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A tensor of one dimension over the bytes of an object with a buffer. It needs NumPy, which keeps the object alive.
+
+    >>> import plimsoll as pm
+    >>> pm.frombuffer(bytearray([1, 2, 3]), dtype=pm.uint8, offset=1)
+    tensor([2, 3], dtype=torch.uint8)
+    """
+    import numpy
+
+    nbytes = memoryview(buffer).nbytes
+    if nbytes == 0:
+        raise ValueError("frombuffer: both buffer length (0) and count (-1) must not be 0")
+    if not 0 <= offset < nbytes:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({nbytes} bytes) minus 1")
+    left = nbytes - offset
+    if count < 0:
+        if left % dtype.itemsize:
+            raise ValueError(f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({dtype.itemsize})")
+        count = left // dtype.itemsize
+    if count * dtype.itemsize > left:
+        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({nbytes} bytes)")
+    raw = numpy.frombuffer(buffer, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
+    if not raw.flags.writeable:
+        raw = raw.copy()
+    tensor = _plimsoll.from_numpy(raw).view(dtype)
+    return tensor.requires_grad_(requires_grad)
+
+
+def range(start: float, end: float | None = None, step: float = 1, **options: Any) -> Tensor:
+    """Numbers from `start` to `end`, which is among them; PyTorch prefers `arange`, and warns."""
+    import math
+    import warnings
+
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    if step == 0 or (end - start) * step < 0:
+        raise RuntimeError("range: upper bound and lower bound inconsistent with step sign")
+    count = math.floor((end - start) / step) + 1
+    options.setdefault("dtype", _plimsoll.get_default_dtype())
+    whole = _plimsoll.arange(count, dtype=_plimsoll.float64)
+    return (start + step * whole).to(options.pop("device", None) or _plimsoll.get_default_device(), options["dtype"])
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of a vector's elements as columns, from the highest unless they increase."""
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.numel() if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    powers = _plimsoll.arange(count, device=x.device)
+    columns = x.unsqueeze(-1) ** powers
+    columns = columns if x.is_floating_point() else columns.to(_plimsoll.int64)
+    return columns if increasing else columns.flip(1)
+
+
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The distances of all pairs of rows."""
+    from .nn.functional import pdist as of_rows
+
+    return of_rows(input, p)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosines of the angles between vectors along a dimension."""
+    from .nn.functional import cosine_similarity as of_vectors
+
+    return of_vectors(x1, x2, dim, eps)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The distances of rows to the rows beside them."""
+    from .nn.functional import pairwise_distance as of_rows
+
+    return of_rows(x1, x2, p, eps, keepdim)
+
+
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """What is above a threshold, and `value` in the place of the rest."""
+    from .nn.functional import threshold as above
+
+    return above(input, threshold, value)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A product of two vectors with a matrix between them for each output."""
+    from .nn.functional import bilinear as between
+
+    return between(input1, input2, weight, bias)
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's class, and for tensors PyTorch's."""
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[no-any-return]
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = getattr(kind, "__module__", "") or ""
+    return kind.__qualname__ if module in ("builtins", "__builtin__", "") else f"{module}.{kind.__qualname__}"
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Whether backward names the operation whose gradient has a NaN."""
+    _plimsoll._set_detect_anomaly(enabled, check_nan)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether operations on the host are cast."""
+    return _plimsoll.is_autocast_enabled("cpu")
+
+
+def get_autocast_gpu_dtype() -> _plimsoll.dtype:
+    """What operations on GPUs are cast to."""
+    return _plimsoll.get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> _plimsoll.dtype:
+    """What operations on the host are cast to."""
+    return _plimsoll.get_autocast_dtype("cpu")
+
+
+def set_autocast_gpu_dtype(dtype: _plimsoll.dtype) -> None:
+    """Changes what operations on GPUs are cast to."""
+    _plimsoll.set_autocast_dtype("cuda", dtype)
+
+
+def set_autocast_cpu_dtype(dtype: _plimsoll.dtype) -> None:
+    """Changes what operations on the host are cast to."""
+    _plimsoll.set_autocast_dtype("cpu", dtype)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Whether operations on the host are cast."""
+    _plimsoll.set_autocast_enabled("cpu", enabled)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a sort of device: `plimsoll.cuda` or `plimsoll.cpu`."""
+    import importlib
+
+    sort = _plimsoll.get_default_device().type if device is None else _plimsoll.device(device).type
+    return importlib.import_module(f"plimsoll.{sort}")

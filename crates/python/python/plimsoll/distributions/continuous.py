@@ -1,0 +1,237 @@
+"""Distributions of real numbers that are no relatives of the normal one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _plimsoll
+from .._facts import finfo
+from .._plimsoll import Tensor
+from .distribution import Distribution, all_tensors
+
+_EULER = 0.57721566490153286060
+
+
+class Uniform(Distribution):
+    """Every number from `low` to below `high` alike.
+
+    >>> import plimsoll as pm
+    >>> from plimsoll.distributions import Uniform
+    >>> Uniform(0.0, 4.0).mean
+    tensor(2.)
+    """
+
+    has_rsample = True
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.low, self.high = all_tensors(low, high)
+        super().__init__(self.low.shape, (), validate_args)
+        if self._validate_args and not bool((self.low < self.high).all()):
+            raise ValueError("Uniform is not defined when low>= high")
+
+    def _parameters(self) -> tuple[str, ...]:
+        return "low", "high"
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        return float("nan") * self.high
+
+    @property
+    def variance(self) -> Tensor:
+        return (self.high - self.low).pow(2) / 12
+
+    @property
+    def stddev(self) -> Tensor:
+        return (self.high - self.low) / 12**0.5
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = tuple(self._extended_shape(sample_shape))
+        drawn = _plimsoll.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + drawn * (self.high - self.low)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: (drawn >= self.low) & (drawn <= self.high), "Interval(low, high)")
+        within = (self.low <= value) & (self.high > value)
+        return within.to(self.low.dtype).log() - (self.high - self.low).log()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Tensor:
+        return (self.high - self.low).log()
+
+
+class Exponential(Distribution):
+    """The time until something happens that happens at a rate."""
+
+    has_rsample = True
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = all_tensors(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+        self._check("rate", self.rate, self.rate > 0, "GreaterThan(lower_bound=0.0)")
+
+    def _parameters(self) -> tuple[str, ...]:
+        return ("rate",)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Tensor:
+        return _plimsoll.zeros_like(self.rate)
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate.pow(-2)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = tuple(self._extended_shape(sample_shape))
+        return _plimsoll.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return 1 - (-self.rate * value).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return -(-value).log1p() / self.rate
+
+    def entropy(self) -> Tensor:
+        return 1 - self.rate.log()
+
+
+class _LocationScale(Distribution):
+    """A distribution that is moved and stretched."""
+
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = all_tensors(loc, scale)
+        super().__init__(self.loc.shape, (), validate_args)
+        self._check("loc", self.loc, self.loc == self.loc, "Real()")
+        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
+
+    def _parameters(self) -> tuple[str, ...]:
+        return "loc", "scale"
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    def _empty(self, sample_shape: Any) -> Tensor:
+        shape = tuple(self._extended_shape(sample_shape))
+        return _plimsoll.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+
+
+class Laplace(_LocationScale):
+    """Two exponential distributions back to back."""
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Tensor:
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        drawn = self._empty(sample_shape).uniform_(finfo(self.loc.dtype).eps - 1, 1)
+        return self.loc - self.scale * drawn.sign() * (-drawn.abs()).log1p()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn == drawn)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value: Tensor) -> Tensor:
+        apart = value - self.loc
+        return 0.5 - 0.5 * apart.sign() * (-apart.abs() / self.scale).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
+
+    def entropy(self) -> Tensor:
+        return 1 + (2 * self.scale).log()
+
+
+class Cauchy(_LocationScale):
+    """Cauchy's distribution, which has no mean."""
+
+    @property
+    def mean(self) -> Tensor:
+        return _plimsoll.full_like(self.loc, float("nan"))
+
+    @property
+    def variance(self) -> Tensor:
+        return _plimsoll.full_like(self.loc, float("inf"))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.loc + self._empty(sample_shape).cauchy_() * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn == drawn)
+        return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_LocationScale):
+    """The largest of many draws."""
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc + self.scale * _EULER
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev.pow(2)
+
+    @property
+    def stddev(self) -> Tensor:
+        return (math.pi / math.sqrt(6)) * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        facts = finfo(self.loc.dtype)
+        drawn = self._empty(sample_shape).uniform_(facts.tiny, 1 - facts.eps)
+        return self.loc - self.scale * (-drawn.log()).log()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn == drawn)
+        part = (self.loc - value) / self.scale
+        return (part - part.exp()) - self.scale.log()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return (-((self.loc - value) / self.scale).exp()).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + (1 + _EULER)

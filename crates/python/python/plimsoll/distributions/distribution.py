@@ -1,0 +1,198 @@
+"""What all distributions have: shapes, drawing and checking. A batch is of independent distributions; an event is one
+draw of one of them."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from .. import _plimsoll
+from .._plimsoll import Tensor
+from .._size import Size
+
+
+def all_tensors(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape; numbers take the dtype and device of the tensors."""
+    like = next((value for value in values if isinstance(value, Tensor)), None)
+    dtype = _plimsoll.get_default_dtype() if like is None else like.dtype
+    device = None if like is None else like.device
+    made = [value if isinstance(value, Tensor) else _plimsoll.tensor(float(value), dtype=dtype, device=device) for value in values]
+    return tuple(_plimsoll.broadcast_tensors(*made))
+
+
+class Distribution:
+    """A batch of distributions."""
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = True
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether arguments are checked unless a distribution says otherwise."""
+        if value not in (True, False):
+            raise ValueError(f"validate_args is True or False, not {value!r}")
+        Distribution._validate_args = value
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the batch of distributions."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one draw."""
+        return self._event_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected draw."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The likeliest draw."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The expected squared distance from the mean."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The square root of the variance."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Draws, of which gradients know nothing."""
+        with _no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Draws as functions of the parameters, so that gradients reach these."""
+        raise NotImplementedError(f"{type(self).__name__} has no rsample; use sample")
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density or probability of a draw."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of a draw up to a value."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The value up to which a draw has a probability."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """The expected surprise of a draw, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return self.entropy().exp()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All draws that there can be, where they can be counted."""
+        raise NotImplementedError
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+        return Size(shape + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    def _check(self, name: str, value: Tensor, holds: Tensor, constraint: str) -> None:
+        """Raises unless a parameter is what it must be."""
+        if self._validate_args and not bool(holds.all()):
+            raise ValueError(
+                f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                f"{type(self).__name__} to satisfy the constraint {constraint}, but found invalid values:\n{value}"
+            )
+
+    def _check_draw(self, value: Any, holds: Any = None, support: str = "Real()") -> None:
+        """Raises unless a value is one that could have been drawn."""
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        if self._event_shape and tuple(value.shape[value.dim() - len(self._event_shape) :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
+            )
+        if holds is not None and not bool(holds(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({support}) of the distribution {type(self).__name__}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        shown = []
+        for name in self._parameters():
+            value = getattr(self, name, None)
+            if isinstance(value, Tensor):
+                shown.append(f"{name}: {value if value.numel() == 1 else value.shape}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _parameters(self) -> Iterable[str]:
+        return ()
+
+
+class Independent(Distribution):
+    """A distribution whose last batch dimensions count as parts of one event."""
+
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
+        ndims = len(base_distribution.batch_shape)
+        if reinterpreted_batch_ndims > ndims:
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
+                f"actual {reinterpreted_batch_ndims} vs {ndims}"
+            )
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        self.has_rsample = base_distribution.has_rsample
+        shape = tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape)
+        at = ndims - reinterpreted_batch_ndims
+        super().__init__(shape[:at], shape[at:], validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Tensor:
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+def sum_rightmost(value: Tensor, dims: int) -> Tensor:
+    """The sum over the last dimensions."""
+    return value.reshape(tuple(value.shape[: value.dim() - dims]) + (-1,)).sum(-1) if dims else value
+
+
+def _no_grad() -> Any:
+    from .._modes import no_grad
+
+    return no_grad()

@@ -1,0 +1,118 @@
+"""How far one distribution is from another, in nats: the pairs for which that is known in closed form."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+from .. import _plimsoll
+from .._plimsoll import Tensor
+from ..nn.functional import softplus
+from .bernoulli import Bernoulli, Geometric
+from .categorical import Categorical, OneHotCategorical
+from .continuous import Exponential, Laplace, Uniform
+from .distribution import Distribution, Independent, sum_rightmost
+from .normal import HalfNormal, MultivariateNormal, Normal
+
+_Rule = TypeVar("_Rule", bound=Callable[..., Tensor])
+_RULES: dict[tuple[type, type], Callable[..., Tensor]] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[_Rule], _Rule]:
+    """A decorator: the function gives the divergence of distributions of these classes."""
+    if not issubclass(type_p, Distribution) or not issubclass(type_q, Distribution):
+        raise TypeError("register_kl: both are classes of distributions")
+
+    def register(rule: _Rule) -> _Rule:
+        _RULES[type_p, type_q] = rule
+        return rule
+
+    return register
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """The expected difference of the logarithms of both densities, under `p`.
+
+    >>> from plimsoll.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
+    tensor(0.5000)
+    """
+    # The nearest rule: of the classes themselves before those above them.
+    for of_p in type(p).__mro__:
+        for of_q in type(q).__mro__:
+            rule = _RULES.get((of_p, of_q))
+            if rule is not None:
+                return rule(p, q)
+    raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Any, q: Any) -> Tensor:
+    ratio = (p.scale / q.scale).pow(2)
+    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: Any, q: Any) -> Tensor:
+    ratio = (p.scale / q.scale).pow(2)
+    return 0.5 * (ratio - 1 - ratio.log())
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p: Any, q: Any) -> Tensor:
+    yes = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    no = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    return yes + no
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p: Any, q: Any) -> Tensor:
+    each = p.probs * (p.logits - q.logits)
+    each = _plimsoll.where((q.probs == 0).expand(each.shape), _plimsoll.full_like(each, float("inf")), each)
+    each = _plimsoll.where((p.probs == 0).expand(each.shape), _plimsoll.zeros_like(each), each)
+    return each.sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: Any, q: Any) -> Tensor:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Any, q: Any) -> Tensor:
+    ratio = q.rate / p.rate
+    return ratio - 1 - ratio.log()
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p: Any, q: Any) -> Tensor:
+    ratio, apart = p.scale / q.scale, (p.loc - q.loc).abs()
+    return -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p: Any, q: Any) -> Tensor:
+    result = ((q.high - q.low) / (p.high - p.low)).log()
+    outside = (q.low > p.low) | (q.high < p.high)
+    return _plimsoll.where(outside, _plimsoll.full_like(result, float("inf")), result)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Tensor:
+    size = p.event_shape[0]
+    inverse = q.precision_matrix
+    spread = (inverse @ p.covariance_matrix).diagonal(dim1=-2, dim2=-1).sum(-1)
+    apart = (q.loc - p.loc).unsqueeze(-1)
+    distance = (apart.mT @ inverse @ apart).squeeze(-1).squeeze(-1)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - size)
+
+
+@register_kl(Independent, Independent)
+def _independent(p: Any, q: Any) -> Tensor:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError("kl_divergence: both Independent must reinterpret as many dimensions")
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
