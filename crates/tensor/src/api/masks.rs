@@ -336,7 +336,7 @@ fn check_long(op: &'static str, index: &Tensor) -> Result<()> {
         DType::I64 => Ok(()),
         other => Err(Error::dtype(
             op,
-            format!("the index must be int64, not {other}; convert it with `long`"),
+            format!("dtype of indices should be Long, and is {other}; convert it with `long`"),
         )),
     }
 }

@@ -240,7 +240,12 @@ fn cut_size(op: &'static str, x: &Tensor, dim: i64) -> Result<i64> {
     let dim = normalize_dim(op, dim, x.rank())?;
     match x.shape().get(dim) {
         Some(&size) => Ok(size as i64),
-        None => Err(Error::index(op, "a tensor without dimensions cannot be cut")),
+        None => {
+            let why = format!(
+                "{op} expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+            );
+            Err(Error::index(op, why))
+        }
     }
 }
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.testing import make_tensor
 
 from stand_in import dtypes as dtype_lists
 from stand_in import variants
-from stand_in.tensors import make_tensor
 from stand_in.test_case import TestCase
 
 NATIVE = ("cpu", "cuda", "xpu", "meta", "mps", "mtia")
@@ -189,8 +189,4 @@ def install() -> None:
         vars(module).update(members)
         module.__path__ = []
         sys.modules[name] = module
-    testing = sys.modules.get("torch.testing") or types.ModuleType("torch.testing")
-    testing.make_tensor = make_tensor
-    testing._internal = sys.modules["torch.testing._internal"]
-    testing.__path__ = getattr(testing, "__path__", [])
-    sys.modules["torch.testing"] = torch.testing = testing
+    torch.testing._internal = sys.modules["torch.testing._internal"]
