@@ -244,7 +244,7 @@ fn cut_size(op: &'static str, x: &Tensor, dim: i64) -> Result<i64> {
             let why = format!(
                 "{op} expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
             );
-            Err(Error::index(op, why))
+            Err(Error::shape(op, why))
         }
     }
 }
