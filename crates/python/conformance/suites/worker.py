@@ -24,6 +24,9 @@ def load(folder: Path, name: str, pytorch: bool) -> list[dict[str, Any]]:
         from plimsoll.run import resolve_torch
 
         resolve_torch()
+        # Programs that tests start find `children/sitecustomize.py`, which does the same there.
+        paths = [str(Path(__file__).resolve().parent / "children"), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     import tolerant
     from stand_in import modules
 
