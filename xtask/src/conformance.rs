@@ -4,8 +4,9 @@
 //! `target/conformance/operations.json`; `cargo xtask conformance training` does so with the
 //! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
 //! files; `cargo xtask conformance documents FOLDER` runs the Python blocks of a folder of
-//! documents with both. Programs and comparisons are Python, in `crates/python/conformance`; this
-//! builds the module, finds PyTorch and starts them.
+//! documents with both; `cargo xtask conformance suites FOLDER` runs the bodies of PyTorch's own
+//! test files, which the folder has, on Plimsoll. Programs and comparisons are Python, in
+//! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
@@ -36,7 +37,8 @@ const PAGE_OF_BLOCKS: &str = "docs/documents.md";
 
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    if !["autograd", "operations", "training", "documents"].contains(&what.as_str()) {
+    const WHAT: [&str; 5] = ["autograd", "operations", "training", "documents", "suites"];
+    if !WHAT.contains(&what.as_str()) {
         return Err(usage());
     }
     let folder = python_env::prepare(Purpose::Tests)?;
@@ -46,6 +48,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
         "autograd" => autograd(&folder, options)?,
         "operations" => samples("operations", &with_files(options, PAGE, GOLDEN))?,
         "training" => samples("training", &with_files(options, PAGE, GOLDEN_TRAINING))?,
+        "suites" => suites(&folder, options)?,
         _ => samples("documents", &with_files(options, PAGE_OF_BLOCKS, RECORDED_BLOCKS))?,
     };
     run::plain(&mut compare)
@@ -88,12 +91,27 @@ fn samples(what: &str, options: &[String]) -> Result<Command, String> {
     Ok(compare)
 }
 
+/// Runs PyTorch's test files without PyTorch, in the interpreter that the module was built for; only
+/// `--pytorch`, which runs them on PyTorch itself, needs it.
+fn suites(folder: &Path, options: &[String]) -> Result<Command, String> {
+    if options.iter().any(|option| option == "--pytorch") {
+        return samples("suites", options);
+    }
+    let mut tests = python_env::program(folder, "python");
+    tests.arg("crates/python/conformance/suites");
+    tests.arg("--json").arg(run::target().join("conformance").join("suites.json"));
+    tests.args(with_files(options, PAGE, ""));
+    Ok(tests)
+}
+
 fn usage() -> String {
     "cargo xtask conformance autograd [--count N] [--seed S] [--record]\n\
      cargo xtask conformance operations [--only NAME,NAME] [--dtype NAME,NAME] [--limit N] \
      [--verbose] [--write-docs] [--record] [--self-check]\n\
      cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
      [--verbose] [--write-docs] [--record]\n\
-     cargo xtask conformance documents FOLDER [--only BLOCK,BLOCK] [--write-docs] [--record]"
+     cargo xtask conformance documents FOLDER [--only BLOCK,BLOCK] [--write-docs] [--record]\n\
+     cargo xtask conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] \
+     [--write-docs] [--pytorch]"
         .to_string()
 }

@@ -53,6 +53,10 @@ cargo xtask COMMAND
   conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]
                      PyTorch's databases of modules and optimizers, and every scheduler, through
                      `plimsoll.nn` and `plimsoll.optim`
+  conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] [--write-docs]
+                     [--pytorch]
+                     PyTorch's own test files of autograd, indexing and views, in its folder `test`,
+                     run on Plimsoll
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   text               the text that `plimsoll train` learns by default, anew

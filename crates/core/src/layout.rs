@@ -66,7 +66,8 @@ impl Layout {
         let layout = Layout::inside(shape.into(), strides.into(), offset);
         if offset > ELEMENTS_MAX || !empty && layout.checked_span().is_none() {
             return Err(Error::invalid_argument(format!(
-                "shape {shape:?} with strides {strides:?} at offset {offset} reaches past the address space"
+                "Storage size calculation overflowed: shape {shape:?} with strides {strides:?} at offset {offset} \
+                 reaches past the address space"
             )));
         }
         Ok(layout)

@@ -31,7 +31,8 @@ pub fn checked_numel(sizes: &[usize]) -> Result<usize> {
 
 #[cold]
 fn too_many_elements(sizes: &[usize]) -> Error {
-    Error::invalid_argument(format!("a tensor of shape {sizes:?} has too many elements"))
+    let why = "Storage size calculation overflowed: it has too many elements";
+    Error::invalid_argument(format!("a tensor of shape {sizes:?}: {why}"))
 }
 
 /// Checks sizes that must all be known: none negative, the product in range.
@@ -54,7 +55,7 @@ pub fn normalize_dim(op: &str, dim: i64, rank: usize) -> Result<usize> {
         return Err(Error::index(
             op,
             format!(
-                "dimension {dim} is out of range for a tensor of {rank} dimensions (expected {} to {})",
+                "Dimension out of range (expected to be in range of [{}, {}], but got {dim})",
                 -range,
                 range - 1
             ),

@@ -216,29 +216,44 @@ impl Layout {
 
     /// `expand`: sizes of 1 stretched by a stride of 0; -1 keeps a size; new leading dimensions.
     pub fn expand(&self, sizes: &[i64]) -> Result<Layout> {
-        let misfit = || {
-            Error::shape(
-                "expand",
-                format!(
-                    "shape {:?} cannot expand to {sizes:?}: an existing size must match, be 1, or be kept \
-                     by -1, and new dimensions come first",
-                    self.shape()
-                ),
-            )
+        let misfit = |why: String| {
+            let own = self.shape();
+            Error::shape("expand", format!("{why}. Target sizes: {sizes:?}. Tensor sizes: {own:?}"))
         };
-        let lead = sizes.len().checked_sub(self.rank()).ok_or_else(misfit)?;
+        let lead = sizes.len().checked_sub(self.rank()).ok_or_else(|| {
+            let (given, rank) = (sizes.len(), self.rank());
+            misfit(format!(
+                "the number of sizes provided ({given}) must be greater or equal to the number of dimensions in the \
+                 tensor ({rank})"
+            ))
+        })?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
-        for (axis, &size) in sizes.iter().enumerate() {
+        // From the last dimension: a new one of size 1 steps over all that is behind it, as in
+        // PyTorch.
+        let mut step = 1;
+        for (axis, &size) in sizes.iter().enumerate().rev() {
             let own = axis.checked_sub(lead).map(|d| (self.shape()[d], self.strides()[d]));
             let (size, stride) = match (size, own) {
                 (-1, Some(kept)) => kept,
-                (size, _) if size < 0 => return Err(misfit()),
+                (size, _) if size < 0 => {
+                    let why = "isn't allowed: -1 keeps the size of a dimension that is there";
+                    return Err(misfit(format!(
+                        "The expanded size of the tensor ({size}) {why}, and {axis} is not"
+                    )));
+                }
                 (size, Some((have, stride))) if size as usize == have => (have, stride),
+                (1, None) => (1, step),
                 (size, None | Some((1, _))) => (size as usize, 0),
-                _ => return Err(misfit()),
+                (size, Some((have, _))) => {
+                    return Err(misfit(format!(
+                        "The expanded size of the tensor ({size}) must match the existing size ({have}) at \
+                         non-singleton dimension {axis}"
+                    )));
+                }
             };
-            shape.push(size);
-            strides.push(stride);
+            step = size.saturating_mul(stride);
+            shape.insert(0, size);
+            strides.insert(0, stride);
         }
         checked_numel(&shape).map_err(|e| e.in_operation("expand"))?;
         Ok(Layout::inside(shape, strides, self.offset()))
@@ -295,7 +310,7 @@ impl Layout {
             return Err(Error::index(
                 "select",
                 format!(
-                    "index {index} is out of range for dimension {dim} of size {size} (shape {:?})",
+                    "index {index} out of range for tensor of size {:?} at dimension {dim}",
                     self.shape()
                 ),
             ));

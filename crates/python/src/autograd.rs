@@ -170,8 +170,8 @@ fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Pla
         inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?;
     if several.is_empty() {
         return Err(PyRuntimeError::new_err(format!(
-            "{function}: `inputs` is empty, so there is nothing to compute gradients for; leave it out to reach every \
-             leaf"
+            "`inputs` argument to `{function}()` cannot be empty: there is nothing to compute gradients for; leave it out \
+             to reach every leaf"
         )));
     }
     Ok(several)

@@ -13,7 +13,7 @@ use plimsoll_tensor::{
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::call::call;
 use crate::companion::wrap;
@@ -152,7 +152,15 @@ impl PythonFunction {
                 None => py.None().into_bound(py),
             });
         }
-        let answer = class.getattr(intern!(py, "backward"))?.call1(PyTuple::new(py, arguments)?)?;
+        let backward = class.getattr(intern!(py, "backward"))?;
+        let boxed = class.getattr_opt(intern!(py, "boxed_grads_call"))?;
+        let answer = if boxed.is_some_and(|boxed| boxed.is_truthy().unwrap_or(false)) {
+            // One list, which the function may empty as it goes, so that nothing else keeps them.
+            let list = PyList::new(py, arguments.drain(1..))?;
+            backward.call1((context, list))?
+        } else {
+            backward.call1(PyTuple::new(py, arguments)?)?
+        };
         let mut answers: Vec<Bound<'_, PyAny>> = match answer.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().collect(),
             Err(_) => vec![answer],

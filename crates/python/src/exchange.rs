@@ -21,7 +21,7 @@ impl PyTensor {
         }
         if self.tensor().requires_grad() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(
-                "numpy: this tensor requires gradients, which NumPy would lose; use detach() first",
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
             ));
         }
         crate::numpy::to_array(py, &self.tensor())

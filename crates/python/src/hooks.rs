@@ -68,7 +68,11 @@ impl PyTensor {
         let run = move |leaf: &Tensor| {
             attached(|py| {
                 let answer = hook.bind(py).call1((wrap(py, leaf.clone())?,))?;
-                if answer.is_none() { Ok(()) } else { Err(wrong("nothing", &answer)) }
+                if answer.is_none() {
+                    return Ok(());
+                }
+                let why = "Tensor post accumulate grad hooks should return None.";
+                Err(PyRuntimeError::new_err(why))
             })
         };
         let handle = self.tensor().register_post_accumulate_grad_hook_owning(run, Some(owned));
@@ -151,6 +155,13 @@ pub(crate) fn on_node(node: &GradFn, hook: Py<PyAny>) -> PyHook {
     PyHook::one(node.register_hook_owning(run, owned))
 }
 
+/// Calls `work` when the backward that is going on has computed its gradients.
+#[pyfunction]
+fn _queue_callback(py: Python<'_>, work: Py<PyAny>) -> PyResult<()> {
+    let run = move || attached(|py| work.bind(py).call0().map(drop));
+    rust::queue_callback(run).map_err(|error| to_python(py, error))
+}
+
 /// Registers a hook that runs before the node.
 pub(crate) fn before_node(node: &GradFn, hook: Py<PyAny>) -> PyHook {
     let hook = Arc::new(hook);
@@ -196,5 +207,6 @@ fn wrong(expected: &str, answer: &Bound<'_, PyAny>) -> PyErr {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyHook>()?;
+    module.add_function(wrap_pyfunction!(_queue_callback, module)?)?;
     module.add_function(wrap_pyfunction!(_register_multi_grad_hook, module)?)
 }

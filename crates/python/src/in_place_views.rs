@@ -2,7 +2,7 @@
 //! is, and other tensors over it keep their layouts.
 
 use plimsoll_core::Result;
-use plimsoll_tensor::{Tensor, is_grad_enabled};
+use plimsoll_tensor::{Tensor, is_grad_enabled, is_inference_mode_enabled};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -21,10 +21,15 @@ fn become_view<'py>(
     view: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let this = slf.get().tensor();
+    if this.is_inference() && !is_inference_mode_enabled() {
+        return Err(PyRuntimeError::new_err(format!(
+            "{name}: Inplace update to inference tensor outside InferenceMode is not allowed; clone it first"
+        )));
+    }
     if is_grad_enabled() && this.is_leaf() && this.requires_grad() {
         return Err(PyRuntimeError::new_err(format!(
-            "{name}: a leaf that requires gradients cannot be changed in place; use the form without the underscore, or \
-             no_grad()"
+            "{name}: a leaf Variable that requires grad is being used in an in-place operation; use the form without the \
+             underscore, or no_grad()"
         )));
     }
     let seen = call(slf.py(), || view(&this))?;
@@ -174,7 +179,7 @@ fn resized<'py>(
 ) -> PyResult<Bound<'py, PyTensor>> {
     if slf.get().with(Tensor::requires_grad) {
         return Err(PyRuntimeError::new_err(format!(
-            "{name}: a tensor that requires gradients cannot be resized; detach it first"
+            "{name}: cannot resize variables that require grad; detach it first"
         )));
     }
     let shape: Vec<usize> = sizes.iter().map(|&size| size.max(0) as usize).collect();

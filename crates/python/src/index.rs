@@ -4,7 +4,7 @@
 
 use plimsoll_core::DType;
 use plimsoll_tensor::{At, Tensor};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple};
 
@@ -145,12 +145,20 @@ fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
         return Ok(Part::Plain(At::Truth(value.is_true())));
     }
     if let Ok(tensor) = item.cast::<PyTensor>() {
-        return Ok(Part::Tensor(tensor.get().tensor()));
+        let tensor = tensor.get().tensor();
+        if tensor.dtype() == DType::U8 {
+            warn_of_bytes(item.py())?;
+        }
+        return Ok(Part::Tensor(tensor));
     }
     if let Ok(slice) = item.cast::<PySlice>() {
         let bound = |name: &str| -> PyResult<Option<i64>> {
             let value = slice.getattr(name)?;
-            if value.is_none() { Ok(None) } else { whole(&value).map(Some) }
+            if value.is_none() {
+                return Ok(None);
+            }
+            let why = "slice indices must be integers or None or have an __index__ method";
+            whole(&value).map(Some).map_err(|_| PyTypeError::new_err(why))
         };
         let (start, end, step) = (bound("start")?, bound("stop")?, bound("step")?.unwrap_or(1));
         if step < 1 {
@@ -171,6 +179,12 @@ fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
             })
         }
     }
+}
+
+/// Masks of uint8 are PyTorch's of old, and its programs are told so.
+fn warn_of_bytes(py: Python<'_>) -> PyResult<()> {
+    let what = c"indexing with dtype uint8 is now deprecated, please use a dtype bool instead";
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), what, 1)
 }
 
 /// An integer, or something that stands for one (`__index__`). Those too large for any dimension

@@ -235,7 +235,7 @@ impl PyTensor {
         fresh_of(slf, |this| match this.rank() {
             0 | 1 => Err(plimsoll_core::Error::shape(
                 "mT",
-                "it is of matrices, which have two dimensions",
+                "it is only supported on matrices or batches of them, which have two dimensions or more",
             )),
             _ => this.adjoint(),
         })
@@ -247,7 +247,7 @@ impl PyTensor {
         fresh_of(slf, |this| match this.rank() {
             0 | 1 => Err(plimsoll_core::Error::shape(
                 "mH",
-                "it is of matrices, which have two dimensions",
+                "it is only supported on matrices or batches of them, which have two dimensions or more",
             )),
             _ => this.adjoint(),
         })

@@ -120,7 +120,7 @@ def test_an_exception_of_a_hook_comes_back_as_it_was():
     wrong.remove()
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
-    with pytest.raises(RuntimeError, match="does not require gradients"):
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
         pm.ones(1).register_hook(refuse)
 
 
@@ -159,9 +159,9 @@ def test_inputs_may_be_one_tensor_but_not_none_at_all():
     number, other = (pm.tensor(3.0, requires_grad=True) for _ in range(2))
     (number * other).backward(inputs=number)
     assert number.grad.item() == 3.0 and other.grad is None
-    with pytest.raises(RuntimeError, match="`inputs` is empty"):
+    with pytest.raises(RuntimeError, match="cannot be empty"):
         x.sum().backward(inputs=[])
-    with pytest.raises(RuntimeError, match="`inputs` is empty"):
+    with pytest.raises(RuntimeError, match="cannot be empty"):
         pm.autograd.grad(x.sum(), [])
 
 
@@ -255,7 +255,7 @@ def test_what_was_made_in_inference_mode_is_written_there_only():
         lambda: pm.matmul(pm.ones(2, 2), plain, out=made),
     ):
         for mode in (pm.enable_grad, pm.no_grad):
-            with mode(), pytest.raises(RuntimeError, match="inference mode"):
+            with mode(), pytest.raises(RuntimeError, match="inference tensor outside InferenceMode"):
                 write()
     assert made.tolist() == [4.0, 4.0] and made.is_inference() and view.is_inference()
     assert pm.add(plain, plain, out=of_plain) is of_plain and not of_plain.is_inference()
@@ -278,7 +278,7 @@ def test_graphs_do_not_see_writes_through_data():
     loss = (pm.ones(2, requires_grad=True) * other).sum()
     other.view(2, 1).add_(1)
     assert (other._version, x._version, x.data._version) == (1, 0, 0)
-    with pytest.raises(RuntimeError, match="overwritten in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
 
     # A write through the original is not one of its own.

@@ -588,5 +588,5 @@ def test_a_dirty_input_counts_as_written():
     y = x * 1
     square = y * y
     assert Claims.apply(y) is y and y._version == 1
-    with pytest.raises(RuntimeError, match="overwritten"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         square.sum().backward()

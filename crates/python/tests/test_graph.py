@@ -94,7 +94,7 @@ def test_hooks_after_accumulation():
     with pytest.raises(RuntimeError):
         pm.ones(1).register_post_accumulate_grad_hook(step)
     x.register_post_accumulate_grad_hook(lambda parameter: 5)
-    with pytest.raises(TypeError, match="int"):
+    with pytest.raises(RuntimeError, match="should return None"):
         (x * 2).sum().backward()
 
 
@@ -225,7 +225,7 @@ def test_exceptions_of_saved_tensors_hooks():
         y = x.exp()
     with pytest.raises(TypeError, match="int"):
         y.sum().backward()
-    with graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t), pytest.raises(RuntimeError, match="wrote"):
+    with graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t), pytest.raises(RuntimeError, match="modifying its input in place"):
         (x * 1).exp()
     del y
     gc.collect()

@@ -58,7 +58,7 @@ def test_writing_in_place():
     x = pm.ones(2)
     x *= FLOATS
     assert of(x) == (pm.Tensor, pm.float64, [1.0, 2.0])
-    with pytest.raises(RuntimeError, match="requires gradients"):
+    with pytest.raises(RuntimeError, match="requires grad"):
         pm.ones(2, requires_grad=True) * FLOATS
 
 

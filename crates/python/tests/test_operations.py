@@ -121,7 +121,7 @@ def test_resizing():
     assert x.tolist() == [[0, 1], [2, 3]] and view.tolist() == [2, 3, 4, 5]
     x.resize_((2, 4))
     assert tuple(x.shape) == (2, 4) and x.flatten()[:6].tolist() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(RuntimeError, match="requires gradients"):
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
         pm.ones(2, requires_grad=True).resize_(3)
 
 

@@ -89,7 +89,7 @@ def test_the_learning_rate_has_a_gradient(name, expected):
 def test_what_cannot_be_recorded_is_refused():
     p = nn.Parameter(plimsoll.ones(2))
     p.grad = plimsoll.ones(2)
-    with pytest.raises(RuntimeError, match="a leaf that requires gradients cannot be written in place"):
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         optim.SGD([p], differentiable=True).step()
     with pytest.raises(AssertionError, match="_foreach ops don't support autograd"):
         optim.Adam([p], differentiable=True, foreach=True).step()

@@ -95,8 +95,8 @@ impl fmt::Display for Tensor {
         if !is_plain {
             suffixes.push(format!("dtype=torch.{}", self.dtype()));
         }
-        match self.grad_fn_name() {
-            Some(name) => suffixes.push(format!("grad_fn=<{}>", in_capitals(name))),
+        match self.grad_fn() {
+            Some(grad_fn) => suffixes.push(format!("grad_fn=<{}>", grad_fn.backward_name())),
             None if self.requires_grad() => suffixes.push("requires_grad=True".to_string()),
             None => {}
         }
@@ -109,17 +109,6 @@ fn size_suffix(shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     format!("size=({}{comma})", sizes.join(", "))
-}
-
-/// `log_softmax` as `LogSoftmax`.
-fn in_capitals(name: &str) -> String {
-    name.split('_')
-        .map(|word| {
-            let mut letters = word.chars();
-            letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).collect()
-        })
-        .collect::<Vec<String>>()
-        .concat()
 }
 
 /// Suffixes follow on the same line while they fit.

@@ -111,8 +111,8 @@ pub use autograd::{
     GraphInput, GraphNode, Hook, HookHandle, InferenceMode, MultiGradHandle, MultiGradHook, NoGrad,
     WeakGradFn, backward, backward_between, enable_grad, grad, grad_between, graph_dot, graph_text,
     hessian, hvp, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled,
-    is_grad_enabled, is_inference_mode_enabled, jacobian, no_grad, register_multi_grad_hook,
-    set_detect_anomaly, set_grad_enabled, vjp, walk,
+    is_grad_enabled, is_inference_mode_enabled, jacobian, no_grad, queue_callback,
+    register_multi_grad_hook, set_detect_anomaly, set_grad_enabled, vjp, walk,
 };
 pub use autograd::{
     BackwardContext, Context, Function, Packed, SavedTensorsHooks, SavedTensorsScope,

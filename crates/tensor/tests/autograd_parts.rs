@@ -341,7 +341,12 @@ fn a_node_that_runs_looks_at_what_it_saved_even_if_nothing_is_wanted_of_it() -> 
     let y = x.abs()?; // saves its input
     no_grad(|| x.mul_(0.5).map(drop))?;
     let only_y = BackwardOptions { inputs: vec![y.clone()], ..Default::default() };
-    assert!(y.backward_with(only_y).unwrap_err().to_string().contains("overwritten"));
+    assert!(
+        y.backward_with(only_y)
+            .unwrap_err()
+            .to_string()
+            .contains("modified by an inplace operation")
+    );
     Ok(())
 }
 

@@ -43,9 +43,11 @@ and which is not that of its result."""
 
 
 def write(path: Path, parts: dict[str, list[dict[str, Any]]]) -> None:
-    """Replaces the section in the page."""
-    before = path.read_text().partition(f"\n{TRAINING}\n")[0].rstrip("\n")
-    path.write_text(f"{before}\n\n{TRAINING}\n\n{section(parts)}")
+    """Replaces the section in the page; what follows it is other runs'."""
+    before, _, rest = path.read_text().partition(f"\n{TRAINING}\n")
+    following = rest.find("\n# ")
+    after = rest[following:] if following >= 0 else ""
+    path.write_text(f"{before.rstrip()}\n\n{TRAINING}\n\n{section(parts)}{after}")
 
 
 def section(parts: dict[str, list[dict[str, Any]]]) -> str:

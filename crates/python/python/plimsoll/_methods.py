@@ -44,6 +44,11 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return _plimsoll.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
+def _is_view(self: Tensor) -> bool:
+    """Whether it is a view of another tensor, its `_base`."""
+    return self._base is not None
+
+
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Writes a number to the diagonal, which in a tall matrix starts again below its end if it wraps."""
     if self.dim() < 2:
@@ -75,4 +80,5 @@ Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor.nelement = nelement  # type: ignore[method-assign]
 Tensor.type = type  # type: ignore[method-assign, assignment]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
+Tensor._is_view = _is_view  # type: ignore[method-assign]
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[method-assign]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,9 @@ class _ModeContext:
         self._entered.stack.pop().leave()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            what = "Decorating classes is deprecated: only making an object is in the mode, not its methods; decorate functions"
+            warnings.warn(what, FutureWarning, stacklevel=2)
         if inspect.isgeneratorfunction(function):
             return self._around_generator(function)
 

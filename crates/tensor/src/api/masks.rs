@@ -227,9 +227,9 @@ impl Tensor {
             return Err(Error::shape(
                 OP,
                 format!(
-                    "indices of shape {:?} must have as many dimensions as shape {:?}",
-                    indices.shape(),
-                    self.shape()
+                    "input and indices should have the same number of dimensions, and these are of shape {:?} and {:?}",
+                    self.shape(),
+                    indices.shape()
                 ),
             ));
         }
@@ -336,7 +336,7 @@ fn check_long(op: &'static str, index: &Tensor) -> Result<()> {
         DType::I64 => Ok(()),
         other => Err(Error::dtype(
             op,
-            format!("the index must be int64, not {other}; convert it with `long`"),
+            format!("dtype of indices should be Long, and is {other}; convert it with `long`"),
         )),
     }
 }

@@ -56,7 +56,9 @@ impl Tensor {
             0 => Ok(self.clone()),
             2 => self.transpose(0, 1),
             rank => {
-                Err(Error::shape("H", format!("it is of matrices, and this has {rank} dimensions")))
+                let why =
+                    format!("it is only supported on matrices, and this has {rank} dimensions");
+                Err(Error::shape("H", why))
             }
         }
     }
@@ -72,7 +74,10 @@ impl Tensor {
     pub fn adjoint(&self) -> Result<Tensor> {
         let _named = enter_operation("adjoint");
         match self.rank() {
-            1 => Err(Error::shape("adjoint", "it is of matrices, and this has one dimension")),
+            1 => {
+                let why = "it is only supported on matrices or batches of them, and this has one dimension";
+                Err(Error::shape("adjoint", why))
+            }
             0 => Ok(self.clone()),
             _ => self.transpose(-2, -1),
         }

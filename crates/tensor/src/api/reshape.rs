@@ -28,7 +28,9 @@ impl Tensor {
         match shared {
             Some(_) => apply_one(&view, &[self], site),
             None => {
-                apply_one(&view, &[&self.copied(self.dtype(), Format::Contiguous, site)?], site)
+                let copy = self.copied(self.dtype(), Format::Contiguous, site)?;
+                // Nobody else has the copy: the result is no view of it.
+                Ok(apply_one(&view, &[&copy], site)?.without_base())
             }
         }
     }

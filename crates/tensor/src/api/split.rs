@@ -116,7 +116,8 @@ impl Tensor {
         let _named = enter_operation("chunk");
         let size = cut_size("chunk", self, dim)?;
         if chunks <= 0 {
-            return Err(Error::shape("chunk", format!("into {chunks} parts: give 1 or more")));
+            let why = format!("chunk expects `chunks` to be greater than 0, got: {chunks}");
+            return Err(Error::shape("chunk", why));
         }
         if size == 0 {
             let none = (0..chunks).map(|_| 0);
@@ -239,7 +240,12 @@ fn cut_size(op: &'static str, x: &Tensor, dim: i64) -> Result<i64> {
     let dim = normalize_dim(op, dim, x.rank())?;
     match x.shape().get(dim) {
         Some(&size) => Ok(size as i64),
-        None => Err(Error::index(op, "a tensor without dimensions cannot be cut")),
+        None => {
+            let why = format!(
+                "{op} expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+            );
+            Err(Error::shape(op, why))
+        }
     }
 }
 
@@ -269,7 +275,7 @@ fn tensor_split(
     let size = cut_size(op, x, dim)?;
     match sections {
         Sections::Count(count) if count <= 0 => {
-            Err(Error::shape(op, format!("into {count} parts: give 1 or more")))
+            Err(Error::shape(op, format!("number of sections must be larger than 0, got {count}")))
         }
         Sections::Count(count) => {
             let length = |at: i64| size / count + i64::from(at < size % count);

@@ -185,7 +185,9 @@ impl Tensor {
     pub fn at<'a>(&self, index: impl Subscript<'a>) -> Result<Tensor> {
         with_site(Site::caller(), || {
             let found = self.find("at", &index.parts())?;
-            found.read()
+            // `x[:]` and `x[...]` are tensors of their own too.
+            let whole = found.view.is(self) && found.indices().is_none();
+            if whole { self.alias_whole() } else { found.read() }
         })
     }
 
@@ -216,18 +218,26 @@ impl Tensor {
         let _named = enter_operation(op);
         let taken: usize = parts.iter().map(At::dimensions).sum();
         if taken > self.rank() {
-            return Err(Error::index(
-                op,
-                format!("{taken} indices for a tensor of {} dimensions", self.rank()),
-            ));
+            let why = match self.rank() {
+                0 => {
+                    "invalid index of a 0-dim tensor: it has one element, which `item` reads".into()
+                }
+                rank => {
+                    format!("too many indices for tensor of dimension {rank}: there are {taken}")
+                }
+            };
+            return Err(Error::index(op, why));
         }
         if parts.iter().filter(|part| matches!(part, At::Rest)).count() > 1 {
             return Err(Error::index(op, "an index can have one `...` only"));
         }
         let mut found = Found { view: self.clone(), gathers: SmallVec::new() };
-        let mut dim = 0;
+        let (mut dim, mut own) = (0, 0);
         for part in parts {
-            dim += found.apply(op, *part, dim, self.rank() - taken)?;
+            let rest = self.rank() - taken;
+            check_position(op, *part, own, self.shape())?;
+            dim += found.apply(op, *part, dim, rest)?;
+            own += if matches!(part, At::Rest) { rest } else { part.dimensions() };
         }
         if parts.is_empty() {
             // Of nothing: still a tensor of its own, like every other view.
@@ -237,12 +247,26 @@ impl Tensor {
     }
 
     fn alias_whole(&self) -> Result<Tensor> {
+        if self.rank() > 0 {
+            return self.slice(0, 0, i64::MAX, 1);
+        }
         let as_i64 = |sizes: &[usize]| -> SmallVec<[i64; 6]> {
             sizes.iter().map(|&size| size as i64).collect()
         };
         let offset = self.storage_offset() as i64;
         self.as_strided(&as_i64(self.shape()), &as_i64(self.strides()), offset)
     }
+}
+
+/// Refuses a position that dimension `own` of the indexed tensor does not have.
+fn check_position(op: &'static str, part: At<'_>, own: usize, shape: &[usize]) -> Result<()> {
+    let (At::Index(index), Some(&size)) = (part, shape.get(own)) else { return Ok(()) };
+    let size = size as i64;
+    if (-size..size).contains(&index) {
+        return Ok(());
+    }
+    let why = format!("index {index} is out of bounds for dimension {own} with size {size}");
+    Err(Error::index(op, why))
 }
 
 /// The view that the plain parts of an index make, and the index tensors of its dimensions.

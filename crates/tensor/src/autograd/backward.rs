@@ -215,7 +215,8 @@ fn run_grad(
             return Err(Error::autograd(
                 OP,
                 format!(
-                    "the outputs do not depend on input {index}; set `allow_unused` to get None for it"
+                    "One of the differentiated Tensors appears to not have been used in the graph: the outputs do not \
+                     depend on input {index}. Set allow_unused=True to get None for it"
                 ),
             ));
         }
@@ -231,7 +232,12 @@ fn places(op: &'static str, inputs: &[GradientPlace<'_>]) -> Result<Vec<GraphPoi
         .enumerate()
         .map(|(index, input)| {
             input.edge(op)?.as_ref().map(GraphPoint::of).ok_or_else(|| {
-                Error::autograd(op, format!("input {index} does not require gradients"))
+                Error::autograd(
+                    op,
+                    format!(
+                        "One of the differentiated Tensors does not require grad: input {index}"
+                    ),
+                )
             })
         })
         .collect()
@@ -246,8 +252,8 @@ fn root(
     let edge = place.edge(op)?.ok_or_else(|| {
         Error::autograd(
             op,
-            "this tensor does not require gradients and no recorded operation made it; was it computed under \
-             `no_grad`, or is `requires_grad_` missing on the parameters?",
+            "this tensor does not require grad and does not have a grad_fn; was it computed under `no_grad`, or is \
+             `requires_grad_` missing on the parameters?",
         )
     })?;
     let output = place.wanted(op)?;
@@ -256,7 +262,7 @@ fn root(
             return Err(Error::autograd(
                 op,
                 format!(
-                    "the gradient has shape {:?}, its tensor {:?}",
+                    "Mismatch in shape: the gradient has a shape of {:?} and its tensor has a shape of {:?}",
                     gradient.shape(),
                     output.shape
                 ),
@@ -285,8 +291,8 @@ fn root(
             return Err(Error::autograd(
                 op,
                 format!(
-                    "a tensor of shape {:?} has no single gradient to start from: reduce it to one element \
-                     (`sum`, `mean`) or give its gradient",
+                    "grad can be implicitly created only for scalar outputs: reduce this tensor of shape {:?} to one \
+                     element (`sum`, `mean`) or give its gradient",
                     output.shape
                 ),
             ));

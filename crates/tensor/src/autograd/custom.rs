@@ -421,7 +421,8 @@ impl Custom {
             return Err(Error::autograd(
                 self.name(),
                 format!(
-                    "backward returned a gradient of shape {from:?} on {} for input {index}, which has shape {to:?} on {}",
+                    "backward returned an invalid gradient at index {index} - got {from:?} on {} but expected shape \
+                     compatible with {to:?} on {}",
                     grad.device(),
                     self.devices[index]
                 ),

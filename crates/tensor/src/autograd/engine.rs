@@ -224,6 +224,7 @@ impl Run {
                 Edge::Node(node, _) => self.visit(&node, task)?,
             }
         }
+        runs::run_callbacks()?;
         Ok(self.captured)
     }
 

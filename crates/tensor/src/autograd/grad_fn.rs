@@ -8,9 +8,10 @@ use plimsoll_core::Result;
 
 use super::custom::Function;
 use super::hooks::HookHandle;
+use super::mode;
 use super::node::{Edge, Node};
 use super::saved::{self, Unpacked};
-use crate::Tensor;
+use crate::{Device, Tensor};
 
 /// A recorded operation, or the place where a leaf's gradients arrive. Holding it keeps the graph
 /// behind it alive.
@@ -30,6 +31,21 @@ pub struct GradFn(Edge);
 /// A node that somebody else keeps alive.
 #[derive(Clone, Debug)]
 pub struct WeakGradFn(Weak<Node>);
+
+/// The device of the first leaf behind `node` that somebody holds, following first inputs.
+fn device_behind(node: &Arc<Node>) -> Device {
+    let mut node = node.clone();
+    loop {
+        let next = match node.edges.iter().flatten().next() {
+            Some(Edge::Node(next, _)) => next.clone(),
+            Some(Edge::Leaf(accumulator)) => {
+                return accumulator.leaf().map_or(Device::cpu(), |leaf| leaf.device());
+            }
+            None => return Device::cpu(),
+        };
+        node = next;
+    }
+}
 
 impl WeakGradFn {
     /// The node, if it is still there.
@@ -198,6 +214,46 @@ impl GradFn {
             }
             Edge::Leaf(_) => Vec::new(),
         }
+    }
+
+    /// How many outputs it has, each with a gradient of its own.
+    pub fn outputs(&self) -> usize {
+        match &self.0 {
+            Edge::Node(node, _) => node.outputs.len(),
+            Edge::Leaf(_) => 1,
+        }
+    }
+
+    /// A tensor that stands at an output of this node, to ask for gradients from there or of there:
+    /// of its shape and dtype, zeros that share one element, on the device of the first leaf behind
+    /// it. At a leaf's place it is the leaf. `None` if there is no such output, or nobody holds the
+    /// leaf any more.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let (node, output) = x.mul(3)?.gradient_edge().unwrap();
+    /// let place = node.stand_in(output)?.unwrap(); // the product itself is gone
+    /// let gradient = Tensor::ones(&[2], DType::F32)?;
+    /// backward(&[(&place, Some(&gradient))], BackwardOptions::default())?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn stand_in(&self, output: u32) -> Result<Option<Tensor>> {
+        let node = match &self.0 {
+            Edge::Leaf(accumulator) => return Ok(accumulator.leaf().filter(|_| output == 0)),
+            Edge::Node(node, _) => node,
+        };
+        let Some(meta) = node.outputs.get(output as usize) else { return Ok(None) };
+        let sizes: Vec<i64> = meta.shape().iter().map(|&size| size as i64).collect();
+        let device = device_behind(node);
+        let zeros =
+            mode::with_grad(false, || Tensor::zeros(&[], meta.dtype)?.to(device)?.expand(&sizes))?;
+        // A handle of its own: as a view it would follow its base's place in the graph.
+        let place = Tensor::new(zeros.storage().clone(), zeros.meta().clone());
+        place.set_node(node.clone(), output);
+        Ok(Some(place))
     }
 
     /// Calls `hook` with the gradients of the operation's outputs before it runs in backward, after

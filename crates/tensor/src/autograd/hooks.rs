@@ -345,7 +345,7 @@ impl Tensor {
         let edge = self.edge().ok_or_else(|| {
             Error::autograd(
                 OP,
-                "this tensor does not require gradients, so its hook would never run",
+                "cannot register a hook on a tensor that doesn't require gradient: it would never run",
             )
         })?;
         Ok(edge.hooks().add(|lists, id| lists.output(edge.output()).hooks.push((id, hook))))
@@ -385,7 +385,8 @@ impl Tensor {
         let Some(Edge::Leaf(accumulator)) = self.edge() else {
             return Err(Error::autograd(
                 "register_post_accumulate_grad_hook",
-                "only a leaf that requires gradients accumulates one; for other tensors use `register_hook`",
+                "post accumulate grad hooks cannot be registered on non-leaf tensors, nor on leaves that don't require \
+                 gradient; for other tensors use `register_hook`",
             ));
         };
         Ok(accumulator.hooks.add_accumulated(Arc::new(hook), owned))

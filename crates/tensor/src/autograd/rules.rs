@@ -32,7 +32,7 @@ fn check_inference(op: &'static str, target: &Tensor) -> Result<()> {
     }
     Err(Error::autograd(
         op,
-        "a tensor made in inference mode cannot be written outside of it, in place or as `out=`; clone it first",
+        "Inplace update to inference tensor outside InferenceMode is not allowed, nor as `out=`; clone it first",
     ))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
     if target.requires_grad() && matches!(target.edge(), Some(Edge::Leaf(_))) {
         return Err(Error::autograd(
             op,
-            "a leaf that requires gradients cannot be written in place while recording: its old value is what the \
+            "a leaf Variable that requires grad is being used in an in-place operation: its old value is what the \
              gradient belongs to. Wrap the write in `no_grad`, or use the form without the underscore",
         ));
     }
@@ -55,8 +55,8 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
         if base.requires_grad() && matches!(base.edge(), Some(Edge::Leaf(_))) {
             return Err(Error::autograd(
                 op,
-                "this is a view of a leaf that requires gradients, which cannot be written in place while \
-                 recording. Wrap the write in `no_grad`, or clone the leaf first",
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap the \
+                 write in `no_grad`, or clone the leaf first",
             ));
         }
         if !needs.any() && !base.requires_grad() {
@@ -67,22 +67,36 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
             MadeIn::Function => {
                 return Err(Error::autograd(
                     op,
-                    "this is an input that a custom function returned as it is, which cannot be written in place while \
-                     recording; have the function return a clone",
+                    format!(
+                        "{} is a view and is being modified inplace. This view was created inside a custom Function, or \
+                         is an input that one returned as it is: the write would lose the function's derivative. Have \
+                         it return a clone",
+                        place(target)
+                    ),
                 ));
             }
-            MadeIn::NoGrad => "`no_grad`",
-            MadeIn::Inference => "inference mode",
+            MadeIn::NoGrad => "no_grad",
+            MadeIn::Inference => "inference_mode",
         };
         return Err(Error::autograd(
             op,
             format!(
-                "this view was made in {mode} and is written in place while recording; make the view outside the mode, \
-                 or write inside it too"
+                "this is a view, or a view of a view, which was created in {mode} mode and is being modified inplace \
+                 with grad mode enabled; make the view outside of it, or write inside the {mode} block too"
             ),
         ));
     }
     Ok(())
+}
+
+/// Which result of which operation `target` is, in words.
+fn place(target: &Tensor) -> String {
+    match target.edge() {
+        Some(Edge::Node(node, output)) => {
+            format!("Output {output} of {}", node.name().trim_end_matches("Backward"))
+        }
+        _ => "this tensor".to_string(),
+    }
 }
 
 /// Whether `out` may receive a result: never as part of a recorded operation.
@@ -96,8 +110,8 @@ pub(crate) fn check_out(info: &OpInfo, outs: &[&Tensor], inputs: &[&Tensor]) -> 
     if inputs.iter().chain(outs).any(|tensor| tensor.requires_grad()) {
         return Err(Error::autograd(
             op,
-            "the `out=` form cannot be recorded, and one of its tensors requires gradients; use the plain form, or \
-             wrap it in `no_grad`",
+            "functions with out=... arguments don't support automatic differentiation, but one of the arguments \
+             requires grad; use the plain form, or wrap it in `no_grad`",
         ));
     }
     Ok(())

@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_core::{Error, Result};
+
 use super::tasks::Target;
 
 /// A backward, or whatever else reads saved values, that has begun.
@@ -18,7 +20,11 @@ struct Open {
     /// The nodes and leaves that run from here on; known once one of them has hooks.
     running: Option<HashSet<Target>>,
     at_end: Vec<Box<dyn FnOnce()>>,
+    /// What the program wants to happen when its gradients are there.
+    callbacks: Vec<Callback>,
 }
+
+type Callback = Box<dyn FnOnce() -> Result<()>>;
 
 thread_local! {
     static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
@@ -36,7 +42,14 @@ impl RunScope {
     fn open(every_leaf: bool, group: bool) -> RunScope {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let open = Open { id, every_leaf, group, running: None, at_end: Vec::new() };
+        let open = Open {
+            id,
+            every_leaf,
+            group,
+            running: None,
+            at_end: Vec::new(),
+            callbacks: Vec::new(),
+        };
         OPEN.with_borrow_mut(|list| list.push(open));
         RunScope { not_send: PhantomData }
     }
@@ -107,6 +120,44 @@ pub(super) fn at_end_of_innermost(work: impl FnOnce() + 'static) {
             open.at_end.push(Box::new(work));
         }
     });
+}
+
+/// Calls `work` when the backward that is going on has computed its gradients; an error outside of
+/// any. What it raises, backward raises.
+///
+/// ```
+/// # use plimsoll_tensor::*;
+/// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
+/// x.register_hook(|_| {
+///     queue_callback(|| Ok(println!("all gradients are there")))?;
+///     Ok(None)
+/// })?;
+/// x.mul(2)?.backward()?;
+/// assert!(queue_callback(|| Ok(())).is_err());
+/// # Ok::<(), Error>(())
+/// ```
+pub fn queue_callback(work: impl FnOnce() -> Result<()> + 'static) -> Result<()> {
+    OPEN.with_borrow_mut(|list| {
+        let open = list.last_mut().ok_or_else(|| {
+            let why = "Final callbacks can only be installed during backward pass";
+            Error::autograd("queue_callback", why)
+        })?;
+        open.callbacks.push(Box::new(work));
+        Ok(())
+    })
+}
+
+/// Does what [`queue_callback`] left for the run, and what that leaves in turn.
+pub(super) fn run_callbacks() -> Result<()> {
+    loop {
+        let queued = OPEN.with_borrow_mut(|list| {
+            list.last_mut().map(|open| std::mem::take(&mut open.callbacks)).unwrap_or_default()
+        });
+        if queued.is_empty() {
+            return Ok(());
+        }
+        queued.into_iter().try_for_each(|work| work())?;
+    }
 }
 
 /// Says which nodes and leaves run from here on, if nobody did in this run.

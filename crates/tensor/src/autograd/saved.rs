@@ -87,9 +87,9 @@ impl Held {
         Err(Error::autograd(
             saver.name,
             format!(
-                "{role} {index} of the {}, which backward needs, was overwritten in place: it had version {version} and \
-                 now has {now}; the last write was the {}. Use the form without the underscore there, or \
-                 `clone_tensor` before it",
+                "one of the variables needed for gradient computation has been modified by an inplace operation: \
+                 {role} {index} of the {} is at version {now}; expected version {version} instead. The last write was \
+                 the {}. Use the form without the underscore there, or `clone_tensor` before it",
                 saver.origin,
                 self.hold.0.last_writer()
             ),
@@ -242,8 +242,9 @@ impl SavedTensors {
         Err(Error::autograd(
             node.name(),
             format!(
-                "backward through the graph a second time: what the {} saved was freed by the first backward; \
-                 pass `retain_graph` to that one if you need two",
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have \
+                 already been freed): what the {} saved was freed by the first backward. Specify retain_graph=True \
+                 there if you need two",
                 node.origin
             ),
         ))
@@ -300,8 +301,8 @@ impl Saved {
         if tensor.is_inference() {
             return Err(Error::autograd(
                 name,
-                "a tensor made in inference mode cannot be saved for backward; clone it outside the mode, or run \
-                 this under `no_grad`",
+                "Inference tensors cannot be saved for backward: this one was made in inference mode. Clone it outside \
+                 the mode, or run this under `no_grad`",
             ));
         }
         let kept = match saved_hooks::in_force() {

@@ -160,7 +160,7 @@ impl PackedTensor {
         if tensor.version() != version {
             return Err(Error::autograd(
                 name,
-                "a pack hook wrote to the tensor that it was to pack; `clone_tensor` it first",
+                "A saved tensor pack hook is modifying its input in place. `clone_tensor` it first",
             ));
         }
         if size_of_val(&*packed) == 0 {

@@ -152,7 +152,7 @@ impl Tensor {
             return Err(Error::autograd(
                 OP,
                 format!(
-                    "only floating-point tensors can require gradients, and this one is {}",
+                    "only Tensors of floating point dtype can require gradients, and this one is {}",
                     self.dtype()
                 ),
             ));
@@ -160,13 +160,13 @@ impl Tensor {
         if requires_grad && self.is_inference() && !super::is_inference_mode_enabled() {
             return Err(Error::autograd(
                 OP,
-                "a tensor made in inference mode cannot require gradients; clone it outside the mode first",
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; clone it first",
             ));
         }
         if !requires_grad && !self.is_leaf() {
             return Err(Error::autograd(
                 OP,
-                "only a leaf can stop requiring gradients; use `detach` for a tensor outside the graph",
+                "you can only change requires_grad flags of leaf variables; use `detach` for a tensor outside the graph",
             ));
         }
         if self.is_leaf() {

@@ -188,3 +188,14 @@ pub(super) fn open_slice(
     }
     Ok((copy, slice))
 }
+
+impl Tensor {
+    /// The same memory and place in the graph as no view: for a view of what nobody else has.
+    pub(crate) fn without_base(&self) -> Tensor {
+        let alone = Tensor::new(self.storage().clone(), self.meta().clone());
+        if let Some(Edge::Node(node, output)) = self.edge() {
+            alone.set_node(node, output);
+        }
+        alone
+    }
+}

@@ -117,7 +117,7 @@ pub(super) fn different(forward: &[Facts], again: &[Facts], positions: &[usize])
 
 pub(super) fn unpacked_twice(in_group: bool) -> Error {
     let group = if in_group {
-        "Two backward calls that need the same value are not allowed within one group. "
+        "Performing two backward calls that overlap, which need the same saved value, is not allowed within one group. "
     } else {
         ""
     };
@@ -135,7 +135,8 @@ pub(super) fn with_operations(error: &Error, forward: &[String], again: &[String
         format!("{title}\n{}", lines.collect::<String>())
     };
     failure(format!(
-        "An error happened while unpacking tensors.\n{}{}{}",
+        "An error happened while unpacking tensors. You are seeing this error because you passed `debug=True` to \
+         checkpoint.\n{}{}{}",
         list("Operations executed during the original forward:", forward),
         list("Operations executed during recomputation:", again),
         error.to_string().trim_end_matches(&remedy)

@@ -61,7 +61,7 @@ fn told(fault: Fault, device: Device) -> Error {
     let (kind, what) = match (fault.wrong, dim) {
         (0, 0..) => (
             ErrorKind::Index,
-            format!("index {value} is out of range for dimension {dim} of size {size}"),
+            format!("index {value} is out of bounds for dimension {dim} with size {size}"),
         ),
         (0, _) => (ErrorKind::Index, format!("index {value} is out of range for size {size}")),
         (_, 0..) => (

@@ -22,10 +22,13 @@ use plimsoll_core::Error;
 /// The error for `index` outside a dimension.
 #[cold]
 fn out_of_range(operation: &'static str, index: i64, dim: usize, size: usize) -> Error {
-    Error::index(
-        operation,
-        format!("index {index} is out of range for dimension {dim} of size {size}"),
-    )
+    let why = match size {
+        0 => {
+            format!("index is out of bounds for dimension with size 0: {index} of dimension {dim}")
+        }
+        _ => format!("index {index} is out of bounds for dimension {dim} with size {size}"),
+    };
+    Error::index(operation, why)
 }
 
 #[cfg(test)]

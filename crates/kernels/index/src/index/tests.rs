@@ -259,7 +259,7 @@ fn an_index_out_of_range_is_named_and_nothing_is_written() {
     let mut out = [Held::of(DType::F32, &[1, 2], &[0.0; 2])];
     let error = launch(&[&x, &bad], &mut out, 0, |l| gather(l, 1)).unwrap_err();
     assert!(error.is_index());
-    assert_eq!(error.to_string(), "test: index 3 is out of range for dimension 1 of size 3");
+    assert_eq!(error.to_string(), "test: index 3 is out of bounds for dimension 1 with size 3");
     let mut target = x.clone();
     let ones = Held::of(DType::F32, &[1, 2], &[1.0; 2]);
     let error =

@@ -18,9 +18,13 @@ from . import grad_mode as grad_mode
 from . import graph as graph
 from . import profiler as profiler
 from . import profiler_util as profiler_util
+from . import variable as variable
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .function import Function as Function
+from .grad_mode import _force_original_view_tracking as _force_original_view_tracking
+from .grad_mode import is_multithreading_enabled as is_multithreading_enabled
+from .grad_mode import is_view_replay_enabled as is_view_replay_enabled
 from .grad_mode import set_multithreading_enabled as set_multithreading_enabled
 from .variable import Variable as Variable
 
@@ -35,13 +39,29 @@ def _list(tensors: _Place | Sequence[_Place | None] | None) -> list:
 
 
 def _asked_for(function: str, inputs: Any) -> list:
-    """What gradients are asked for; of a dictionary its values."""
-    if type(inputs) is dict:
-        return list(inputs.values())
+    """What gradients are asked for, at least one; of a dictionary its values."""
     if isinstance(inputs, Mapping):
-        kind = type(inputs).__name__
-        raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {kind}. Give dict(inputs)")
-    return _list(inputs)
+        if type(inputs) is not dict:
+            kind = type(inputs).__name__
+            raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {kind}. Give dict(inputs)")
+        inputs = list(inputs.values())
+    asked = _list(inputs)
+    if not asked:
+        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty: there is nothing to compute gradients for")
+    return asked
+
+
+def _check_shapes(outputs: list, grads: list) -> None:
+    for index, (output, grad) in enumerate(zip(outputs, grads)):
+        if grad is not None and isinstance(output, Tensor) and grad.shape != output.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of {output.shape}."
+            )
+
+
+def kineto_available() -> bool:
+    """Whether the profiler is PyTorch's Kineto; here it is another."""
+    return False
 
 
 def backward(
@@ -60,9 +80,10 @@ def backward(
             raise RuntimeError("grad_variables is the old name of grad_tensors; give one of them")
         warnings.warn("grad_variables is deprecated; use grad_tensors", FutureWarning, stacklevel=2)
         grad_tensors = grad_variables
+    asked = None if inputs is None else _asked_for("backward", inputs)
     tensors = _list(tensors)
     grads = [None] * len(tensors) if grad_tensors is None else _list(grad_tensors)
-    asked = None if inputs is None else _asked_for("backward", inputs)
+    _check_shapes(tensors, grads)
     _plimsoll._backward(tensors, grads, retain_graph, create_graph, asked)
 
 
@@ -104,18 +125,21 @@ def grad(
     """The gradients of `outputs` by `inputs`, by name if `inputs` is a dictionary, without touching any `grad`. Inputs that
     the outputs do not depend on are an error, or get None with `allow_unused`, or zeros with `materialize_grads`. With
     `is_grads_batched` the first dimension of each gradient in `grad_outputs` counts several of them, and so does that of the
-    results. Edges of the graph stand for tensors as in `backward`."""
-    if not only_inputs:
-        warnings.warn("only_inputs is deprecated and ignored; backward adds to the leaves", FutureWarning, stacklevel=2)
+    results. Edges of the graph stand for tensors as in `backward`. `only_inputs` is no longer used."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("materialize_grads gives unused inputs zeros, so allow_unused cannot be False; leave it out")
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True: unused inputs get zeros")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored; use backward to reach other leaves", FutureWarning, stacklevel=2)
     names = list(inputs) if type(inputs) is dict else None
     given, unused = _asked_for("grad", inputs), bool(allow_unused) or materialize_grads
+    outputs, grads = _list(outputs), _list(grad_outputs)
+    if not is_grads_batched:
+        _check_shapes(outputs, grads)
     compute = _grad_of_each if is_grads_batched else _plimsoll.grad
-    found = compute(_list(outputs), given, _list(grad_outputs), retain_graph, create_graph, unused)
+    found = compute(outputs, given, grads, retain_graph, create_graph, unused)
     if materialize_grads:
         if any(one is None and not isinstance(x, Tensor) for x, one in zip(given, found, strict=True)):
-            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge: it has no gradient")
         found = [
             _plimsoll.zeros_like(x, requires_grad=create_graph) if one is None else one
             for x, one in zip(given, found, strict=True)

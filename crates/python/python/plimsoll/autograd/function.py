@@ -30,6 +30,12 @@ class FunctionCtx:
         self._saved = tensors
 
     @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """An old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What `forward` saved, in its order."""
         return self._link.saved_tensors()
@@ -77,6 +83,12 @@ class Function:
         attributes = {"_forward_cls": cls, "__module__": cls.__module__}
         cls._backward_cls = type(cls.__name__ + "Backward", (FunctionCtx,), attributes)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(f"{type(self)} should not be instantiated: its methods are static, and `apply` calls it", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated: define static methods, and call `apply`")
+
     @staticmethod
     def forward(*args: Any) -> Any:
         """Computes the results. What happens in here is not recorded."""
@@ -105,7 +117,7 @@ class Function:
         """Runs the function. Arguments by name are put in the place that `forward` has for them."""
         if cls.vjp is not Function.vjp and cls.backward is not Function.backward:
             raise RuntimeError("a custom function defines backward or vjp, not both")
-        if kwargs:
+        if kwargs or cls._has_setup_context:
             args = cls._by_place(args, kwargs)
         ctx = cls._backward_cls()
         return _apply_function(ctx, ctx._link, args)
@@ -113,10 +125,27 @@ class Function:
     @classmethod
     def _by_place(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         own = () if cls._has_setup_context else (None,)
-        bound = inspect.signature(cls.forward).bind(*own, *args, **kwargs)
-        if bound.kwargs:
+        signature = inspect.signature(cls.forward)
+        names = list(signature.parameters)
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+            for name in kwargs:
+                if name not in names:
+                    raise TypeError(f"{cls.__name__}.forward() got an unexpected keyword argument {name!r}")
+                if name in names[: len(own) + len(args)]:
+                    raise TypeError(f"{cls.__name__}.forward() got multiple values for argument {name!r}")
+        bound = signature.bind(*own, *args, **kwargs)
+        # `setup_context` is given what `forward` was: arguments that have defaults too.
+        if bound.kwargs or cls._has_setup_context:
             bound.apply_defaults()
         return bound.args[len(own) :]
+
+
+class InplaceFunction(Function):
+    """A function that may write its argument in place; kept for programs that derive from it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 class _TwiceRefused(Function):

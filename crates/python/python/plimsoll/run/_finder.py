@@ -156,10 +156,16 @@ def is_public(own: str) -> bool:
 
 
 def tell_missing_names() -> None:
-    """Lets every public module of the package that is loaded say what it does not have, by its PyTorch name."""
+    """Lets every public module of the package that is loaded say what it does not have, by its PyTorch name. Under that name it is
+    loaded too: importing it once more would put it in place of a function of its package's that is called the same, as
+    `torch.autograd.gradcheck` is."""
     for own, module in list(sys.modules.items()):
-        if is_public(own) and not isinstance(vars(module).get("__getattr__"), _Teller):
-            vars(module)["__getattr__"] = _Teller(own.replace("plimsoll", "torch", 1), vars(module).get("__getattr__"))
+        if not is_public(own):
+            continue
+        second, load = own.replace("plimsoll", "torch", 1), vars(module).get("__getattr__")
+        sys.modules.setdefault(second, module)
+        if not isinstance(load, _Teller):
+            vars(module)["__getattr__"] = _Teller(second, load)
 
 
 class _Teller:

@@ -99,7 +99,7 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         if not _plimsoll._is_checkpoint_valid():
             raise RuntimeError(
-                "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
                 ".backward(). Set use_reentrant=False, or call .backward() without `inputs`."
             )
         args = list(ctx.inputs)

@@ -140,7 +140,7 @@ impl Operation for IndexPut {
             return Err(Error::shape(
                 name,
                 format!(
-                    "values of shape {:?} do not broadcast to the indexed places, of shape {:?}",
+                    "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
                     values.shape(),
                     places.as_slice()
                 ),
@@ -228,7 +228,12 @@ fn indexed_shape(
     indices: &[&Meta],
 ) -> Result<Dims> {
     let shapes: SmallVec<[&[usize]; 4]> = indices.iter().map(|meta| meta.shape()).collect();
-    let common = broadcast_shapes(op, &shapes)?;
+    let misfit = || {
+        let given = shapes.iter().map(|shape| format!("{shape:?}")).collect::<Vec<_>>().join(", ");
+        let why = "shape mismatch: indexing tensors could not be broadcast together with shapes";
+        Error::index(op, format!("{why} {given}"))
+    };
+    let common = broadcast_shapes(op, &shapes).map_err(|_| misfit())?;
     let start = common_start(dims);
     let mut result: Dims =
         (0..shape.len()).filter(|dim| !dims.contains(dim)).map(|dim| shape[dim]).collect();
