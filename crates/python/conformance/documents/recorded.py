@@ -6,6 +6,8 @@ that has both a card and PyTorch whether that PyTorch does what is recorded. `--
 from __future__ import annotations
 
 import argparse
+import datetime
+import importlib
 import json
 import os
 import sys
@@ -61,10 +63,16 @@ def compared(
         yield from pool.map(row, [run for run in runs(blocks) if run[1] in places])
 
 
+def _card(pytorch: bool) -> str | None:
+    """The name of the card, if there is one."""
+    module = importlib.import_module("torch" if pytorch else "plimsoll")
+    return module.cuda.get_device_name() if module.cuda.is_available() else None
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("recorded", type=Path)
-    arguments.add_argument("--json", type=Path, help="write the rows here")
+    arguments.add_argument("--json", type=Path, help="write the rows here, with the name of the card")
     arguments.add_argument("--where", choices=["cpu", "cuda"], help="only runs there")
     arguments.add_argument("--pytorch", action="store_true", help="ask the interpreter's PyTorch, not Plimsoll")
     options = arguments.parse_args()
@@ -77,7 +85,8 @@ def main() -> None:
     wrong = sum(row["wrong"] is not None for row in rows)
     print(f"{len(rows) - wrong} of {len(rows)} runs are as recorded")
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        told = {"device": _card(options.pytorch), "date": datetime.date.today().isoformat(), "rows": rows}
+        options.json.write_text(json.dumps(told, indent=1) + "\n")
     sys.exit(wrong > 0)
 
 
