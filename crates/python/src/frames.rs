@@ -69,6 +69,9 @@ fn is_start_of_thread(code: &Bound<'_, PyAny>) -> bool {
 /// Stands for every place in this package.
 const OWN: u32 = u32::MAX;
 
+/// Set in the numbers of places in libraries: Python's own modules and what is installed.
+const LIBRARY: u32 = 1 << 30;
+
 /// Entries of the cache in front of the table, on each thread.
 const CACHE: usize = 64;
 
@@ -82,24 +85,33 @@ pub(crate) fn install() {
     set_foreign_resolver(resolve);
 }
 
-/// The Python line that is running now: the innermost one that is not this package's own.
+/// The Python line that is running now: the innermost one of the program, or, where there is none,
+/// of a library. This package's own never counts.
 pub(crate) fn here(py: Python<'_>) -> Site {
-    each_outwards(py, Some).unwrap_or_default()
+    let mut library = None;
+    let program = each_outwards(py, |site, is_library| {
+        if is_library {
+            library.get_or_insert(site);
+        }
+        (!is_library).then_some(site)
+    });
+    program.or(library).unwrap_or_default()
 }
 
 /// All Python lines that are running now and are not this package's own, innermost first.
 pub(crate) fn stack(py: Python<'_>) -> Vec<Site> {
     let mut lines = Vec::new();
-    each_outwards::<()>(py, |site| {
+    each_outwards::<()>(py, |site, _| {
         lines.push(site);
         None
     });
     lines
 }
 
-/// Shows `look` the user's lines, innermost first, until it finds what it looks for.
+/// Shows `look` the lines that are not this package's, innermost first, and whether each is a
+/// library's, until it finds what it looks for.
 #[inline]
-fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> Option<R> {
+fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site, bool) -> Option<R>) -> Option<R> {
     // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that
     // lives while we do not return to it.
     let innermost = unsafe {
@@ -116,7 +128,7 @@ fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> 
         let code = code?;
         let adopted = ADOPTED.get();
         if adopted != NOBODY && is_start_of_thread(&code) {
-            return look(Site::Foreign(adopted));
+            return look(Site::Foreign(adopted), false);
         }
         let offset = frame
             .getattr(intern!(py, "f_lasti"))
@@ -124,7 +136,8 @@ fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> 
             .unwrap_or(-1);
         let found = match number(code, offset) {
             Some(OWN) => None,
-            found => look(found.map_or(Site::Unknown, Site::Foreign)),
+            Some(number) => look(Site::Foreign(number & !LIBRARY), number & LIBRARY != 0),
+            None => look(Site::Unknown, false),
         };
         if found.is_some() {
             return found;
@@ -132,6 +145,27 @@ fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site) -> Option<R>) -> 
         next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none());
     }
     None
+}
+
+/// Whether code is Python's own or an installed package's. What it asks for has the program's line
+/// as its origin: `copy.deepcopy(model)` is where the copy is made.
+fn is_library(code: &Bound<'_, PyAny>) -> bool {
+    static FOLDERS: PyOnceLock<Vec<String>> = PyOnceLock::new();
+    let py = code.py();
+    let folders = FOLDERS.get_or_try_init(py, || -> PyResult<Vec<String>> {
+        let get_path = py.import("sysconfig")?.getattr("get_path")?;
+        let mut folders = vec!["<frozen ".to_string()];
+        for name in ["stdlib", "platstdlib", "purelib", "platlib"] {
+            let folder: String = get_path.call1((name,))?.extract()?;
+            folders.push(format!("{folder}{}", std::path::MAIN_SEPARATOR));
+        }
+        Ok(folders)
+    });
+    let file = code.getattr(intern!(py, "co_filename")).and_then(|file| file.extract::<String>());
+    match (folders, file) {
+        (Ok(folders), Ok(file)) => folders.iter().any(|folder| file.starts_with(folder.as_str())),
+        _ => false,
+    }
 }
 
 /// Whether code lies in the folder of this package. A wrapper in Python is nobody's origin.
@@ -150,7 +184,8 @@ fn is_own(code: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// The number of a place, [`OWN`] for all places in this package.
+/// The number of a place, with [`LIBRARY`] for those of libraries; [`OWN`] for all places in this
+/// package.
 fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
     let address = code.as_ptr().addr();
     let entry = (address >> 5 ^ offset as usize) % CACHE;
@@ -163,13 +198,16 @@ fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
         // another's.
         return Some(OWN);
     }
+    // Before the lock: this runs Python, which may let another thread go on.
+    let library = if is_library(&code) { LIBRARY } else { 0 };
     let mut places = PLACES.lock().ok()?;
     let places = places.get_or_insert_default();
     let next = places.places.len() as u32;
-    let number = *places.numbers.entry((address, offset)).or_insert(next);
-    if number == next {
+    let known = *places.numbers.entry((address, offset)).or_insert(next);
+    if known == next {
         places.places.push(CodeLine { code: code.unbind(), offset });
     }
+    let number = known | library;
     RECENT.with(|recent| recent[entry].set((address, offset, number + 1)));
     Some(number)
 }

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::call::call;
 use crate::device::DeviceArg;
+use crate::tensor::PyTensor;
 
 fn place(device: Option<DeviceArg>) -> Device {
     device.map_or(Device::cpu(), |device| device.0)
@@ -289,6 +290,14 @@ pub(crate) fn rows<'py>(py: Python<'py>, rows: &[BreakdownRow]) -> PyResult<Boun
     Ok(list)
 }
 
+/// File, line and operation that asked for a tensor's memory; None where that is not known.
+#[pyfunction]
+fn _origin(tensor: &Bound<'_, PyTensor>) -> Option<(String, u32, &'static str)> {
+    let origin = memory::origin(&tensor.get().tensor())?.get();
+    let site = origin.site.resolve()?;
+    Some((site.file, site.line, origin.operation))
+}
+
 /// The peaks of a region: `with peak_scope() as peak: ...; peak.allocated_bytes`. Nothing disturbs
 /// it.
 #[pyclass(name = "peak_scope", module = "plimsoll")]
@@ -349,6 +358,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dump_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(_dump_snapshot_of, module)?)?;
     module.add_function(wrap_pyfunction!(memory_report, module)?)?;
+    module.add_function(wrap_pyfunction!(_origin, module)?)?;
     module.add_function(wrap_pyfunction!(reset_memory_settings, module)?)?;
     module.add_function(wrap_pyfunction!(memory_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(memory_by_kind, module)?)?;

@@ -24,6 +24,18 @@ pub fn arena(device: Device) -> &'static Arena {
     device::entry(device).arena()
 }
 
+/// Who asked for a tensor's memory; `None` if it is not the runtime's own.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, memory};
+/// let x = Tensor::zeros(&[4], DType::F32)?;
+/// assert_eq!(memory::origin(&x).unwrap().get().operation, "zeros");
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn origin(tensor: &crate::Tensor) -> Option<OriginId> {
+    tensor.storage().origin()
+}
+
 /// Bytes in tensors and workspaces now, rounded as the allocator rounds.
 ///
 /// ```

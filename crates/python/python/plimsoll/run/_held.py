@@ -1,14 +1,14 @@
 """Who holds what is left when the program has ended: every tensor that can be reached from the program's names, by the
-name that leads to it. The walk is the watch's (`watch/_holders.py`); it runs none of the program's code."""
+name that leads to it. `_holders.py` is the same for lines, while the program runs."""
 
 from __future__ import annotations
 
 import collections
 from typing import Any, NamedTuple
 
-from .._plimsoll import Tensor, memory_allocated
-from ..optim.optimizer import Optimizer
-from ..watch._holders import Hold, Walk
+from .._plimsoll import memory_allocated
+from ..watch._holders import Hold
+from ._holders import walk_tensors
 
 
 class Held(NamedTuple):
@@ -24,35 +24,13 @@ def who_holds(devices: list[Any], traceback: Any) -> list[Held]:
     """By name, the largest first. What no name leads to is one row a device: what graphs saved, or a library holds."""
     storages: dict[tuple[str, int], tuple[int, str]] = {}
     graphs: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    optimizers: list[tuple[Any, Hold]] = []
 
-    def on_object(value: Any, hold: Hold) -> bool:
-        if issubclass(type(value), Optimizer):
-            # After everything else: a parameter belongs to its module.
-            optimizers.append((value, hold))
-            return True
-        if not issubclass(type(value), Tensor):
-            return False
-        _note(storages, value, hold)
-        if value.grad_fn is not None:
-            graphs[str(value.device)][_name(hold)] += 1
-        gradient = value.grad if value.is_leaf else None
-        if gradient is not None:
-            _note(storages, gradient, Hold(hold, "grad"))
-        walk.attributes(value, hold)
-        return True
+    def on_tensor(tensor: Any, hold: Hold) -> None:
+        _note(storages, tensor, hold)
+        if tensor.grad_fn is not None:
+            graphs[str(tensor.device)][_name(hold)] += 1
 
-    walk = Walk(set(), set(), on_object)
-    try:
-        walk.user_globals()
-        walk.running_frames()
-        walk.traceback(traceback)
-        walk.run()
-        while optimizers:
-            walk.attributes(*optimizers.pop())
-            walk.run()
-    finally:
-        walk.close()
+    walk_tensors(on_tensor, [], traceback)
     sums: dict[tuple[str, str], list[int]] = collections.defaultdict(lambda: [0, 0])
     for (device, _), (nbytes, name) in storages.items():
         row = sums[device, name]

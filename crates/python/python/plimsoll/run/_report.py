@@ -158,6 +158,8 @@ def _findings(session: Any) -> list[str]:
         place = f" at {_short(site['file'])}:{site['line']}" if site else ""
         lines += _wrapped(f"{number}. {finding['kind']}: {finding['cause']}{place}", 2, 5)
         lines += _wrapped(finding["message"], 5, 5)
+        if finding.get("held_by"):
+            lines += _wrapped(f"Held by {finding['held_by']}.", 5, 5)
         lines += _wrapped(f"Remedy: {finding['advice']}", 5, 5)
     return lines
 

@@ -15,8 +15,11 @@ import plimsoll
 from .. import _plimsoll
 from . import _held, _report
 from ._finder import resolve_torch
+from ._holders import Looks
 from ._missing import explain, line_of
 
+# What tells steps most surely, in the watch's own scale.
+OPTIMIZER = 3
 # What every error says of a tensor of a dry run that is to be read.
 _NEEDS_VALUES = "only accounts for memory"
 # Events that the history keeps; the oldest go first.
@@ -45,6 +48,7 @@ class Session:
         if options.dry:
             # Arrays have memory of their own; tensors over them join the others.
             vars(torch)["from_numpy"] = lambda ndarray: plimsoll.from_numpy(ndarray).to(self._host)
+        self.looks = Looks()
         self.steps = self._follow_steps()
         self._began = time.monotonic()
 
@@ -76,6 +80,8 @@ class Session:
 
         def step(_: bool) -> None:
             plimsoll.step()
+            if os.getpid() == self.pid:
+                self._look()
 
         def epoch() -> None:
             plimsoll.epoch()
@@ -83,6 +89,12 @@ class Session:
         steps = Steps(step, epoch, nothing, nothing)
         steps.start()
         return steps
+
+    def _look(self) -> None:
+        try:
+            self.looks.step(self.steps.count, self.steps.loaders())
+        except Exception as failure:  # the program goes on whatever happens here
+            self.trouble.append(f"holders are not all named: {type(failure).__name__}: {failure}")
 
     # ---- after ----
 
@@ -117,11 +129,35 @@ class Session:
             path = self.options.snapshot or os.path.join(folder, "snapshot.pickle")
             _plimsoll._dump_snapshot_of(path, used)
             self.findings = json.loads(_plimsoll._report(path, "json"))["findings"]
+            self._name_holders(traceback)
             if self.options.html:
                 with open(self.options.html, "w", encoding="utf-8") as file:
                     file.write(_plimsoll._report(path, "html"))
         for device in self.devices:
             plimsoll.record_memory_history(None, device=device)
+
+    def _name_holders(self, traceback: Any) -> None:
+        """Says of each leak who holds it, and takes those out that are none: what one optimizer's state or a bounded
+        container holds stops growing, and what one pass gathers without learning may be its purpose."""
+        self.looks.look([], traceback)
+        kept = []
+        for finding in self.findings:
+            site = finding.get("site")
+            holder = self.looks.by_line.get((site["file"], site["line"])) if site else None
+            if finding["kind"] == "leak":
+                if "graph" in finding["cause"]:
+                    holder = self.looks.of_graphs or holder
+                if holder is not None and self._is_no_leak(finding, holder):
+                    continue
+                finding["held_by"] = holder.words if holder is not None else None
+            kept.append(finding)
+        self.findings = kept
+
+    def _is_no_leak(self, finding: dict[str, Any], holder: Any) -> bool:
+        if holder.bound is not None or holder.is_optimizer_state:
+            return True
+        is_one_pass = self.steps.rank < OPTIMIZER and self.steps.epochs <= 1
+        return is_one_pass and holder.ways in (("local", "entry"), ("global", "entry")) and "graph" not in finding["cause"]
 
     def write(self) -> None:
         """Writes the report, after what the program itself has printed."""
