@@ -91,8 +91,8 @@ fn samples(what: &str, options: &[String]) -> Result<Command, String> {
     Ok(compare)
 }
 
-/// Runs PyTorch's test files without PyTorch, in the interpreter that the module was built for; only
-/// `--pytorch`, which runs them on PyTorch itself, needs it.
+/// Runs PyTorch's test files without PyTorch, in the interpreter that the module was built for;
+/// only `--pytorch`, which runs them on PyTorch itself, needs it.
 fn suites(folder: &Path, options: &[String]) -> Result<Command, String> {
     if options.iter().any(|option| option == "--pytorch") {
         return samples("suites", options);

@@ -136,6 +136,7 @@ pub(super) fn at_end_of_innermost(work: impl FnOnce() + 'static) {
 /// assert!(queue_callback(|| Ok(())).is_err());
 /// # Ok::<(), Error>(())
 /// ```
+#[track_caller]
 pub fn queue_callback(work: impl FnOnce() -> Result<()> + 'static) -> Result<()> {
     OPEN.with_borrow_mut(|list| {
         let open = list.last_mut().ok_or_else(|| {
