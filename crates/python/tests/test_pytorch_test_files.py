@@ -251,3 +251,11 @@ def test_words_of_autograd():
     with pytest.raises(RuntimeError, match="not have been used in the graph: .* Set allow_unused=True"):
         grad(x.exp(), leaf(2.0))
     assert repr(x.exp()).endswith("grad_fn=<ExpBackward0>)")
+
+
+def test_gradcheck_of_a_result_that_changes_its_shape():
+    x = pm.ones(1, dtype=pm.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match="outputs with the same shape when inputs are perturbed"):
+        pm.autograd.gradcheck(lambda x: pm.cat([x, x]) if (x >= 1).all() else x.clone(), (x,))
+    with pytest.raises(AssertionError, match="outputs with the same dtype when inputs are perturbed"):
+        pm.autograd.gradcheck(lambda x: x.float() if (x >= 1).all() else x.clone(), (x,))

@@ -66,9 +66,18 @@ def _numerical(
         above, below = at(place, kept + eps), at(place, kept - eps)
         values[place] = kept
         for column, high, low in zip(columns, above, below, strict=True):
+            _check_alike(high, low)
             column.append(((high - low) / (2 * eps)).reshape(-1))
     empty = [_plimsoll.zeros((0, out.numel()), dtype=out.dtype) for out in outputs]
     return [_plimsoll.stack(column) if column else none for column, none in zip(columns, empty, strict=True)]
+
+
+def _check_alike(high: Tensor, low: Tensor) -> None:
+    for what, a, b in (("shape", high.shape, low.shape), ("dtype", high.dtype, low.dtype)):
+        if a != b:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed within `eps`, but got {a} and {b}"
+            )
 
 
 def _places(x: Tensor) -> list[tuple[int, ...]]:
