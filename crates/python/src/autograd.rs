@@ -5,7 +5,7 @@
 use plimsoll_tensor::{self as rust, BackwardOptions, GradFn, GradOptions, GradientPlace, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::call::call;
 use crate::companion::{register as registered, wrap};
@@ -161,13 +161,16 @@ impl<'py> FromPyObject<'_, 'py> for Place {
     }
 }
 
-/// What gradients are asked for; a tensor or an edge alone is one, and not a list of its parts.
+/// What gradients are asked for; a tensor or an edge alone is one, and not a list of its parts, and
+/// of a dictionary it is the values.
 fn one_or_several(function: &str, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Place>> {
     if let Ok(one) = inputs.extract::<Place>() {
         return Ok(vec![one]);
     }
-    let several: Vec<Place> =
-        inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?;
+    let several: Vec<Place> = match inputs.cast_exact::<PyDict>() {
+        Ok(named) => named.values().extract()?,
+        Err(_) => inputs.try_iter()?.map(|one| one?.extract()).collect::<PyResult<_>>()?,
+    };
     if several.is_empty() {
         return Err(PyRuntimeError::new_err(format!(
             "`inputs` argument to `{function}()` cannot be empty: there is nothing to compute gradients for; leave it out \

@@ -27,6 +27,7 @@ pub(crate) struct Classes<'py> {
     ordered_dict: Bound<'py, PyType>,
     counter: Bound<'py, PyType>,
     parameter: Bound<'py, PyType>,
+    size: Bound<'py, PyType>,
     pickling_error: Bound<'py, PyType>,
     /// Containers of the tree that stand in several places, by address, and their values.
     shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
@@ -49,6 +50,7 @@ impl<'py> Classes<'py> {
             ordered_dict: class("collections", "OrderedDict")?,
             counter: class("collections", "Counter")?,
             parameter: class("plimsoll.nn.parameter", "Parameter")?,
+            size: class("plimsoll._size", "Size")?,
             pickling_error: class("pickle", "PicklingError")?,
             shared: RefCell::default(),
             objects: RefCell::default(),
@@ -114,6 +116,9 @@ impl<'py> Classes<'py> {
         }
         if let Ok(dtype) = object.cast::<PyDType>() {
             return Ok(Value::DType(dtype.get().0));
+        }
+        if object.get_type().is(&self.size) {
+            return Ok(Value::Size(object.extract()?));
         }
         if let Ok(device) = object.cast::<PyDevice>() {
             return Ok(Value::Device(device.get().text()));
@@ -219,7 +224,7 @@ impl<'py> Classes<'py> {
             Value::Set(items) => PySet::new(py, objects(items)?)?.into_any(),
             Value::Dict(dict) => self.dict_object(py, dict)?,
             // Shapes are tuples here.
-            Value::Size(sizes) => PyTuple::new(py, sizes)?.into_any(),
+            Value::Size(sizes) => self.size.call1((PyTuple::new(py, sizes)?,))?,
             Value::DType(dtype) => dtype::object(py, dtype)?.into_any(),
             Value::Device(name) => Bound::new(py, PyDevice::of(named(py, &name)?))?.into_any(),
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),

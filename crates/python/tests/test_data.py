@@ -26,13 +26,13 @@ def test_a_parameter_keeps_its_identity():
     p = Parameter(pm.ones(256, device=device))
     seen = []
     p.register_hook(lambda grad: seen.append(grad.tolist()[0]))
-    p.name = "weight"
+    p.label = "weight"
     p.grad = gradient = pm.zeros(256, device=device)
     same, reference = id(p), weakref.ref(p)
     replacement = pm.full((256,), 5.0, device=device)
     p.data = replacement
     assert pm.memory_allocated(device) == 2048  # gradient and new memory; the old is gone
-    assert id(p) == same and reference() is p and type(p) is Parameter and p.name == "weight"
+    assert id(p) == same and reference() is p and type(p) is Parameter and p.label == "weight"
     assert (p.requires_grad, p.is_leaf, p.grad is gradient) == (True, True, True)
     replacement.mul_(2)
     assert p.tolist() == [10.0] * 256 and p.data_ptr() == replacement.data_ptr()

@@ -345,7 +345,7 @@ def test_wrong_gradients():
     for odd in (3, "a", [1]):
         with pytest.raises(RuntimeError, match=type(odd).__name__):
             grads(lambda grad, odd=odd: odd)
-    with pytest.raises(RuntimeError, match=r"shape \[1\] .* shape \[2\]"):
+    with pytest.raises(RuntimeError, match=r"got \[1\] .* compatible with \[2\]"):
         grads(lambda grad: grad[:1])
     with pytest.raises(RuntimeError, match="on .* for input 0"):
         grads(lambda grad: pm.ones(2, device=pm.private_cpu()))
@@ -360,7 +360,7 @@ def test_wrong_gradients():
 def test_a_wrong_gradient_that_nobody_asked_for():
     product = answering(lambda grad: (grad, pm.ones(5)), lambda a, b: a * b)
     a, b = leaf(1.0, 2.0), leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match=r"shape \[5\]"):
+    with pytest.raises(RuntimeError, match=r"got \[5\]"):
         pm.autograd.grad(product.apply(a, b).sum(), a)
 
 

@@ -49,7 +49,7 @@ def test_backward_starts_from_an_edge():
     one = leaf(2.0)
     backward([get_gradient_edge(one * one)])  # one element: from one
     assert one.grad.item() == 4.0
-    with pytest.raises(RuntimeError, match="no single gradient"):
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
         backward(get_gradient_edge(x * 3))
     with pytest.raises(RuntimeError, match="shape"):
         backward(get_gradient_edge(x * 3), pm.ones(3, dtype=pm.float64))
@@ -116,5 +116,5 @@ def test_a_write_through_data_is_noticed_by_a_second_derivative():
     data = x.data
     (first,) = grad(((w * data) ** 2).sum(), w, create_graph=True)
     data.mul_(2)
-    with pytest.raises(RuntimeError, match="overwritten in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         grad(first.sum(), w)

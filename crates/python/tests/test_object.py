@@ -14,7 +14,7 @@ class Named(pm.Tensor):
     """A subclass with a method of its own."""
 
     def title(self):
-        return f"{self.name} of {tuple(self.shape)}"
+        return f"{self.label} of {tuple(self.shape)}"
 
 
 class Parameter(pm.Tensor):
@@ -52,11 +52,11 @@ def test_a_hook_gets_the_object_of_its_gradient():
 
 def test_attributes():
     x = pm.ones(2)
-    x.name = "weights"
-    x.names = [x.name]
-    assert (x.name, x.__dict__, vars(x)) == ("weights", x.__dict__, {"name": "weights", "names": ["weights"]})
-    del x.name
-    assert not hasattr(x, "name")
+    x.label = "weights"
+    x.labels = [x.label]
+    assert (x.label, x.__dict__, vars(x)) == ("weights", x.__dict__, {"label": "weights", "labels": ["weights"]})
+    del x.label
+    assert not hasattr(x, "label")
     with pytest.raises(AttributeError, match="nothing"):
         x.nothing
     with pytest.raises(AttributeError, match="nothing"):
@@ -78,9 +78,9 @@ def test_attributes_and_class_outlive_the_object(by_hand):
     x = pm.ones(2, requires_grad=True)
     gradient = pm.Tensor._make_subclass(Named, pm.ones(2))
     if by_hand:
-        gradient.name = "gradient"
+        gradient.label = "gradient"
     else:
-        vars(gradient)["name"] = "gradient"
+        vars(gradient)["label"] = "gradient"
     x.grad = gradient
     gone = weakref.ref(gradient)
     del gradient
@@ -89,14 +89,14 @@ def test_attributes_and_class_outlive_the_object(by_hand):
     assert type(x.grad) is Named
     assert x.grad.title() == "gradient of (2,)"
     kept = x.grad
-    kept.name = "other"
+    kept.label = "other"
     del kept
     assert x.grad.title() == "other of (2,)"
 
 
 def test_a_base_that_only_views_hold():
     base = Named([[1.0, 2.0], [3.0, 4.0]])
-    base.name = "base"
+    base.label = "base"
     view = base[0]
     del base
     gc.collect()
@@ -106,7 +106,7 @@ def test_a_base_that_only_views_hold():
 
 def test_subclasses():
     x = Named([1, 2, 3])
-    x.name = "x"
+    x.label = "x"
     assert isinstance(x, pm.Tensor) and isinstance(x, Named) and x.__class__ is Named
     assert (x.tolist(), x.dtype, x.title()) == ([1.0, 2.0, 3.0], pm.float32, "x of (3,)")
     assert Named(2, 3).shape == (2, 3) and Named().shape == (0,) and Named((2, 3)).tolist() == [2.0, 3.0]
@@ -211,25 +211,25 @@ def test_what_rust_holds_too_is_not_collected():
     x = pm.ones(4, device=device, requires_grad=True)
     gradient = pm.ones(4, device=device)
     gradient.foo = [gradient]
-    gradient.name = "kept"
+    gradient.label = "kept"
     x.grad = gradient
     gone = weakref.ref(gradient)
     del gradient
     gc.collect()
-    assert gone() is x.grad and x.grad.name == "kept" and x.grad.foo[0] is x.grad
+    assert gone() is x.grad and x.grad.label == "kept" and x.grad.foo[0] is x.grad
     x.grad = None
     gc.collect()
     assert gone() is None
     # The object is garbage by another's cycle, the tensor is not: attributes come back.
     gradient = pm.ones(4, device=device)
-    gradient.name = "again"
+    gradient.label = "again"
     x.grad = gradient
     cycle = [gradient]
     cycle.append(cycle)
     gone = weakref.ref(gradient)
     del gradient, cycle
     gc.collect()
-    assert gone() is None and x.grad.name == "again"
+    assert gone() is None and x.grad.label == "again"
     del x
     gc.collect()
     assert pm.memory_allocated(device) == 0
@@ -248,13 +248,13 @@ def test_weak_references_and_sets():
 def test_objects_made_and_dropped_by_many_threads():
     x = pm.ones(2, requires_grad=True)
     x.grad = pm.zeros(2)
-    x.grad.name = "shared"
+    x.grad.label = "shared"
     wrong = []
 
     def work():
         for _ in range(300):
             first = x.grad
-            if first is not x.grad or first.name != "shared":
+            if first is not x.grad or first.label != "shared":
                 wrong.append(first)
             y = pm.ones(2, requires_grad=True)
             y.register_hook(lambda grad, y=y: grad * y)

@@ -27,7 +27,7 @@ def test_gradients_at_edges_whose_tensors_are_gone():
     assert x.grad.tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
         grad(get_gradient_edge(x * 2), (x,))
-    with pytest.raises(RuntimeError, match="Mismatch in shape: grad_output"):
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
         grad(get_gradient_edge(x * 2), (x,), grad_outputs=pm.ones(3))
     with pytest.raises(RuntimeError, match="does not require gradients"):
         get_gradient_edge(pm.ones(1))
