@@ -343,9 +343,7 @@ def test_a_module_moves_with_its_gradients_and_buffers():
 
 def test_a_module_goes_to_a_gpu_or_says_why_not():
     model = nn.Linear(2, 2)
-    try:
-        pm.device("cuda:0")
-    except RuntimeError:
+    if not pm.cuda.is_available():
         with pytest.raises(RuntimeError, match="(?i)cuda"):
             model.cuda()
         assert model.weight.device == pm.device("cpu")
