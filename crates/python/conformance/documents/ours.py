@@ -14,6 +14,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 # A script, in its own folder beside the prelude's.
 SCRIPT = "block.py"
+# A script that takes longer hangs: the longest takes seconds.
+LONGEST_S = 300
 FRAME = re.compile(rf'^ *File "[^"]*{re.escape(SCRIPT)}", line (\d+)', re.MULTILINE)
 WARNING = re.compile(rf"^[^\n]*{re.escape(SCRIPT)}:(\d+): (\w+Warning): ([^\n]*)", re.MULTILINE)
 
@@ -30,7 +32,11 @@ def answer(text: str, where: str, pytorch: bool = False) -> dict[str, Any]:
         paths = [HERE, *(Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
         settings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
         command = [sys.executable, *([] if pytorch else ["-m", "plimsoll", "run", *card]), SCRIPT]
-        ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)  # noqa: S603
+        try:
+            ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=LONGEST_S)  # noqa: S603
+        except subprocess.TimeoutExpired as late:
+            told = (late.stderr or b"").decode(errors="replace")
+            return {"raises": ["no end", None], "deprecated": [], "prints": "", "stderr": told}
     deprecated = {(int(line), kind) for line, kind, words in WARNING.findall(ran.stderr) if "deprecated" in words}
     return {
         "raises": raised(ran.returncode, ran.stderr), "deprecated": sorted(deprecated), "prints": ran.stdout,
