@@ -107,7 +107,7 @@ def test_much_more_reserved_than_allocated_is_cache_and_no_fragmentation(gpu):
     del blocks
     allocated, reserved = held(gpu), pm.memory_reserved(gpu)
     assert reserved > 1.5 * allocated  # what the documents call fragmentation
-    # All of it is wholly free segments: a tensor as large as the sum of two of them finds room at once.
+    # All of it is wholly free segments, which go back at once.
     assert pm.empty_cache(gpu) == 60 * MIB and pm.memory_reserved(gpu) == 2 * MIB
     del small
 
@@ -238,7 +238,7 @@ def test_selecting_by_index_into_a_buffer_takes_no_second_one():
 
 
 def test_three_ways_to_run_a_linear_layer_as_they_are_measured(gpu):
-    # The result of the run before is still alive in the second and third: they seem to cost more, not less.
+    # The result of the run before is still alive in the second and third: they seem to cost more.
     model, data = nn.Linear(1024, 1024).to(gpu), pm.randn(128, 1024).to(gpu)
     one, peaks = 128 * 1024 * 4, []
     for mode in (None, pm.no_grad, pm.inference_mode):

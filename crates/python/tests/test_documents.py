@@ -77,7 +77,7 @@ def test_every_block_says_what_is_so_of_memory_and_where_it_is_asserted():
                 assert f"\ndef {test}(" in (HERE / file).read_text(encoding="utf-8"), f"{name}: {where}"
 
 
-# Bytes of the documents' own functions, which are those of the scripts: asserted inside `plimsoll run`.
+# Bytes of the documents' own functions, asserted inside `plimsoll run`.
 
 HELD = """
 def held():

@@ -16,7 +16,7 @@ def undefined(source: str) -> list[str]:
     reader = _Reader()
     for statement in tree.body:
         reader.visit(statement)
-    # Bodies of functions run when they are called: whatever the text binds anywhere is there by then.
+    # Bodies of functions run when they are called: what the text binds anywhere is there by then.
     late = reader.late - reader.bound
     return sorted((reader.wanted | late) - GIVEN_ANYWAY)
 
