@@ -34,7 +34,7 @@ pub(super) fn value<'a>(
     pickle_bytes: usize,
     storages: Storages<'a>,
 ) -> Result<Value> {
-    // One text may stand in many places, and each becomes a value of its own.
+    // One object may stand in many places, and counts in each.
     let budget = budget_bytes(pickle_bytes);
     let _plain = NoGrad::enter();
     let shared = shared(heap, item);
@@ -50,9 +50,10 @@ struct Builder<'a> {
     read: HashMap<&'a str, (&'a StorageFacts, Tensor)>,
     /// By object.
     tensors: HashMap<u32, Tensor>,
-    /// Containers that stand in several places, and those of them that were made.
+    /// Containers that stand in several places, and those of them that were made, with the bytes
+    /// that they were charged.
     shared: HashSet<u32>,
-    made: HashMap<u32, Arc<Value>>,
+    made: HashMap<u32, (Arc<Value>, usize)>,
 }
 
 /// The containers that several places refer to.
@@ -125,15 +126,25 @@ impl<'a> Builder<'a> {
                     ));
                 }
                 container if self.shared.contains(&at) => {
-                    if !self.made.contains_key(&at) {
-                        let value = self.container(container, depth + 1)?;
-                        self.made.insert(at, Arc::new(value));
-                    }
-                    Value::Shared(self.made[&at].clone())
+                    self.shared_container(at, container, depth + 1)?
                 }
                 container => self.container(container, depth + 1)?,
             },
         })
+    }
+
+    /// A container that stands in several places. Each of them counts with all that is in it, for
+    /// whoever walks over the value comes by there each time.
+    fn shared_container(&mut self, at: u32, object: &'a Object, depth: usize) -> Result<Value> {
+        if let Some((value, bytes)) = self.made.get(&at) {
+            let (value, bytes) = (value.clone(), *bytes);
+            self.charge(bytes)?;
+            return Ok(Value::Shared(value));
+        }
+        let before = self.budget;
+        let value = Arc::new(self.container(object, depth)?);
+        self.made.insert(at, (value.clone(), before - self.budget));
+        Ok(Value::Shared(value))
     }
 
     fn container(&mut self, object: &'a Object, depth: usize) -> Result<Value> {
