@@ -76,6 +76,8 @@ class Draw:
         torch.manual_seed(seed)
         sample = self._drawn.samples(seed)[self.number]
         theirs, here = pairs.built(self.info, sample, self.dtype, self.training)
+        if pairs.is_lazy(theirs):
+            pairs.give_shapes(sample, theirs, here)
         pairs.copy_state(theirs, here)
         call = results.Call(sample, theirs, here)
         for given in itertools.chain(call.outputs(), call.gradients()):

@@ -47,9 +47,7 @@ def _judge(row: dict[str, Any], info: Any, sample: Any, draw: draws.Draw) -> Non
         theirs, here = pairs.built(info, sample, draw.dtype, draw.training)
         if pairs.is_lazy(theirs):
             _check(row, "text", where, _same_text, theirs, here)
-            given = pairs.arguments(sample)
-            theirs(*given.theirs[1], **given.theirs[2])
-            here(*given.ours[1], **given.ours[2])
+            pairs.give_shapes(sample, theirs, here)
     except Exception as failure:  # noqa: BLE001
         row["failures"].append(f"{where}: not made: {_told(failure)}")
         return

@@ -26,9 +26,7 @@ def _drawn(info: Any, sample: Any) -> dict[str, tuple[list[torch.Tensor], list[t
     for _ in range(MOST):
         theirs, here = pairs.built(info, sample, torch.float32, True)
         if pairs.is_lazy(theirs):
-            given = pairs.arguments(sample)
-            theirs(*given.theirs[1], **given.theirs[2])
-            here(*given.ours[1], **given.ours[2])
+            pairs.give_shapes(sample, theirs, here)
         own = dict(here.named_parameters())
         for name, param in theirs.named_parameters():
             lists = drawn.setdefault(name, ([], []))

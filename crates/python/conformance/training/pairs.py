@@ -77,5 +77,12 @@ def copy_state(theirs: torch.nn.Module, here: Any) -> None:
     here.load_state_dict(state)
 
 
+def give_shapes(sample: Any, theirs: torch.nn.Module, here: Any) -> None:
+    """Calls lazy modules once, which gives their parameters shapes."""
+    given = arguments(sample)
+    theirs(*given.theirs[1], **given.theirs[2])
+    here(*given.ours[1], **given.ours[2])
+
+
 def is_lazy(theirs: torch.nn.Module) -> bool:
     return any(isinstance(value, torch.nn.parameter.UninitializedTensorMixin) for value in theirs.state_dict().values())
