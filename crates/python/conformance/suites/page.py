@@ -54,6 +54,8 @@ def summary(rows: dict[str, list[Row]]) -> str:
 
 
 def cell(text: str) -> str:
+    # Files by their names, wherever they lie on this machine.
+    text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)
     text = text if len(text) <= 170 else text[:167] + "..."
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
