@@ -17,6 +17,7 @@ use pyo3::types::{
 use crate::companion;
 use crate::device::{PyDevice, named};
 use crate::dtype::{self, PyDType};
+use crate::size;
 use crate::tensor::PyTensor;
 
 /// How deep containers may nest; deeper ones hold themselves, mostly.
@@ -27,7 +28,6 @@ pub(crate) struct Classes<'py> {
     ordered_dict: Bound<'py, PyType>,
     counter: Bound<'py, PyType>,
     parameter: Bound<'py, PyType>,
-    size: Bound<'py, PyType>,
     pickling_error: Bound<'py, PyType>,
     /// Containers of the tree that stand in several places, by address, and their values.
     shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
@@ -50,7 +50,6 @@ impl<'py> Classes<'py> {
             ordered_dict: class("collections", "OrderedDict")?,
             counter: class("collections", "Counter")?,
             parameter: class("plimsoll.nn.parameter", "Parameter")?,
-            size: class("plimsoll._size", "Size")?,
             pickling_error: class("pickle", "PicklingError")?,
             shared: RefCell::default(),
             objects: RefCell::default(),
@@ -117,9 +116,6 @@ impl<'py> Classes<'py> {
         if let Ok(dtype) = object.cast::<PyDType>() {
             return Ok(Value::DType(dtype.get().0));
         }
-        if object.get_type().is(&self.size) {
-            return Ok(Value::Size(object.extract()?));
-        }
         if let Ok(device) = object.cast::<PyDevice>() {
             return Ok(Value::Device(device.get().text()));
         }
@@ -167,6 +163,9 @@ impl<'py> Classes<'py> {
             return Ok(Value::Set(values(&mut items.iter())?));
         }
         let class = object.get_type();
+        if class.is(size::class(object.py())?) {
+            return Ok(Value::Size(object.extract()?));
+        }
         let dict = if object.is_exact_instance_of::<PyDict>() {
             Dict::new()
         } else if class.is(&self.ordered_dict) {
@@ -223,8 +222,7 @@ impl<'py> Classes<'py> {
             Value::Tuple(items) => PyTuple::new(py, objects(items)?)?.into_any(),
             Value::Set(items) => PySet::new(py, objects(items)?)?.into_any(),
             Value::Dict(dict) => self.dict_object(py, dict)?,
-            // Shapes are tuples here.
-            Value::Size(sizes) => self.size.call1((PyTuple::new(py, sizes)?,))?,
+            Value::Size(sizes) => size::of(py, &sizes)?.into_any(),
             Value::DType(dtype) => dtype::object(py, dtype)?.into_any(),
             Value::Device(name) => Bound::new(py, PyDevice::of(named(py, &name)?))?.into_any(),
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),

@@ -5,16 +5,21 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
-/// A shape.
-pub(crate) fn of<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
+/// The class itself.
+pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || {
-        py.import("plimsoll._size")?
-            .getattr("Size")?
-            .cast_into::<PyType>()
-            .map(Bound::unbind)
-            .map_err(PyErr::from)
+        let class = py.import("plimsoll._size")?.getattr("Size")?;
+        PyResult::Ok(class.cast_into::<PyType>()?.unbind())
     })?;
-    let sizes = PyTuple::new(py, shape)?;
-    Ok(class.bind(py).call1((sizes,))?.cast_into::<PyTuple>()?)
+    Ok(class.bind(py))
+}
+
+/// A shape.
+pub(crate) fn of<'py, T>(py: Python<'py>, shape: &[T]) -> PyResult<Bound<'py, PyTuple>>
+where
+    T: Copy + IntoPyObject<'py>,
+{
+    let sizes = PyTuple::new(py, shape.iter().copied())?;
+    Ok(class(py)?.call1((sizes,))?.cast_into::<PyTuple>()?)
 }

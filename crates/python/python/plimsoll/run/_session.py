@@ -145,8 +145,8 @@ class Session:
             site = finding.get("site")
             holder = self.looks.by_line.get((site["file"], site["line"])) if site else None
             if finding["kind"] == "leak":
-                if "graph" in finding["cause"]:
-                    holder = self.looks.of_graphs or holder
+                by_graph = self.looks.of_graphs
+                holder = by_graph or holder if finding["cause"].startswith("a graph") else holder or by_graph
                 if holder is not None and self._is_no_leak(finding, holder):
                     continue
                 finding["held_by"] = holder.words if holder is not None else None
