@@ -127,3 +127,10 @@ def test_what_does_not_fit_is_named():
         x.view("no")
     with pytest.raises(TypeError, match="was given twice"):
         x.softmax(0, dim=0)
+
+
+def test_unbind_of_a_tensor_without_dimensions():
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        pm.tensor(1).unbind()
+    with pytest.raises(IndexError, match="out of range"):
+        pm.tensor(1).unbind(2)

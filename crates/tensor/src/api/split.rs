@@ -230,6 +230,11 @@ impl Tensor {
     #[track_caller]
     pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
         let _named = enter_operation("unbind");
+        if self.rank() == 0 {
+            normalize_dim("unbind", dim, 0)?;
+            let why = format!("Dimension specified as {dim} but tensor has no dimensions");
+            return Err(Error::index("unbind", why));
+        }
         let size = cut_size("unbind", self, dim)?;
         with_site(Site::caller(), || (0..size).map(|at| self.select(dim, at)).collect())
     }
