@@ -26,6 +26,8 @@ pub fn compile(name: &str, source: &str, capability: u32) -> Result<Vec<u8>> {
     let options = [
         format!("--gpu-architecture=sm_{capability}"),
         "--std=c++17".to_string(),
+        // NVRTC 13.0 takes a lambda with `auto` inside a device function for the host's.
+        "--device-as-default-execution-space".to_string(),
         "--restrict".to_string(),
         "--extra-device-vectorization".to_string(),
     ];
