@@ -374,6 +374,42 @@ def test_an_error_that_cannot_be_made_again_is_a_runtime_error():
         list(DataLoader(TEN, num_workers=1, worker_init_fn=refuse))
 
 
+class Leaving(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        if index == 2:
+            raise SystemExit(3)
+        return index
+
+
+class Interrupted(IterableDataset):
+    def __iter__(self):
+        yield 0
+        yield 1
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize(("dataset", "cause"), [(Leaving(), "SystemExit"), (Interrupted(), "KeyboardInterrupt")])
+def test_a_worker_that_ends_is_told_of(dataset, cause, in_order):
+    # The timeout is there so that a consumer that waits for ever fails.
+    steps = iter(DataLoader(dataset, num_workers=1, in_order=in_order, timeout=10))
+    assert [int(next(steps)), int(next(steps))] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=rf"DataLoader worker \(thread\(s\) 0\) exited unexpectedly by {cause}"):
+            next(steps)
+
+
+def test_a_worker_that_ends_at_once_is_told_of():
+    def leave(worker):
+        raise SystemExit(worker)
+
+    with pytest.raises(RuntimeError, match="exited unexpectedly by SystemExit"):
+        list(DataLoader(TEN, num_workers=2, worker_init_fn=leave, timeout=10))
+
+
 def test_workers_have_pytorchs_seeds():
     class Asks(Failing):
         def __getitem__(self, index):

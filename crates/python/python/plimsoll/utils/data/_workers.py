@@ -72,6 +72,8 @@ class _Channel:
         #: Counts epochs: fetchers are made anew for each.
         self.epoch = 0
         self.stopped = False
+        #: What ended a worker, by its number: it answers no more.
+        self.ended: dict[int, Failure] = {}
 
 
 class Workers:
@@ -103,11 +105,12 @@ class Workers:
             self._channel.tasks[worker].append((step, keys))
             self._channel.changed.notify_all()
 
-    def take(self, step: int | None, timeout: float) -> tuple[int, Any]:
-        """The result of a step, or of whichever step is done first."""
+    def take(self, step: int | None, worker: int | None, timeout: float) -> tuple[int, Any]:
+        """The result of a step, which `worker` makes, or of whichever step is done first."""
         channel = self._channel
         with channel.changed:
             while not (channel.results if step is None else step in channel.results):
+                _check_alive(channel, worker)
                 if not channel.changed.wait(timeout or None) and timeout:
                     raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
             found = channel.arrived[0] if step is None else step
@@ -136,6 +139,18 @@ class Workers:
         channel.arrived.clear()
 
 
+def _check_alive(channel: _Channel, worker: int | None) -> None:
+    """Raises if that worker, or any if none is named, has ended before it was told to."""
+    ended = sorted(channel.ended) if worker is None else [worker] if worker in channel.ended else []
+    if ended:
+        failure = channel.ended[ended[0]]
+        names = ", ".join(map(str, ended))
+        raise RuntimeError(
+            f"DataLoader worker (thread(s) {names}) exited unexpectedly by {failure.exc_type.__name__}.\n"
+            f"Original {failure.text}"
+        )
+
+
 def _info(number: int, count: int, seed: int, dataset: Any) -> WorkerInfo:
     numpy = sys.modules.get("numpy")
     own_numbers = _RNG(
@@ -155,10 +170,26 @@ def _live(
     init_fn: Callable[[int], Any] | None,
     pin: Callable[[Any], Any] | None,
 ) -> None:
-    """The life of a worker."""
-    _plimsoll._adopt_line(line)
-    set_worker_info(info)
+    """The life of a worker. What is no `Exception`, such as `SystemExit`, ends it, and its consumer is told."""
     where = f"in DataLoader worker thread {info.id}"
+    try:
+        _plimsoll._adopt_line(line)
+        set_worker_info(info)
+        _work(channel, info, make_fetcher, init_fn, pin, where)
+    except BaseException:
+        with channel.changed:
+            channel.ended[info.id] = Failure(where)
+            channel.changed.notify_all()
+
+
+def _work(
+    channel: _Channel,
+    info: WorkerInfo,
+    make_fetcher: Callable[[Any], Any],
+    init_fn: Callable[[int], Any] | None,
+    pin: Callable[[Any], Any] | None,
+    where: str,
+) -> None:
     fetcher, epoch, failure = None, None, None
     try:
         if init_fn is not None:

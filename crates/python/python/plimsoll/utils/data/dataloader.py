@@ -380,7 +380,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _next_batch(self) -> Any:
         while self._outstanding:
             wanted = min(self._outstanding) if self._in_order else None
-            step, result = self._workers.take(wanted, self._timeout)
+            maker = None if wanted is None else self._outstanding[wanted]
+            step, result = self._workers.take(wanted, maker, self._timeout)
             worker = self._outstanding.pop(step)
             if isinstance(result, StreamEnd):
                 self._streaming[worker] = False
