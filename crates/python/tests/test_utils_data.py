@@ -410,6 +410,34 @@ def test_a_worker_that_ends_at_once_is_told_of():
         list(DataLoader(TEN, num_workers=2, worker_init_fn=leave, timeout=10))
 
 
+class Modes(Dataset):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        leaf = plimsoll.ones(2, 2, requires_grad=True)
+        product = leaf @ leaf
+        return product.requires_grad, product.is_inference(), product.dtype, plimsoll.is_autocast_cache_enabled()
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (plimsoll.enable_grad(), (True, False, plimsoll.float32, True)),
+        (plimsoll.no_grad(), (False, False, plimsoll.float32, True)),
+        (plimsoll.inference_mode(), (False, True, plimsoll.float32, True)),
+        (plimsoll.autocast("cpu", plimsoll.float16, cache_enabled=False), (True, False, plimsoll.float16, False)),
+    ],
+)
+def test_workers_are_in_the_modes_of_the_line_that_makes_them(mode, expected):
+    def as_they_are(samples):
+        return samples
+
+    with mode:
+        steps = iter(DataLoader(Modes(), num_workers=1, collate_fn=as_they_are))
+    assert list(steps) == [[expected]]
+
+
 def test_workers_have_pytorchs_seeds():
     class Asks(Failing):
         def __getitem__(self, index):

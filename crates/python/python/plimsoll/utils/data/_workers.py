@@ -13,9 +13,11 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 from ... import _plimsoll
+from ..._modes import inference_mode
 from ._fetch import StreamFetcher
 from ._worker_info import _RNG, WorkerInfo, set_worker_info
 
@@ -93,9 +95,10 @@ class Workers:
         self._threads = []
         # What workers make in no frame of the program's is asked for by the line that iterates.
         line = _plimsoll._line()
+        modes = _modes_here()
         for number in range(count):
             info = _info(number, count, base_seed + number, dataset)
-            arguments = (self._channel, line, info, make_fetcher, init_fn, pin)
+            arguments = (self._channel, line, modes, info, make_fetcher, init_fn, pin)
             thread = threading.Thread(target=_live, args=arguments, name=f"plimsoll data {number}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -139,6 +142,33 @@ class Workers:
         channel.arrived.clear()
 
 
+class _Modes(NamedTuple):
+    """What a thread has switched, and a worker takes over from the thread that makes it, as PyTorch's do by being forked."""
+
+    records: bool
+    inference: bool
+    #: Kind of device, whether operations on it are cast, and to what.
+    autocast: list[tuple[str, bool, Any]]
+    caches_casts: bool
+
+
+def _modes_here() -> _Modes:
+    kinds = ("cpu", "cuda")
+    autocast = [(kind, _plimsoll.is_autocast_enabled(kind), _plimsoll.get_autocast_dtype(kind)) for kind in kinds]
+    caches = _plimsoll.is_autocast_cache_enabled()
+    return _Modes(_plimsoll.is_grad_enabled(), _plimsoll.is_inference_mode_enabled(), autocast, caches)
+
+
+def _adopted(modes: _Modes) -> AbstractContextManager[Any]:
+    """Switches this thread's; inference mode is in force until the block ends, the others as long as the thread lives."""
+    for kind, enabled, dtype in modes.autocast:
+        _plimsoll.set_autocast_enabled(kind, enabled)
+        _plimsoll.set_autocast_dtype(kind, dtype)
+    _plimsoll.set_autocast_cache_enabled(modes.caches_casts)
+    _plimsoll._set_grad_enabled(modes.records)
+    return inference_mode() if modes.inference else nullcontext()
+
+
 def _check_alive(channel: _Channel, worker: int | None) -> None:
     """Raises if that worker, or any if none is named, has ended before it was told to."""
     ended = sorted(channel.ended) if worker is None else [worker] if worker in channel.ended else []
@@ -165,6 +195,7 @@ def _info(number: int, count: int, seed: int, dataset: Any) -> WorkerInfo:
 def _live(
     channel: _Channel,
     line: int,
+    modes: _Modes,
     info: WorkerInfo,
     make_fetcher: Callable[[Any], Any],
     init_fn: Callable[[int], Any] | None,
@@ -175,7 +206,8 @@ def _live(
     try:
         _plimsoll._adopt_line(line)
         set_worker_info(info)
-        _work(channel, info, make_fetcher, init_fn, pin, where)
+        with _adopted(modes):
+            _work(channel, info, make_fetcher, init_fn, pin, where)
     except BaseException:
         with channel.changed:
             channel.ended[info.id] = Failure(where)
