@@ -340,3 +340,51 @@ def test_memory_from_the_system_in_the_middle_of_training(late):
             pm.ones((64 if late and step == 2 else 1) << 18, device=own)
             prof.step()
     assert any("in the middle of training were served by the driver" in line for line in prof.advice()) == late
+
+
+def assert_another_records():
+    with profile() as prof:
+        pm.ones(2).exp()
+    assert [row.count for row in prof.key_averages() if row.key == "aten::exp"] == [1]
+
+
+@pytest.mark.parametrize("make", [profile, old.profile])
+def test_one_that_is_forgotten_does_not_stand_in_the_way(make):
+    prof = make()
+    prof.__enter__()
+    del prof
+    assert_another_records()
+
+
+def test_steps_before_the_start_record_nothing():
+    prof = profile()
+    prof.step()
+    assert_another_records()
+    with pytest.raises(AssertionError, match="Profiler must be initialized before stopping trace"):
+        prof.stop()
+    warming = profile(schedule=schedule(wait=0, warmup=1, active=1))
+    with pytest.raises(AssertionError, match="Profiler must be initialized before starting trace"):
+        warming.step()
+    assert_another_records()
+
+
+def test_stop_needs_a_start_and_may_come_twice():
+    with pytest.raises(AssertionError, match="Profiler must be initialized before stopping trace"):
+        profile().stop()
+    prof = profile()
+    prof.start()
+    prof.stop()
+    prof.stop()
+    assert_another_records()
+
+
+def test_started_twice_it_begins_anew():
+    prof = profile()
+    prof.start()
+    pm.ones(2).exp()
+    prof.start()
+    pm.ones(2).sin()
+    prof.stop()
+    names = {row.key for row in prof.key_averages()}
+    assert "aten::sin" in names and "aten::exp" not in names
+    assert_another_records()

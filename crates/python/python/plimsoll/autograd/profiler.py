@@ -65,6 +65,7 @@ class profile:
         self.with_stack = with_stack
         self.with_modules = with_modules
         self.entered = False
+        self._running = False
         self.function_events: EventList | None = None
 
     def __enter__(self) -> profile | None:
@@ -76,13 +77,20 @@ class profile:
         _plimsoll._profiler_start(
             self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
         )
+        self._running = True
         return self
 
     def __exit__(self, *failure: object) -> None:
         if not self.enabled:
             return
         recording = _plimsoll._profiler_stop()
+        self._running = False
         self.function_events = EventList.of(recording, self.profile_memory, self.with_flops)
+
+    def __del__(self) -> None:
+        # One that is forgotten while it records must not stand in the way of the next one.
+        if getattr(self, "_running", False):
+            _plimsoll._profiler_stop()
 
     def _events(self) -> EventList:
         if self.function_events is None:

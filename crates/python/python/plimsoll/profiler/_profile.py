@@ -71,6 +71,8 @@ class profile:
         self.current_action = self.schedule(0)
         self._step_range: record_function | None = None
         self._running = False
+        #: Whether anything was begun: what was not cannot be ended.
+        self._prepared = False
         self._recording: Any = None
         self._events_made: EventList | None = None
 
@@ -80,6 +82,11 @@ class profile:
 
     def __exit__(self, *failure: object) -> None:
         self.stop()
+
+    def __del__(self) -> None:
+        # One that is forgotten while it records must not stand in the way of the next one.
+        if getattr(self, "_running", False):
+            _plimsoll._profiler_stop()
 
     def start(self) -> None:
         """Begins with the first step."""
@@ -123,21 +130,30 @@ class profile:
         elif before == ProfilerAction.WARMUP and now != ProfilerAction.WARMUP:
             # What was recorded while warming up is left behind.
             self._drop_trace()
-        if now in (ProfilerAction.WARMUP, *RECORDS) and not self._running:
+        # From RECORD to RECORD nothing begins: steps before `start` record nothing.
+        begins = before != ProfilerAction.RECORD and not (before == now == ProfilerAction.WARMUP)
+        if begins and now in (ProfilerAction.WARMUP, *RECORDS):
             self._start_trace()
 
     def _start_trace(self) -> None:
+        if self._running:
+            # Started twice: it begins anew.
+            self._drop_trace()
         _plimsoll._profiler_start(
             self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
         )
-        self._running = True
+        self._running = self._prepared = True
 
     def _drop_trace(self) -> None:
+        if not self._prepared:
+            raise AssertionError("Profiler must be initialized before starting trace")
         if self._running:
             _plimsoll._profiler_stop()
             self._running = False
 
     def _stop_trace(self) -> None:
+        if not self._prepared:
+            raise AssertionError("Profiler must be initialized before stopping trace")
         if self._running:
             self._recording = _plimsoll._profiler_stop()
             self._events_made = None
