@@ -18,6 +18,11 @@ def is_autocast_available(device_type: str) -> bool:
     return True
 
 
+def _can_cast_for_cuda() -> bool:
+    """Whether there is a GPU, or a device that is cast for as one: a stand-in, a dry run."""
+    return _plimsoll._cuda_count() > 0 or any(device.type != "cpu" for device in _plimsoll._devices())
+
+
 class autocast:
     """While in force on a thread, operations on devices of a kind are cast: products to `dtype`, what would lose too much
     to float32. A context manager, or a decorator."""
@@ -32,6 +37,9 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"device_type is a name such as 'cpu', not {type(device_type).__name__}")
         lower = _plimsoll.get_autocast_dtype(device_type) if dtype is None else dtype
+        if enabled and device_type == "cuda" and not _can_cast_for_cuda():
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
+            enabled = False
         if enabled and lower not in (_plimsoll.bfloat16, _plimsoll.float16):
             warnings.warn(f"autocast has no use for {lower}, and is off; use bfloat16 or float16", stacklevel=2)
             enabled = False
