@@ -109,13 +109,14 @@ def test_what_comes_out_of_order_is_refused():
             getattr(scaler, what)(optimizer)
     with pytest.raises(AssertionError, match="Attempted update but _scale is None"):
         scaler.update()
-    loss = scaler.scale(weight.sum())
+    scaler.scale(weight.sum())
     with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
         scaler.step(optimizer)
     assert not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
     with pytest.raises(AssertionError, match="No inf checks were recorded prior to update"):
         scaler.update()
-    loss.backward()
+    weight, optimizer, scaler = trained()
+    scaler.scale(weight.sum()).backward()
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="already been called on this optimizer since the last update"):
         scaler.unscale_(optimizer)
@@ -201,3 +202,20 @@ def test_without_cuda_it_is_off():
             assert not GradScaler().is_enabled()
     else:
         assert GradScaler().is_enabled()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("make", [pm.optim.SGD, pm.optim.AdamW])
+def test_a_step_without_gradients_counts_as_in_pytorch(make, fused):
+    weight = pm.ones(2, requires_grad=True)
+    optimizer, scaler = make([weight], lr=0.1, fused=fused), GradScaler("cpu")
+    scaler.scale(weight.sum())
+    if fused:
+        scaler.step(optimizer)
+    else:
+        with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
+            scaler.step(optimizer)
+    words = "is being called after step" if fused else "has already been called on this optimizer"
+    with pytest.raises(RuntimeError, match=words):
+        scaler.unscale_(optimizer)
+    assert weight.tolist() == [1.0, 1.0]

@@ -193,8 +193,12 @@ class GradScaler:
             one = _plimsoll.ones((), dtype=_plimsoll.float32, device=scale.device)
             found = self._unscale_grads_(optimizer, one, self._nothing(scale), True)
             state["found_inf_per_device"] = found
-        self._check_recorded(state)
-        found_inf = _together(list(state["found_inf_per_device"].values()), scale)
+        founds = list(state["found_inf_per_device"].values())
+        if not founds and not optimizer.defaults.get("fused"):
+            # PyTorch's other optimizers have their gradients divided before: there, that has happened.
+            state["stage"] = OptState.UNSCALED
+            self._check_recorded(state)
+        found_inf = _together(founds, scale) if founds else self._nothing(scale)
         own = getattr(optimizer, "grad_scale", None)
         # Several scalers multiply.
         optimizer.grad_scale = (scale if own is None else scale * own) if is_ready else own
