@@ -338,3 +338,28 @@ def test_a_parameter_without_shape_is_no_empty_one():
         assert made[0].weight.numel() == 15 and type(made[0].weight) is nn.Parameter
     half = pickle.loads(pickle.dumps(nn.LazyLinear(3, dtype=plimsoll.bfloat16)))
     assert half.weight.dtype is plimsoll.bfloat16 and half.weight.requires_grad
+
+
+def test_a_backward_hook_without_inputs_that_require_gradients_is_warned_of():
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_pre_hook(lambda module, grads: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer(plimsoll.ones(1, 2)).sum().backward()
+        layer.register_full_backward_hook(lambda module, before, after: None)
+        layer(plimsoll.ones(1, 2, requires_grad=True)).sum().backward()
+    with pytest.warns(UserWarning, match="Full backward hook is firing .* since no inputs require gradients") as said:
+        layer(plimsoll.ones(1, 2)).sum().backward()
+    assert [one.filename for one in said] == [__file__]
+
+
+def test_arguments_of_state_dict_by_place_are_warned_of_and_names_count():
+    layer = nn.Linear(1, 1)
+    for args, kwargs, names in [
+        (({}, "a.", True), {}, ["a.weight", "a.bias"]),
+        (({},), {"prefix": "b."}, ["b.weight", "b.bias"]),
+        (({"z": 1}, "q"), {"destination": {}, "prefix": "b."}, ["b.weight", "b.bias"]),
+    ]:
+        with pytest.warns(FutureWarning, match="Positional args are being deprecated") as said:
+            assert list(layer.state_dict(*args, **kwargs)) == names
+        assert [one.filename for one in said] == [__file__]

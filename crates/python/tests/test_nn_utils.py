@@ -400,3 +400,12 @@ def test_tied_parameters_are_replaced_under_all_names():
     call(norm, buffers, plimsoll.tensor([[0.0, 2.0], [2.0, 4.0]]))
     assert buffers["num_batches_tracked"].item() == 1 and buffers["running_mean"].allclose(plimsoll.tensor([0.1, 0.3]))
     assert norm.num_batches_tracked.item() == 0 and norm.running_mean.tolist() == [0.0, 0.0]
+
+
+def test_clipping_an_empty_generator_is_warned_of():
+    with pytest.warns(UserWarning, match="`parameters` is an empty generator, no gradient clipping will occur") as said:
+        assert nn.utils.clip_grad_norm_((one for one in ()), 1.0).item() == 0.0
+    assert [one.filename for one in said] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nn.utils.clip_grad_norm_([], 1.0)

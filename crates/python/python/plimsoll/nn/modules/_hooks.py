@@ -5,6 +5,7 @@ gradients pass through a module.
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -167,6 +168,12 @@ class BackwardHooks:
                 spread = self._replaced("output", spread, hook(self.module, spread))
             self.of_outputs = spread
             if not self.has_arguments:
+                if self.hooks:
+                    warnings.warn(
+                        "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+                        "inputs require gradients.",
+                        stacklevel=3,
+                    )
                 nothing = (None,) * self.arguments
                 for hook in self.hooks:
                     given = hook(self.module, nothing, spread)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,9 +55,12 @@ class Loading:
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """All parameters and persistent buffers by path. They share memory with the module's; without `keep_vars` they
         are outside of any graph."""
-        given = dict(zip(("destination", "prefix", "keep_vars"), args))
-        destination = given.get("destination", destination)
-        prefix, keep_vars = given.get("prefix", prefix), given.get("keep_vars", keep_vars)
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
+            # What is given by name counts.
+            given = dict(zip(("destination", "prefix", "keep_vars"), args))
+            destination = given.get("destination") if destination is None else destination
+            prefix, keep_vars = prefix or given.get("prefix", ""), keep_vars or given.get("keep_vars", False)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from ... import _plimsoll
@@ -60,6 +60,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales gradients so that their norm together is at most `max_norm`; gives the norm they had."""
     params = _listed(parameters)
+    if not params and isinstance(parameters, Generator):
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [param.grad for param in params if param.grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(params, max_norm, total, foreach)
