@@ -363,3 +363,15 @@ def test_arguments_of_state_dict_by_place_are_warned_of_and_names_count():
         with pytest.warns(FutureWarning, match="Positional args are being deprecated") as said:
             assert list(layer.state_dict(*args, **kwargs)) == names
         assert [one.filename for one in said] == [__file__]
+
+
+def test_keys_that_do_not_fit_are_shown_as_in_pytorch():
+    found = nn.Linear(1, 1).load_state_dict({}, strict=False)
+    assert repr(found) == "_IncompatibleKeys(missing_keys=['weight', 'bias'], unexpected_keys=[])"
+
+
+@pytest.mark.parametrize(("key", "value", "words"), [(4, 5, "key weights .* 4.* 3"), (3, 4, "value weights .* 4.* 5")])
+def test_attention_says_which_width_does_not_fit(key, value, words):
+    attention = nn.MultiheadAttention(4, 2, kdim=3, vdim=5)
+    with pytest.raises(AssertionError, match=f"expecting {words}"):
+        attention(plimsoll.ones(3, 2, 4), plimsoll.ones(3, 2, key), plimsoll.ones(3, 2, value))

@@ -388,3 +388,10 @@ def test_started_twice_it_begins_anew():
     names = {row.key for row in prof.key_averages()}
     assert "aten::sin" in names and "aten::exp" not in names
     assert_another_records()
+
+
+def test_stacks_need_to_have_been_recorded(tmp_path):
+    with profile() as prof:
+        pm.ones(2).exp()
+    with pytest.raises(AssertionError, match=r"export_stacks\(\) requires with_stack=True"):
+        prof.export_stacks(str(tmp_path / "stacks.txt"))

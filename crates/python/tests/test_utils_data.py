@@ -593,3 +593,9 @@ def test_an_error_of_a_worker_keeps_no_batch_until_the_collector_comes():
         assert plimsoll.memory_allocated(own) == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("given", [{}, {"rank": 0}, {"num_replicas": 2}])
+def test_a_distributed_sampler_without_a_process_group_is_a_value_error(given):
+    with pytest.raises(ValueError, match="give num_replicas and rank"):
+        data.DistributedSampler(range(3), **given)

@@ -64,6 +64,7 @@ def multi_head_attention_forward(
 
     if use_separate_proj_weight:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        _check_widths((query, key, value), weights)
         q, k, v = _projected_apart((query, key, value), weights, in_proj_bias)
     else:
         if in_proj_weight is None:
@@ -127,6 +128,13 @@ def _weighted(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) ->
     weights = scores.softmax(-1)
     weights = weights.dropout(p, True) if p > 0.0 else weights
     return weights.bmm(v), weights
+
+
+def _check_widths(operands: tuple[Tensor, ...], weights: tuple[Tensor | None, ...]) -> None:
+    for name, operand, weight in zip(("query", "key", "value"), operands, weights):
+        expected = (operands[0].shape[-1], operand.shape[-1])
+        if weight is not None and tuple(weight.shape) != expected:
+            raise AssertionError(f"expecting {name} weights shape of {expected}, but got {tuple(weight.shape)}")
 
 
 def _projected_apart(

@@ -186,7 +186,10 @@ class profile:
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes one line a stack with its microseconds: what flame graph tools read."""
-        self.events().export_stacks(path, metric)
+        events = self.events()
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        events.export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Writes times (microseconds) and allocated bytes of a device, the CPU unless another is named, as JSON."""

@@ -12,7 +12,7 @@ from ..._plimsoll import Tensor
 from ..parameter import Parameter, is_lazy
 from . import _hooks
 from ._hooks import RemovableHandle
-from ._state import IncompatibleKeys, listed, told
+from ._state import _IncompatibleKeys, listed, told
 
 _EXTRA = "_extra_state"
 
@@ -174,7 +174,7 @@ class Loading:
                 if child is not None:
                     below = prefix + name + "."
                     load(child, {key: value for key, value in local_state.items() if key.startswith(below)}, below)
-            found = IncompatibleKeys(missing, unexpected)
+            found = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, found) is not None:
                     raise AssertionError("a load_state_dict post-hook must change the keys in place and return None")
@@ -187,7 +187,7 @@ class Loading:
                 errors.insert(0, listed("Missing", missing))
         if errors:
             raise RuntimeError(told(self, errors))
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, prefix, keep_vars)` before the state is made."""

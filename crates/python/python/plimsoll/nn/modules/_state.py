@@ -6,7 +6,7 @@ from collections import namedtuple
 from typing import Any
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """Names that the module has and the state does not, and the other way round."""
 
     __slots__ = ()

@@ -30,7 +30,8 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: there are no process groups here; give num_replicas and rank")
+            # The class of PyTorch's error before a process group is made.
+            raise ValueError("DistributedSampler: there are no process groups here; give num_replicas and rank")
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
