@@ -375,3 +375,18 @@ def test_attention_says_which_width_does_not_fit(key, value, words):
     attention = nn.MultiheadAttention(4, 2, kdim=3, vdim=5)
     with pytest.raises(AssertionError, match=f"expecting {words}"):
         attention(plimsoll.ones(3, 2, 4), plimsoll.ones(3, 2, key), plimsoll.ones(3, 2, value))
+
+
+def test_compile_leaves_a_module_as_it_is_and_says_so_once(monkeypatch):
+    monkeypatch.setattr(plimsoll._compile, "_said", False)
+    layer, x = nn.Linear(2, 2), plimsoll.ones(1, 2)
+    before = layer(x).tolist()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert layer.compile(disable=True) is None and not said
+        assert layer.compile(fullgraph=True) is None and layer.compile() is None
+        plimsoll.compile(layer)
+    assert [(one.filename, "nothing is compiled" in str(one.message)) for one in said] == [(__file__, True)]
+    assert layer(x).tolist() == before
+    with pytest.raises(TypeError):
+        layer.compile("inductor")

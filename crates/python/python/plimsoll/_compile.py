@@ -9,6 +9,14 @@ from typing import Any
 _said = False
 
 
+def say_once(stacklevel: int) -> None:
+    """Warns that nothing is compiled, the first time."""
+    global _said
+    if not _said:
+        _said = True
+        warnings.warn("compile: nothing is compiled in Plimsoll; the program runs as it stands", stacklevel=stacklevel)
+
+
 def compile(
     model: Any = None,
     *,
@@ -27,10 +35,8 @@ def compile(
     >>> pm.compile(abs) is abs
     True
     """
-    global _said
-    if not _said and not disable:
-        _said = True
-        warnings.warn("compile: nothing is compiled in Plimsoll; the program runs as it stands", stacklevel=2)
+    if not disable:
+        say_once(stacklevel=3)
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable)
     return model

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..._compile import compile, say_once
 from ..._plimsoll import Tensor, _call_module
 from . import _hooks
 from ._hooks import BackwardHooks, RemovableHandle
@@ -77,6 +78,12 @@ class Calling:
                         stacklevel=2,
                     )
             raise
+
+    def compile(self, *args: Any, disable: bool = False, **options: Any) -> None:
+        """Leaves the module as it is, and says once that nothing is compiled here."""
+        if not disable:
+            say_once(stacklevel=3)
+        compile(self, *args, disable=True, **options)
 
     def _hooked(self, going: _Call) -> Any:
         args, kwargs = going.args, going.kwargs
