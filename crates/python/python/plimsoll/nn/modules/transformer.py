@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any, Union
 
@@ -10,6 +11,7 @@ from ... import _plimsoll
 from ..._plimsoll import Tensor
 from .. import functional as F
 from .. import init
+from .activation import GELU, ReLU
 from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
@@ -37,9 +39,15 @@ class TransformerEncoder(Module):
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
-        # Nested tensors do not exist here: both are kept, and nothing depends on them.
+        # Nested tensors do not exist here. Where PyTorch would take them, padded positions come out as 0.
         self.enable_nested_tensor = enable_nested_tensor
+        why_not = _why_not_nested(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not why_not
         self.mask_check = mask_check
+        if enable_nested_tensor and why_not:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2
+            )
 
     def forward(
         self,
@@ -54,7 +62,49 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if src_key_padding_mask is not None and mask is None and self._takes_nested(src):
+            output = _padding_zeroed(output, src_key_padding_mask)
         return output if self.norm is None else self.norm(output)
+
+
+    def _takes_nested(self, src: Tensor) -> bool:
+        """Whether PyTorch would make a nested tensor of a batch that is padded on the right."""
+        first = self.layers[0]
+        if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
+            return False
+        if _plimsoll.is_autocast_enabled():
+            return False
+        modules = (first.self_attn, first.self_attn.out_proj, first.norm1, first.norm2, first.linear1, first.linear2)
+        used = [src, *(param for module in modules for param in module.parameters(recurse=False))]
+        return not (_plimsoll.is_grad_enabled() and any(tensor.requires_grad for tensor in used))
+
+
+def _why_not_nested(layer: Any) -> str:
+    """Why PyTorch would not take nested tensors for such layers; nothing if it would."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention, activation = layer.self_attn, layer.activation
+    is_usual = activation in (F.relu, F.gelu) or isinstance(activation, (ReLU, GELU))
+    reasons = [
+        (layer.norm_first, "encoder_layer.norm_first was True"),
+        (
+            not attention.batch_first,
+            "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)",
+        ),
+        (not attention._qkv_same_embed_dim, "encoder_layer.self_attn._qkv_same_embed_dim was not True"),
+        (attention.in_proj_bias is None, "encoder_layer.self_attn was passed bias=False"),
+        (not is_usual, "encoder_layer.activation_relu_or_gelu was not True"),
+        (layer.norm1.eps != layer.norm2.eps, "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"),
+        (attention.num_heads % 2 == 1, "encoder_layer.self_attn.num_heads is odd"),
+    ]
+    return next((words for holds, words in reasons if holds), "")
+
+
+def _padding_zeroed(output: Tensor, mask: Tensor) -> Tensor:
+    """With 0 where the mask says padding, if all of it is on the right. The host does not wait to know whether it is."""
+    padded = mask if mask.dtype == _plimsoll.bool else mask != 0
+    is_aligned = (padded[:, :-1] & ~padded[:, 1:]).any().logical_not()
+    return output.masked_fill((padded & is_aligned).unsqueeze(-1), 0.0)
 
 
 class TransformerDecoder(Module):
