@@ -20,6 +20,9 @@ use crate::fault;
 /// Small writes are gathered; parts of tensors are larger and go straight to the file.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// Links are followed no further than Linux does: a longer chain is taken for a circle.
+const MOST_LINKS: usize = 40;
+
 /// Writes a file by `write`, and puts it in place of `path` once all of it is on disk. After an
 /// error, a full disk's among them, the old file is as it was and nothing is left beside it.
 ///
@@ -43,7 +46,7 @@ pub fn replace(
     let path = path.as_ref();
     let failed = |cause| fault::io(path, "write", cause);
     // A link stays one: what it leads to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = led_to(path).map_err(failed)?;
     match fs::metadata(&target) {
         Ok(about) if about.is_dir() => return Err(failed(ErrorKind::IsADirectory.into())),
         // A pipe or a device is written to, not replaced.
@@ -61,6 +64,20 @@ pub fn replace(
             Err(kept(path, error))
         }
     }
+}
+
+/// Where `path` leads. A link may lead to a file that is not there yet: `canonicalize` finds none.
+fn led_to(path: &Path) -> std::io::Result<PathBuf> {
+    if let Ok(found) = fs::canonicalize(path) {
+        return Ok(found);
+    }
+    let mut target = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { return Ok(target) };
+        // From the link's own folder, unless it says where from the root.
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Err(std::io::Error::other("too many levels of symbolic links"))
 }
 
 /// Into something that is no plain file.
@@ -254,6 +271,29 @@ mod tests {
         assert!(full.to_string().contains("/dev/full"), "{full}");
         assert!(replace(&folder, |_| Ok(())).unwrap_err().to_string().contains("directory"));
         assert!(replace(folder.join("no/where.pt"), |_| Ok(())).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_no_file_yet_stays_a_link() {
+        use std::os::unix::fs::symlink;
+        let folder = folder("dangling");
+        fs::create_dir(folder.join("runs")).unwrap();
+        let real = folder.join("runs/real.pt");
+        symlink(&real, folder.join("whole.pt")).unwrap();
+        symlink("runs/real.pt", folder.join("relative.pt")).unwrap();
+        symlink("relative.pt", folder.join("twice.pt")).unwrap();
+        for name in ["whole.pt", "relative.pt", "twice.pt"] {
+            let link = folder.join(name);
+            replace(&link, |out| Ok(out.write_all(name.as_bytes())?)).unwrap();
+            assert!(link.is_symlink(), "{name}");
+            assert_eq!(fs::read(&real).unwrap(), name.as_bytes());
+            fs::remove_file(&real).unwrap();
+        }
+        symlink("circle.pt", folder.join("circle.pt")).unwrap();
+        assert!(replace(folder.join("circle.pt"), |_| Ok(())).is_err());
+        assert!(folder.join("circle.pt").is_symlink());
         fs::remove_dir_all(folder).unwrap();
     }
 }
