@@ -291,3 +291,22 @@ fn a_gradient_of_another_dtype_becomes_the_tensors_and_one_elsewhere_is_refused(
     assert!(error.is_autograd() && error.to_string().contains("move it with `to`"), "{error}");
     Ok(())
 }
+
+#[test]
+fn a_leaf_that_is_a_view_and_its_views_are_not_written_in_place() -> Outcome {
+    let x = leaf(&[1.0, 1.0]);
+    let base = Tensor::ones(&[4], DType::F64)?;
+    let w = base.view(&[2, 2])?.requires_grad_(true)?;
+    let row = w.select(0, 0)?;
+    for written in [row.mul_(&x), row.mul_(3.0), row.fill_(7.0), w.mul_(3.0)] {
+        let said = written.map(drop).unwrap_err().to_string();
+        assert!(said.contains("a view of a leaf Variable that requires grad"), "{said}");
+    }
+    assert_eq!(base.to_vec::<f64>()?, [1.0; 4], "nothing was written");
+    assert!(!base.requires_grad() && base.add_(1.0).is_ok(), "the base is no part of a graph");
+
+    no_grad(|| row.mul_(3.0).map(drop))?;
+    w.mul(&w)?.sum()?.backward()?;
+    assert_eq!(grad_of(&w), [12.0, 12.0, 4.0, 4.0]);
+    Ok(())
+}

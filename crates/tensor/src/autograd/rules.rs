@@ -43,50 +43,56 @@ pub(crate) fn check_in_place(op: &'static str, target: &Tensor, needs: Needs) ->
     if !is_grad_enabled() {
         return Ok(());
     }
-    if target.requires_grad() && matches!(target.edge(), Some(Edge::Leaf(_))) {
-        return Err(Error::autograd(
-            op,
-            "a leaf Variable that requires grad is being used in an in-place operation: its old value is what the \
-             gradient belongs to. Wrap the write in `no_grad`, or use the form without the underscore",
-        ));
+    if !needs.any() && !target.requires_grad() {
+        return Ok(());
     }
     if let Some(view) = target.view_of() {
-        let base = view.base();
-        if base.requires_grad() && matches!(base.edge(), Some(Edge::Leaf(_))) {
+        check_made_in(op, target, view.made_in())?;
+        // Whatever view of the base asked for a gradient: the write would go to the base's node,
+        // which that view, a leaf, does not look at.
+        if target.requires_grad() && view.base().is_leaf() {
             return Err(Error::autograd(
                 op,
                 "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap the \
                  write in `no_grad`, or clone the leaf first",
             ));
         }
-        if !needs.any() && !base.requires_grad() {
-            return Ok(());
-        }
-        let mode = match view.made_in() {
-            MadeIn::Normal => return Ok(()),
-            MadeIn::Function => {
-                return Err(Error::autograd(
-                    op,
-                    format!(
-                        "{} is a view and is being modified inplace. This view was created inside a custom Function, or \
-                         is an input that one returned as it is: the write would lose the function's derivative. Have \
-                         it return a clone",
-                        place(target)
-                    ),
-                ));
-            }
-            MadeIn::NoGrad => "no_grad",
-            MadeIn::Inference => "inference_mode",
-        };
+    }
+    if target.requires_grad() && target.is_leaf() {
         return Err(Error::autograd(
             op,
-            format!(
-                "this is a view, or a view of a view, which was created in {mode} mode and is being modified inplace \
-                 with grad mode enabled; make the view outside of it, or write inside the {mode} block too"
-            ),
+            "a leaf Variable that requires grad is being used in an in-place operation: its old value is what the \
+             gradient belongs to. Wrap the write in `no_grad`, or use the form without the underscore",
         ));
     }
     Ok(())
+}
+
+/// Whether `target`, a view that was made in such a way, may be written where gradients are needed.
+fn check_made_in(op: &'static str, target: &Tensor, made_in: MadeIn) -> Result<()> {
+    let mode = match made_in {
+        MadeIn::Normal => return Ok(()),
+        MadeIn::Function => {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "{} is a view and is being modified inplace. This view was created inside a custom Function, or \
+                     is an input that one returned as it is: the write would lose the function's derivative. Have \
+                     it return a clone",
+                    place(target)
+                ),
+            ));
+        }
+        MadeIn::NoGrad => "no_grad",
+        MadeIn::Inference => "inference_mode",
+    };
+    Err(Error::autograd(
+        op,
+        format!(
+            "this is a view, or a view of a view, which was created in {mode} mode and is being modified inplace \
+             with grad mode enabled; make the view outside of it, or write inside the {mode} block too"
+        ),
+    ))
 }
 
 /// Which result of which operation `target` is, in words.
