@@ -321,7 +321,7 @@ impl Call<'_> {
                 self.name(),
                 format!(
                     "the target of shape {:?} with strides {:?} has elements that share memory (is it expanded?); \
-                     use `contiguous` or `clone_tensor` first",
+                     make it `contiguous` or write to a clone",
                     target.shape(),
                     target.strides()
                 ),

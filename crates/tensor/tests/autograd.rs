@@ -310,3 +310,14 @@ fn a_leaf_that_is_a_view_and_its_views_are_not_written_in_place() -> Outcome {
     assert_eq!(grad_of(&w), [12.0, 12.0, 4.0, 4.0]);
     Ok(())
 }
+
+#[test]
+fn what_to_do_about_a_saved_value_is_said_in_words_of_no_language() -> Outcome {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.mul(1.0)?;
+    let z = y.mul(&y)?;
+    y.add_(1.0)?;
+    let said = z.sum()?.backward().unwrap_err().to_string();
+    assert!(said.contains("write to a clone") && !said.contains("clone_tensor"), "{said}");
+    Ok(())
+}

@@ -89,7 +89,7 @@ impl Held {
             format!(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: \
                  {role} {index} of the {} is at version {now}; expected version {version} instead. The last write was \
-                 the {}. Use the form without the underscore there, or `clone_tensor` before it",
+                 the {}. Use the form without the underscore there, or write to a clone",
                 saver.origin,
                 self.hold.0.last_writer()
             ),

@@ -160,7 +160,7 @@ impl PackedTensor {
         if tensor.version() != version {
             return Err(Error::autograd(
                 name,
-                "A saved tensor pack hook is modifying its input in place. `clone_tensor` it first",
+                "A saved tensor pack hook is modifying its input in place. Have it modify a clone",
             ));
         }
         if size_of_val(&*packed) == 0 {
