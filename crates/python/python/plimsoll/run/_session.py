@@ -157,7 +157,9 @@ class Session:
         if holder.bound is not None or holder.is_optimizer_state:
             return True
         is_one_pass = self.steps.rank < OPTIMIZER and self.steps.epochs <= 1
-        return is_one_pass and holder.ways in (("local", "entry"), ("global", "entry")) and "graph" not in finding["cause"]
+        # Nobody gathers graphs or gradients on purpose.
+        are_values = not any(word in finding["cause"] for word in ("graph", "gradient"))
+        return is_one_pass and holder.ways in (("local", "entry"), ("global", "entry")) and are_values
 
     def write(self) -> None:
         """Writes the report, after what the program itself has printed."""
