@@ -321,3 +321,36 @@ fn what_to_do_about_a_saved_value_is_said_in_words_of_no_language() -> Outcome {
     assert!(said.contains("write to a clone") && !said.contains("clone_tensor"), "{said}");
     Ok(())
 }
+
+#[test]
+fn views_that_one_function_returned_are_not_written_in_place() -> Outcome {
+    type Cut = fn(&Tensor) -> Result<Vec<Tensor>>;
+    let cuts: [Cut; 4] =
+        [|x| x.unbind(0), |x| x.split(1, 0), |x| x.split_with_sizes(&[1, 1], 0), |x| x.chunk(2, 0)];
+    let x = leaf(&[1.0, 2.0]);
+    for cut in cuts {
+        let y = x.mul(1.0)?;
+        let parts = cut(&y)?;
+        let flat = parts[1].view(&[-1])?;
+        for written in [parts[0].mul_(3.0), flat.mul_(3.0)] {
+            let said = written.map(drop).unwrap_err().to_string();
+            assert!(said.contains("function that returns multiple views"), "{said}");
+        }
+        parts[0].detach().add_(0.0)?;
+        no_grad(|| y.mul_(3.0).map(drop))?;
+        let said = parts[1].mul(2.0).map(drop).unwrap_err().to_string();
+        assert!(said.contains("its base or another view of its base"), "{said}");
+
+        let plain = Tensor::ones(&[2], DType::F64)?;
+        let parts = cut(&plain)?;
+        parts[0].mul_(3.0)?;
+        assert_eq!(plain.to_vec::<f64>()?, [3.0, 1.0]);
+        assert!(parts[0].mul_(&x.sum()?).is_err(), "it would come into a graph");
+    }
+    let y = x.mul(1.0)?;
+    y.tensor_split(2, 0)?[0].mul_(3.0)?;
+    y.unsafe_chunk(2, 0)?[1].mul_(5.0)?;
+    y.sum()?.backward()?;
+    assert_eq!(grad_of(&x), [3.0, 5.0]);
+    Ok(())
+}

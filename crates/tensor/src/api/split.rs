@@ -43,6 +43,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn split(&self, split_size: i64, dim: i64) -> Result<Vec<Tensor>> {
+        Ok(together(self.unsafe_split(split_size, dim)?))
+    }
+
+    /// [`Tensor::split`] whose parts may be written in place where they are recorded.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.unsafe_split(3, 0)?.len(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unsafe_split(&self, split_size: i64, dim: i64) -> Result<Vec<Tensor>> {
         let _named = enter_operation("split");
         let size = cut_size("split", self, dim)?;
         if split_size < 0 || split_size == 0 && size != 0 {
@@ -56,18 +68,6 @@ impl Tensor {
         parts(self, dim, (0..count.max(1)).map(part), Site::caller())
     }
 
-    /// [`Tensor::split`] under the name that PyTorch has for code it compiles.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.unsafe_split(3, 0)?.len(), 2);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn unsafe_split(&self, split_size: i64, dim: i64) -> Result<Vec<Tensor>> {
-        self.split(split_size, dim)
-    }
-
     /// Parts of these sizes along `dim`, which add up to its size.
     ///
     /// ```
@@ -78,6 +78,19 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn split_with_sizes(&self, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        Ok(together(self.unsafe_split_with_sizes(sizes, dim)?))
+    }
+
+    /// [`Tensor::split_with_sizes`] whose parts may be written in place where they are recorded.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert_eq!(x.unsafe_split_with_sizes(&[1, 3], 0)?.len(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unsafe_split_with_sizes(&self, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
         let _named = enter_operation("split_with_sizes");
         let size = cut_size("split_with_sizes", self, dim)?;
         let sum = sizes.iter().try_fold(0i64, |sum, &part| sum.checked_add(part));
@@ -90,19 +103,6 @@ impl Tensor {
         parts(self, dim, sizes.iter().copied(), Site::caller())
     }
 
-    /// [`Tensor::split_with_sizes`] under the name that PyTorch has for code it compiles.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// let x = Tensor::zeros(&[4], DType::F32)?;
-    /// assert_eq!(x.unsafe_split_with_sizes(&[1, 3], 0)?.len(), 2);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn unsafe_split_with_sizes(&self, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-        self.split_with_sizes(sizes, dim)
-    }
-
     /// At most `chunks` parts of one size along `dim`; the last may be smaller.
     ///
     /// ```
@@ -113,6 +113,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+        Ok(together(self.unsafe_chunk(chunks, dim)?))
+    }
+
+    /// [`Tensor::chunk`] whose parts may be written in place where they are recorded.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.unsafe_chunk(2, 0)?.len(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unsafe_chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
         let _named = enter_operation("chunk");
         let size = cut_size("chunk", self, dim)?;
         if chunks <= 0 {
@@ -123,19 +135,7 @@ impl Tensor {
             let none = (0..chunks).map(|_| 0);
             return parts(self, dim, none, Site::caller());
         }
-        self.split((size - 1) / chunks + 1, dim)
-    }
-
-    /// [`Tensor::chunk`] under the name that PyTorch has for code it compiles.
-    ///
-    /// ```
-    /// # use plimsoll_tensor::*;
-    /// assert_eq!(Tensor::zeros(&[4], DType::F32)?.unsafe_chunk(2, 0)?.len(), 2);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn unsafe_chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
-        self.chunk(chunks, dim)
+        self.unsafe_split((size - 1) / chunks + 1, dim)
     }
 
     /// Exactly so many parts along `dim`, the first ones one longer where it does not come out
@@ -236,8 +236,14 @@ impl Tensor {
             return Err(Error::index("unbind", why));
         }
         let size = cut_size("unbind", self, dim)?;
-        with_site(Site::caller(), || (0..size).map(|at| self.select(dim, at)).collect())
+        let one = |at| Ok(self.select(dim, at)?.as_one_of_several());
+        with_site(Site::caller(), || (0..size).map(one).collect())
     }
+}
+
+/// Parts as what one function returned: PyTorch refuses writes to them where they are recorded.
+fn together(parts: Vec<Tensor>) -> Vec<Tensor> {
+    parts.iter().map(Tensor::as_one_of_several).collect()
 }
 
 /// The size of a dimension that is cut; a tensor without dimensions has none.

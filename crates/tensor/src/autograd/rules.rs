@@ -83,6 +83,17 @@ fn check_made_in(op: &'static str, target: &Tensor, made_in: MadeIn) -> Result<(
                 ),
             ));
         }
+        MadeIn::Several => {
+            return Err(Error::autograd(
+                op,
+                format!(
+                    "{} is a view and is being modified inplace. This view is the output of a function that returns \
+                     multiple views. Such functions do not allow the output views to be modified inplace: use the \
+                     form without the underscore, or take the part with `narrow` or `select`",
+                    place(target)
+                ),
+            ));
+        }
         MadeIn::NoGrad => "no_grad",
         MadeIn::Inference => "inference_mode",
     };
@@ -134,6 +145,10 @@ pub(crate) fn check_up_to_date(op: &'static str, input: &Tensor) -> Result<()> {
             MadeIn::Function => {
                 "this is an input that a custom function returned, and its memory was written since: the function's \
                  derivative would be lost. Have the function return a clone"
+            }
+            MadeIn::Several => {
+                "this is a view and its base or another view of its base has been modified inplace. This view is the \
+                 output of a function that returns multiple views, which are not brought up to date. Take it again"
             }
             _ => {
                 "this view was made under `no_grad`, and its memory was written since by a recorded operation: whether \

@@ -27,6 +27,8 @@ pub(crate) enum MadeIn {
     Inference,
     /// Returned by a custom function.
     Function,
+    /// Returned with others by one function, such as `unbind`.
+    Several,
 }
 
 /// What a view is a view of.
@@ -88,7 +90,7 @@ impl ViewOf {
     /// Whether `tensor`, this view, stands outside a graph that its memory has come into since it
     /// was made or recorded.
     pub(super) fn is_out_of_date(&self, tensor: &Tensor) -> bool {
-        if !matches!(self.made_in, MadeIn::NoGrad | MadeIn::Function) {
+        if !matches!(self.made_in, MadeIn::NoGrad | MadeIn::Function | MadeIn::Several) {
             return false;
         }
         let recorded = |state: &State| state.node.is_some().then_some(state.node_version);
@@ -190,6 +192,20 @@ pub(super) fn open_slice(
 }
 
 impl Tensor {
+    /// The same view as one of several that a function returns together: where recording is on, it
+    /// may not be written in place, as in PyTorch.
+    pub(crate) fn as_one_of_several(&self) -> Tensor {
+        let recording = super::is_grad_enabled() && !super::is_inference_mode_enabled();
+        let Some(view) = self.view_of().filter(|_| recording) else { return self.clone() };
+        let (base, chain) = (view.base.clone(), view.chain.clone());
+        let several = ViewOf { base, chain, made_in: MadeIn::Several, version: view.version };
+        let part = self.alias(self.meta().clone(), Some(Arc::new(several)));
+        if let Some(Edge::Node(node, output)) = self.edge() {
+            part.set_node(node, output);
+        }
+        part
+    }
+
     /// The same memory and place in the graph as no view: for a view of what nobody else has.
     pub(crate) fn without_base(&self) -> Tensor {
         let alone = Tensor::new(self.storage().clone(), self.meta().clone());
