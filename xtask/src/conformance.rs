@@ -18,7 +18,7 @@ use crate::python_env::{self, Purpose};
 use crate::run;
 
 /// What PyTorch answered to the programs that CI replays without it.
-const RECORDED: &str = "crates/python/conformance/autograd.json.gz";
+const RECORDED: &str = "crates/python/conformance/autograd/golden.json.gz";
 
 /// The same for samples of operations.
 const GOLDEN: &str = "crates/python/conformance/operations/golden.json.gz";
@@ -56,7 +56,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
 
 fn autograd(folder: &Path, options: &[String]) -> Result<Command, String> {
     let mut compare = python_env::program(folder, "python");
-    compare.arg("crates/python/conformance/autograd.py").arg("--torch").arg(python_env::torch()?);
+    compare.arg("crates/python/conformance/autograd").arg("--torch").arg(python_env::torch()?);
     for option in options {
         match option.as_str() {
             "--record" => compare.args(["--record", RECORDED]),

@@ -9,71 +9,32 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import queue
-import subprocess
 import sys
-import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
-import report
-import self_check
-
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+import report  # noqa: E402
+import self_check  # noqa: E402
+from processes import Ended, Worker, ask_all  # noqa: E402
+
 MOST_GOLDEN_BYTES = 1_500_000
 
 
-class Worker:
-    """A process that judges one entry at a time."""
+def started(options: dict[str, Any], environment: dict[str, str] | None = None) -> Worker:
+    """A process that judges one entry at a time; it offers the entries' names."""
+    return Worker([str(HERE / "worker.py"), json.dumps(options)], environment)
 
-    def __init__(self, options: dict[str, Any], environment: dict[str, str] | None = None) -> None:
-        self.errors = tempfile.TemporaryFile("w+", errors="replace")
-        command = [sys.executable, str(HERE / "worker.py"), json.dumps(options)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
-        self.process = subprocess.Popen(command, **pipes, text=True, env=environment)
-        first = self.process.stdout.readline()
-        if not first:
-            raise SystemExit(f"a worker did not start: {self.last_words()}")
-        self.names: list[str] = json.loads(first)
 
-    def judge(self, number: int, seconds: float) -> dict[str, Any]:
-        """The entry's row; `crashed` or `late` if the process ended, or was ended after so many seconds."""
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            self.process.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.start()
-        try:
-            self.process.stdin.write(f"{number}\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        finally:
-            timer.cancel()
-        if answer:
-            return json.loads(answer)
-        self.process.wait()
-        status, reason = ("late", f"took more than {seconds:.0f} s") if late.is_set() else ("crashed", self.last_words())
-        return {"name": self.names[number], "status": status, "reason": reason, "checks": {}, "failures": [], "seconds": 0.0}
-
-    def ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def last_words(self) -> str:
-        self.errors.seek(0)
-        lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
-        telling = ("panicked", "Fatal Python error", "Error")
-        said = next((line for words in telling for line in lines if words in line), lines[-1] if lines else "")
-        return f"the process ended with {self.process.returncode}: {said}"
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+def judged(worker: Worker, number: int, seconds: float) -> dict[str, Any]:
+    """The entry's row."""
+    row = worker.ask(number, seconds)
+    if not isinstance(row, Ended):
+        return row
+    name, nothing = worker.offers[number], {"checks": {}, "failures": [], "seconds": 0.0}
+    return {"name": name, "status": row.status, "reason": row.words, **nothing}
 
 
 def chosen(names: list[str], only: list[str]) -> list[int]:
@@ -91,45 +52,28 @@ def chosen(names: list[str], only: list[str]) -> list[int]:
 def judge_all(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in the database's order."""
     given = {"limit": options.limit, "dtype": options.dtype, "record": options.record is not None}
-    first = Worker(given)
-    todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-    numbers = chosen(first.names, options.only)
-    for number in numbers:
-        todo.put(number)
+    first = started(given)
+    numbers = chosen(first.offers, options.only)
     rows: dict[int, dict[str, Any]] = {}
 
-    def work(worker: Worker | None) -> None:
-        while True:
-            try:
-                number = todo.get_nowait()
-            except queue.Empty:
-                break
-            if worker is None or worker.ended():
-                worker = Worker(given)
-            rows[number] = worker.judge(number, options.seconds)
-            print(report.line(rows[number], options.verbose), flush=True)
-        if worker is not None:
-            worker.close()
+    def judge(worker: Worker, number: int) -> None:
+        rows[number] = judged(worker, number, options.seconds)
+        print(report.line(rows[number], options.verbose), flush=True)
 
-    threads = [threading.Thread(target=work, args=(first,))]
-    threads += [threading.Thread(target=work, args=(None,)) for _ in range(min(options.workers, len(numbers)) - 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    ask_all(first, lambda: started(given), numbers, options.workers, judge)
     return [rows[number] for number in numbers]
 
 
 def check_the_checks() -> None:
     """Fails if a broken operation is taken for whole, or the other way round."""
     given = {"limit": 0, "dtype": [], "record": False}
-    worker = Worker(given, self_check.environment())
+    worker = started(given, self_check.environment())
 
     def judge(name: str, seconds: float) -> dict[str, Any]:
         nonlocal worker
         if worker.ended():
-            worker = Worker(given, self_check.environment())
-        row = worker.judge(worker.names.index(name), seconds)
+            worker = started(given, self_check.environment())
+        row = judged(worker, worker.offers.index(name), seconds)
         print(report.line(row, verbose=False), flush=True)
         return row
 

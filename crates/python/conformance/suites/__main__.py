@@ -9,78 +9,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
-import subprocess
 import sys
-import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
-import page
-
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+import page  # noqa: E402
+from processes import Ended, Worker, ask_all  # noqa: E402
+
 FILES = ["test_autograd", "test_indexing", "test_view_ops"]
 
 
-class Worker:
-    """A process that runs tests of one file, one at a time."""
-
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        self.errors = tempfile.TemporaryFile("w+", errors="replace")
-        self.place = tempfile.TemporaryDirectory()
-        command = [sys.executable, str(HERE / "worker.py"), name, str(options.folder), *(["--pytorch"] if options.pytorch else [])]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
-        # Tests that write into the current folder write into one that goes away.
-        self.process = subprocess.Popen(command, **pipes, text=True, cwd=self.place.name)
-        first = self.process.stdout.readline()
-        if not first:
-            self.process.wait()
-            raise SystemExit(f"{name}: a worker did not start: {self.last_words()}")
-        self.tests: list[dict[str, Any]] = json.loads(first)
-
-    def run(self, number: int, seconds: float) -> dict[str, Any]:
-        """The test's row; `crashed` or `late` if the process ended, or was ended after so many seconds."""
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            self.process.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.start()
-        try:
-            self.process.stdin.write(f"{number}\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        finally:
-            timer.cancel()
-        if answer:
-            return self.tests[number] | json.loads(answer)
-        self.process.wait()
-        status, words = ("late", f"took more than {seconds:.0f} s") if late.is_set() else ("crashed", self.last_words())
-        return self.tests[number] | {"status": status, "words": words, "trace": "", "seconds": 0.0}
-
-    def last_words(self) -> str:
-        self.errors.seek(0)
-        lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
-        telling = ("panicked", "Fatal Python error", "Error")
-        said = next((line for words in telling for line in reversed(lines) if words in line), lines[-1] if lines else "")
-        return f"the process ended with {self.process.returncode}: {said}"
-
-    def ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        try:
-            self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.place.cleanup()
+def started(name: str, options: argparse.Namespace) -> Worker:
+    """A process that runs tests of one file, one at a time; it offers what it knows of each."""
+    return Worker([str(HERE / "worker.py"), name, str(options.folder), *(["--pytorch"] if options.pytorch else [])])
 
 
 def chosen(test: dict[str, Any], only: list[str]) -> bool:
@@ -89,35 +33,22 @@ def chosen(test: dict[str, Any], only: list[str]) -> bool:
 
 def run_file(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in the file's order."""
-    first = Worker(name, options)
+    first = started(name, options)
     rows: dict[int, dict[str, Any]] = {}
-    todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-    numbers = [number for number, test in enumerate(first.tests) if chosen(test, options.only)]
+    numbers = [number for number, test in enumerate(first.offers) if chosen(test, options.only)]
     for number in numbers:
-        if first.tests[number]["not counted"]:
-            rows[number] = first.tests[number] | {"status": "not counted", "words": first.tests[number]["not counted"], "seconds": 0.0}
-        else:
-            todo.put(number)
+        if words := first.offers[number]["not counted"]:
+            rows[number] = first.offers[number] | {"status": "not counted", "words": words, "seconds": 0.0}
 
-    def work(worker: Worker | None) -> None:
-        while True:
-            try:
-                number = todo.get_nowait()
-            except queue.Empty:
-                break
-            if worker is None or worker.ended():
-                worker = Worker(name, options)
-            rows[number] = page.judged(worker.run(number, options.seconds))
-            print(page.line(rows[number], options.verbose), flush=True)
-        if worker is not None:
-            worker.close()
+    def run(worker: Worker, number: int) -> None:
+        row = worker.ask(number, options.seconds)
+        if isinstance(row, Ended):
+            row = {"status": row.status, "words": row.words, "trace": "", "seconds": 0.0}
+        rows[number] = page.judged(worker.offers[number] | row)
+        print(page.line(rows[number], options.verbose), flush=True)
 
-    threads = [threading.Thread(target=work, args=(first,))]
-    threads += [threading.Thread(target=work, args=(None,)) for _ in range(min(options.workers, todo.qsize()) - 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    counted = [number for number in numbers if number not in rows]
+    ask_all(first, lambda: started(name, options), counted, options.workers, run)
     return [rows[number] for number in numbers]
 
 
@@ -144,9 +75,6 @@ def main() -> None:
         raise SystemExit("--write-docs needs a whole run: without --file, --only and --pytorch")
     options.folder = options.folder.resolve()
     os.environ.setdefault("PYTHONFAULTHANDLER", "1")
-    if paths := os.environ.get("PYTHONPATH"):
-        # Workers run in folders of their own.
-        os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
     rows = {name: run_file(name, options) for name in options.file}
     print(page.summary(rows))
     # A run of some tests does not replace the whole table.

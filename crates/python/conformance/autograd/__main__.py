@@ -1,4 +1,4 @@
-"""Compares Plimsoll with PyTorch on random programs: `python autograd.py --torch PYTHON [--count N]
+"""Compares Plimsoll with PyTorch on random programs: `python autograd --torch PYTHON [--count N]
 [--seed S] [--record FILE]`, with PYTHON an interpreter that has PyTorch. Prints a minimal program
 for every disagreement, and fails if there was one. With `--record` the first 200 programs that show
 something are written down, with PyTorch's answers, for CI."""
