@@ -100,15 +100,12 @@ class Categorical(Distribution):
         return values.expand((-1,) + tuple(self.batch_shape)) if expand else values
 
 
-class OneHotCategorical(Distribution):
-    """As `Categorical`, the draw being a vector with a 1 at its place."""
+class _Counts(Distribution):
+    """Vectors that say how often each of a `Categorical`'s numbers came."""
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return self._categorical._parameters()
 
     @property
     def probs(self) -> Tensor:
@@ -119,6 +116,13 @@ class OneHotCategorical(Distribution):
     def logits(self) -> Tensor:
         """Their logarithms."""
         return self._categorical.logits
+
+
+class OneHotCategorical(_Counts):
+    """As `Categorical`, the draw being a vector with a 1 at its place."""
+
+    def _parameters(self) -> tuple[str, ...]:
+        return self._categorical._parameters()
 
     @property
     def mean(self) -> Tensor:
@@ -153,7 +157,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
-class Multinomial(Distribution):
+class Multinomial(_Counts):
     """How often each comes in a number of draws of a `Categorical`."""
 
     def __init__(
@@ -166,18 +170,7 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
+        super().__init__(probs, logits, validate_args)
 
     @property
     def mean(self) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
-from .distribution import Distribution, all_tensors
+from .distribution import Distribution, LocationScale, all_tensors
 
 _EULER = 0.57721566490153286060
 
@@ -116,30 +116,7 @@ class Exponential(Distribution):
         return 1 - self.rate.log()
 
 
-class _LocationScale(Distribution):
-    """A distribution that is moved and stretched."""
-
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = all_tensors(loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
-        self._check("loc", self.loc, self.loc == self.loc, "Real()")
-        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "loc", "scale"
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    def _empty(self, sample_shape: Any) -> Tensor:
-        shape = tuple(self._extended_shape(sample_shape))
-        return _plimsoll.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
-
-
-class Laplace(_LocationScale):
+class Laplace(LocationScale):
     """Two exponential distributions back to back."""
 
     @property
@@ -174,7 +151,7 @@ class Laplace(_LocationScale):
         return 1 + (2 * self.scale).log()
 
 
-class Cauchy(_LocationScale):
+class Cauchy(LocationScale):
     """Cauchy's distribution, which has no mean."""
 
     @property
@@ -202,7 +179,7 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(_LocationScale):
+class Gumbel(LocationScale):
     """The largest of many draws."""
 
     @property

@@ -196,3 +196,26 @@ def _no_grad() -> Any:
     from .._modes import no_grad
 
     return no_grad()
+
+
+class LocationScale(Distribution):
+    """A distribution that is moved and stretched."""
+
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = all_tensors(loc, scale)
+        super().__init__(self.loc.shape, (), validate_args)
+        self._check("loc", self.loc, self.loc == self.loc, "Real()")
+        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
+
+    def _parameters(self) -> tuple[str, ...]:
+        return "loc", "scale"
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    def _empty(self, sample_shape: Any) -> Tensor:
+        shape = tuple(self._extended_shape(sample_shape))
+        return _plimsoll.empty(shape, dtype=self.loc.dtype, device=self.loc.device)

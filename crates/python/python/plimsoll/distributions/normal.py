@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
-from .distribution import Distribution, all_tensors
+from .distribution import Distribution, LocationScale, all_tensors
 
 _LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
@@ -18,7 +18,7 @@ def standard_normal(shape: Any, like: Tensor) -> Tensor:
     return _plimsoll.normal(zeros, _plimsoll.ones_like(zeros))
 
 
-class Normal(Distribution):
+class Normal(LocationScale):
     """The normal distribution.
 
     >>> import plimsoll as pm
@@ -27,23 +27,8 @@ class Normal(Distribution):
     tensor(-0.9189)
     """
 
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = all_tensors(loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
-        self._check("loc", self.loc, self.loc == self.loc, "Real()")
-        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "loc", "scale"
-
     @property
     def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property
