@@ -201,3 +201,16 @@ def test_lbfgs_goes_down_rosenbrocks_valley_as_pytorchs_does():
     assert param.tolist() == pytest.approx([0.9999814210791366, 0.9999619651810989], rel=1e-12)
     kept = optimizer.state[param]
     assert (kept["func_evals"], kept["n_iter"]) == (43, 35)
+
+
+def test_momentum_goes_on_after_the_model_changed_its_dtype():
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    optimizer = optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
+    model.weight.grad = plimsoll.full((1, 1), 2.0)
+    optimizer.step()
+    model.double()
+    model.weight.grad = plimsoll.full((1, 1), 4.0, dtype=plimsoll.float64)
+    optimizer.step()
+    kept = optimizer.state[model.weight]["momentum_buffer"]
+    assert (kept.dtype, kept.item(), model.weight.item()) == (plimsoll.float32, 5.0, 1 - 1 - 2.5)

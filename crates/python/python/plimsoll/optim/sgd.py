@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _plimsoll
+from .._modes import no_grad
 from .._plimsoll import Tensor
-from ._fused import FusedOptimizer, check_number
+from ._fused import FusedOptimizer, check_number, wants_copy
 
 
 class SGD(FusedOptimizer):
@@ -62,6 +64,7 @@ class SGD(FusedOptimizer):
         if not has_momentum and not copies:
             self._run(group, params, grads, [0.0, 0.0, False, False])
             return
+        params, grads = self._of_one_dtype(group, params, grads)
         kinds = []
         for param in params:
             is_fresh = has_momentum and self.state[param].get("momentum_buffer") is None
@@ -78,6 +81,33 @@ class SGD(FusedOptimizer):
             some = ([params[at] for at in chosen], [grads[at] for at in chosen])
             numbers = [group["momentum"], group["dampening"], group["nesterov"], kind[0]]
             self._run(group, *some, numbers, kind[1])
+
+    def _of_one_dtype(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Steps parameters whose buffers are of another dtype, as after `model.double()`, by operations that convert, as PyTorch
+        does; returns the others, for the fused step."""
+        rest: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for param, grad in zip(params, grads, strict=True):
+            buffer = self.state[param].get("momentum_buffer") if param in self.state else None
+            if buffer is None or buffer.dtype == param.dtype or wants_copy(group, param):
+                rest[0].append(param)
+                rest[1].append(grad)
+            else:
+                self._step_converting(group, param, grad, buffer)
+        return rest
+
+    def _step_converting(self, group: dict[str, Any], param: Tensor, grad: Tensor, buffer: Tensor) -> None:
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if found is not None and bool(found):
+            return
+        with no_grad(), _plimsoll._Phase("optimizer", param):
+            grad = grad if scale is None else grad / scale
+            grad = -grad if group["maximize"] else grad
+            if group["weight_decay"] != 0:
+                grad = grad.add(param, alpha=float(group["weight_decay"]))
+            buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            param.sub_((grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer) * group["lr"])
 
     def _forget_buffers(self, params: list[Tensor], kinds: list[tuple[bool, bool]]) -> None:
         """Lets go of buffers that a skipped step made."""
