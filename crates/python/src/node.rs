@@ -116,24 +116,13 @@ impl PyNode {
         hooks::before_node(&self.grad_fn, hook)
     }
 
-    /// A tensor that stands at one of its outputs; see [`GradFn::stand_in`].
-    fn _stand_in<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyTensor>> {
-        let none = || {
-            let name = self.name();
-            PyRuntimeError::new_err(format!(
-                "{name}: there is nothing at output {output}, or no longer"
-            ))
-        };
-        wrap(py, call(py, || self.grad_fn.stand_in(output))?.ok_or_else(none)?)
-    }
-
     /// For each of its outputs, whose gradients are its inputs in backward, a tensor of their shape
     /// and dtype.
     #[getter]
     fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let outputs = 0..self.grad_fn.outputs() as u32;
-        let places: PyResult<Vec<_>> = outputs.map(|output| self._stand_in(py, output)).collect();
-        PyTuple::new(py, places?)
+        let like = |output| wrap(py, call(py, || self.grad_fn.output_like(output))?);
+        PyTuple::new(py, outputs.map(like).collect::<PyResult<Vec<_>>>()?)
     }
 
     /// A dictionary for notes of the program's, which the node keeps.

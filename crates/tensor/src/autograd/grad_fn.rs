@@ -10,8 +10,9 @@ use super::custom::Function;
 use super::hooks::HookHandle;
 use super::mode;
 use super::node::{Edge, Node};
+use super::place::{GradientPlace, Wanted};
 use super::saved::{self, Unpacked};
-use crate::{Device, Tensor};
+use crate::Tensor;
 
 /// A recorded operation, or the place where a leaf's gradients arrive. Holding it keeps the graph
 /// behind it alive.
@@ -31,21 +32,6 @@ pub struct GradFn(Edge);
 /// A node that somebody else keeps alive.
 #[derive(Clone, Debug)]
 pub struct WeakGradFn(Weak<Node>);
-
-/// The device of the first leaf behind `node` that somebody holds, following first inputs.
-fn device_behind(node: &Arc<Node>) -> Device {
-    let mut node = node.clone();
-    loop {
-        let next = match node.edges.iter().flatten().next() {
-            Some(Edge::Node(next, _)) => next.clone(),
-            Some(Edge::Leaf(accumulator)) => {
-                return accumulator.leaf().map_or(Device::cpu(), |leaf| leaf.device());
-            }
-            None => return Device::cpu(),
-        };
-        node = next;
-    }
-}
 
 impl WeakGradFn {
     /// The node, if it is still there.
@@ -75,14 +61,6 @@ impl GradFn {
             }
             Edge::Leaf(_) if output == 0 => Some(self.0.clone()),
             _ => None,
-        }
-    }
-
-    /// How many outputs it has.
-    pub(super) fn output_count(&self) -> usize {
-        match &self.0 {
-            Edge::Node(node, _) => node.outputs.len(),
-            Edge::Leaf(_) => 1,
         }
     }
 
@@ -224,36 +202,27 @@ impl GradFn {
         }
     }
 
-    /// A tensor that stands at an output of this node, to ask for gradients from there or of there:
-    /// of its shape and dtype, zeros that share one element, on the device of the first leaf behind
-    /// it. At a leaf's place it is the leaf. `None` if there is no such output, or nobody holds the
-    /// leaf any more.
+    /// A tensor like one of its outputs: of its shape, dtype and device, zeros that share one
+    /// element. At a leaf's place it is the leaf. An error if there is no such output, or nobody
+    /// holds the leaf any more.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
     /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
     /// let (node, output) = x.mul(3)?.gradient_edge().unwrap();
-    /// let place = node.stand_in(output)?.unwrap(); // the product itself is gone
-    /// let gradient = Tensor::ones(&[2], DType::F32)?;
-    /// backward(&[(&place, Some(&gradient))], BackwardOptions::default())?;
-    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    /// let like = node.output_like(output)?; // the product itself is gone
+    /// assert_eq!((like.shape(), like.dtype()), (&[2][..], DType::F32));
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn stand_in(&self, output: u32) -> Result<Option<Tensor>> {
-        let node = match &self.0 {
-            Edge::Leaf(accumulator) => return Ok(accumulator.leaf().filter(|_| output == 0)),
-            Edge::Node(node, _) => node,
-        };
-        let Some(meta) = node.outputs.get(output as usize) else { return Ok(None) };
-        let sizes: Vec<i64> = meta.shape().iter().map(|&size| size as i64).collect();
-        let device = device_behind(node);
-        let zeros =
-            mode::with_grad(false, || Tensor::zeros(&[], meta.dtype)?.to(device)?.expand(&sizes))?;
-        // A handle of its own: as a view it would follow its base's place in the graph.
-        let place = Tensor::new(zeros.storage().clone(), zeros.meta().clone());
-        place.set_node(node.clone(), output);
-        Ok(Some(place))
+    pub fn output_like(&self, output: u32) -> Result<Tensor> {
+        if let (Some(leaf), 0) = (self.variable(), output) {
+            return Ok(leaf);
+        }
+        let Wanted { shape, dtype, device } =
+            GradientPlace::Edge(self, output).wanted("output_like")?;
+        let sizes: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
+        mode::with_grad(false, || Tensor::zeros(&[], (dtype, device))?.expand(&sizes))
     }
 
     /// Calls `hook` with the gradients of the operation's outputs before it runs in backward, after

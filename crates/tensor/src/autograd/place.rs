@@ -67,7 +67,7 @@ impl GradientPlace<'_> {
                 Ok(tensor.edge())
             }
             GradientPlace::Edge(node, output) => node.output(*output).map(Some).ok_or_else(|| {
-                let outputs = node.output_count();
+                let outputs = node.outputs();
                 Error::autograd(
                     op,
                     format!("{} has {outputs} outputs, and no output {output}", node.name()),

@@ -39,16 +39,13 @@ def _list(tensors: _Place | Sequence[_Place | None] | None) -> list:
 
 
 def _asked_for(function: str, inputs: Any) -> list:
-    """What gradients are asked for, at least one; of a dictionary its values."""
-    if isinstance(inputs, Mapping):
-        if type(inputs) is not dict:
-            kind = type(inputs).__name__
-            raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {kind}. Give dict(inputs)")
-        inputs = list(inputs.values())
-    asked = _list(inputs)
-    if not asked:
-        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty: there is nothing to compute gradients for")
-    return asked
+    """What gradients are asked for; of a dictionary its values."""
+    if not isinstance(inputs, Mapping):
+        return _list(inputs)
+    if type(inputs) is not dict:
+        kind = type(inputs).__name__
+        raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {kind}. Give dict(inputs)")
+    return list(inputs.values())
 
 
 def _check_shapes(outputs: list, grads: list) -> None:
