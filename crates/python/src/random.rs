@@ -146,6 +146,15 @@ pub(crate) fn with<R>(generator: Option<&Generator>, work: impl FnOnce() -> R) -
     }
 }
 
+/// What `body` returns, with this thread's draws on the generator's device coming from it.
+#[pyfunction]
+fn _with_generator<'py>(
+    generator: &Bound<'py, PyGenerator>,
+    body: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    with_generator(&generator.get().0, || body.call0())
+}
+
 /// The generator that a device draws from unless another is named.
 #[pyfunction]
 #[pyo3(signature = (device = None))]
@@ -199,6 +208,7 @@ fn set_rng_state(py: Python<'_>, new_state: &Bound<'_, PyTensor>) -> PyResult<()
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGenerator>()?;
     module.add("default_generator", default_object(module.py())?)?;
+    module.add_function(wrap_pyfunction!(_with_generator, module)?)?;
     module.add_function(wrap_pyfunction!(_default_generator, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(seed, module)?)?;

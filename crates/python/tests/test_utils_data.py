@@ -599,3 +599,21 @@ def test_an_error_of_a_worker_keeps_no_batch_until_the_collector_comes():
 def test_a_distributed_sampler_without_a_process_group_is_a_value_error(given):
     with pytest.raises(ValueError, match="give num_replicas and rank"):
         data.DistributedSampler(range(3), **given)
+
+
+def test_draws_in_workers_follow_from_the_loaders_seed():
+    class Noise(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            return plimsoll.rand(2)
+
+    def drawn():
+        return [batch.tolist() for batch in DataLoader(Noise(), batch_size=2, num_workers=2, generator=seeded(3))]
+
+    before = plimsoll.get_rng_state()
+    first = drawn()
+    assert plimsoll.equal(plimsoll.get_rng_state(), before), "the program's own numbers are not used up"
+    plimsoll.rand(5)
+    assert drawn() == first and len({str(batch) for batch in first}) == 4

@@ -207,7 +207,9 @@ def _live(
         _plimsoll._adopt_line(line)
         set_worker_info(info)
         with _adopted(modes):
-            _work(channel, info, make_fetcher, init_fn, pin, where)
+            # Its draws follow from its seed, whatever the other threads draw.
+            own = info.rng.torch_generator
+            _plimsoll._with_generator(own, lambda: _work(channel, info, make_fetcher, init_fn, pin, where))
     except BaseException:
         with channel.changed:
             channel.ended[info.id] = Failure(where)
