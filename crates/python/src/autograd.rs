@@ -2,6 +2,8 @@
 //! guards of the calling thread; the package's context managers hold them. Hooks are in `hooks.rs`,
 //! custom functions in `custom.rs`, nodes in `node.rs`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use plimsoll_tensor::{self as rust, BackwardOptions, GradFn, GradOptions, GradientPlace, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -112,6 +114,7 @@ impl PyTensor {
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
+        warn_of_cycle(py, create_graph, 1)?;
         let options = BackwardOptions {
             gradient: gradient.map(|gradient| gradient.get().tensor()),
             retain_graph: retain_graph.unwrap_or(create_graph),
@@ -123,6 +126,18 @@ impl PyTensor {
         let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
         call(py, || rust::backward_between(&[((&own).into(), None)], &inputs, options))
     }
+}
+
+/// Warns, once in a program and as PyTorch does, that gradients which are themselves recorded hold
+/// the parameters that hold them.
+fn warn_of_cycle(py: Python<'_>, create_graph: bool, stack_level: i32) -> PyResult<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !create_graph || TOLD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let told = c"Using backward() with create_graph=True will create a reference cycle between the parameter and its \
+                 gradient which can cause a memory leak: use autograd.grad instead, or set .grad to None after use";
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), told, stack_level)
 }
 
 /// A tensor, or the place in the graph where its gradient arrives (`GradientEdge`).
@@ -315,6 +330,7 @@ fn _backward(
     let roots: Vec<_> = roots.zip(grads.iter().map(Option::as_ref)).collect();
     let inputs = inputs.unwrap_or_default();
     let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
+    warn_of_cycle(py, create_graph, 2)?;
     let options = BackwardOptions {
         gradient: None,
         retain_graph: retain_graph.unwrap_or(create_graph),

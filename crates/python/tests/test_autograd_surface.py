@@ -1,6 +1,8 @@
 """Modes, anomaly mode, hooks on several tensors, derivatives of functions and their check, each with what PyTorch 2.15
 does."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -253,3 +255,18 @@ def test_several_gradients_at_once():
         pm.autograd.grad([x * 1, x * 2], x, [pm.ones(2, 3), pm.ones(4, 3)], is_grads_batched=True)
     with pytest.raises(RuntimeError, match="shape"):
         pm.autograd.grad(x * 1, x, pm.ones(2, 4), is_grads_batched=True)
+
+
+def test_gradients_that_are_recorded_are_warned_of_once():
+    program = """
+import warnings, plimsoll as pm
+x = pm.ones(1, requires_grad=True)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    (x * 2).sum().backward(create_graph=True)
+    pm.autograd.backward((x * 2).sum(), create_graph=True)
+    pm.autograd.grad((x * 2).sum(), x, create_graph=True)
+assert len(told) == 1 and told[0].category is UserWarning, told
+assert "reference cycle" in str(told[0].message) and told[0].lineno == 6, told[0]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
