@@ -111,6 +111,13 @@ fn set_per_process_memory_fraction(fraction: f64, device: Option<DeviceArg>) -> 
     Ok(arena(device).set_memory_fraction(fraction))
 }
 
+/// The share of a device's memory that may be reserved.
+#[pyfunction]
+#[pyo3(signature = (device = None))]
+fn get_per_process_memory_fraction(device: Option<DeviceArg>) -> f64 {
+    arena(device).memory_fraction()
+}
+
 /// Limits and shares as they were when the program started: those of PLIMSOLL_CONF, or none.
 #[pyfunction]
 #[pyo3(signature = (device = None))]
@@ -354,6 +361,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reset_accumulated_memory_stats, module)?)?;
     module.add_function(wrap_pyfunction!(set_memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(set_per_process_memory_fraction, module)?)?;
+    module.add_function(wrap_pyfunction!(get_per_process_memory_fraction, module)?)?;
     module.add_function(wrap_pyfunction!(record_memory_history, module)?)?;
     module.add_function(wrap_pyfunction!(dump_snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(_dump_snapshot_of, module)?)?;

@@ -34,6 +34,13 @@ impl PyStorage {
         Ok(call(py, || self.0.data_ptr())? - offset)
     }
 
+    /// A number that is this storage's as long as somebody holds it, also where no memory is behind
+    /// it.
+    #[getter]
+    fn _cdata(&self) -> usize {
+        self.0.storage_id()
+    }
+
     /// Where it is.
     #[getter]
     fn device(&self) -> PyDevice {

@@ -144,6 +144,7 @@ assert pm.cuda.memory_reserved() == 22 << 20
 pm.cuda.empty_cache()
 assert pm.cuda.memory_reserved() == 0
 pm.cuda.set_per_process_memory_fraction(0.25)
+assert pm.cuda.get_per_process_memory_fraction() == 0.25
 try:
     pm.zeros(5 << 20, device="cuda")
     raise AssertionError("it does not fit")

@@ -231,12 +231,18 @@ impl Arena {
     /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
     /// assert_eq!(arena.set_memory_fraction(0.5), 1.0);
     /// assert_eq!(arena.set_memory_fraction(7.0), 0.5);
+    /// assert_eq!(arena.memory_fraction(), 1.0);
     /// assert_eq!(arena.set_memory_fraction(1.0), 1.0);
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn set_memory_fraction(&self, fraction: f64) -> f64 {
         let fraction = if fraction.is_nan() { 1.0 } else { fraction.clamp(0.0, 1.0) };
         std::mem::replace(&mut self.state().limits.fraction, fraction)
+    }
+
+    /// The share of the device's memory that may be reserved; 1 is no limit.
+    pub fn memory_fraction(&self) -> f64 {
+        self.state().limits.fraction
     }
 
     /// Who is asked to give live memory back when there is no room; returns the previous one.

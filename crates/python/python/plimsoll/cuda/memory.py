@@ -149,10 +149,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
     """The share of a GPU's memory that may be reserved."""
-    where = place(device)
-    share = _plimsoll.set_per_process_memory_fraction(1.0, where)
-    _plimsoll.set_per_process_memory_fraction(share, where)
-    return share
+    return _plimsoll.get_per_process_memory_fraction(place(device))
 
 
 def get_allocator_backend() -> str:

@@ -60,15 +60,7 @@ def _note(storages: dict[tuple[str, int], tuple[int, str]], tensor: Any, hold: H
     rounded = -(-nbytes // 512) * 512
     device = str(tensor.device)
     if rounded:
-        storages.setdefault((device, _place(storage)), (rounded, _name(hold)))
-
-
-def _place(storage: Any) -> int:
-    """What tells storages apart; a dry run's have no address to read."""
-    try:
-        return int(storage.data_ptr())
-    except RuntimeError:
-        return id(storage)
+        storages.setdefault((device, storage._cdata), (rounded, _name(hold)))
 
 
 def _name(hold: Hold) -> str:
