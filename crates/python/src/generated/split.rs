@@ -213,7 +213,7 @@ impl PyTensor {
         CHUNK.method(slf, args, kwargs)
     }
 
-    /// `chunk` under the name that PyTorch has for code it compiles.
+    /// `chunk` whose parts may be written in place where they are recorded.
     #[pyo3(signature = (*args, **kwargs))]
     fn unsafe_chunk<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -223,7 +223,7 @@ impl PyTensor {
         UNSAFE_CHUNK.method(slf, args, kwargs)
     }
 
-    /// `split` under the name that PyTorch has for code it compiles.
+    /// `split` whose parts may be written in place where they are recorded.
     #[pyo3(signature = (*args, **kwargs))]
     fn unsafe_split<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -233,7 +233,7 @@ impl PyTensor {
         UNSAFE_SPLIT.method(slf, args, kwargs)
     }
 
-    /// `split_with_sizes` under the name that PyTorch has for code it compiles.
+    /// `split_with_sizes` whose parts may be written in place where they are recorded.
     #[pyo3(signature = (*args, **kwargs))]
     fn unsafe_split_with_sizes<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -325,7 +325,7 @@ fn chunk<'py>(
     CHUNK.function(args, kwargs)
 }
 
-/// `chunk` under the name that PyTorch has for code it compiles.
+/// `chunk` whose parts may be written in place where they are recorded.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn unsafe_chunk<'py>(
@@ -335,7 +335,7 @@ fn unsafe_chunk<'py>(
     UNSAFE_CHUNK.function(args, kwargs)
 }
 
-/// `split` under the name that PyTorch has for code it compiles.
+/// `split` whose parts may be written in place where they are recorded.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn unsafe_split<'py>(
@@ -345,7 +345,7 @@ fn unsafe_split<'py>(
     UNSAFE_SPLIT.function(args, kwargs)
 }
 
-/// `split_with_sizes` under the name that PyTorch has for code it compiles.
+/// `split_with_sizes` whose parts may be written in place where they are recorded.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn unsafe_split_with_sizes<'py>(
