@@ -11,8 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bench::{Worker, median, sorted};
-use crate::python_env::{self, Purpose};
-use crate::{bench_memory, run};
+use crate::{bench_memory, python_env, run};
 
 /// A model, and what of PyTorch's time and memory a step of it may take at most.
 struct Row {
@@ -101,10 +100,7 @@ impl Programs {
         // Beside the module, whose features it then has, so that the crates below are built once.
         build.args(["train_worker", "--package", "plimsoll-python"]);
         run::plain(&mut build)?;
-        let environment = python_env::prepare(Purpose::Tests)?;
-        let mut module = python_env::program(&environment, "maturin");
-        module.args(["develop", "--release", "--manifest-path", "crates/python/Cargo.toml"]);
-        run::plain(&mut module)?;
+        python_env::released_module()?;
         let rust = run::target().join("release/examples/train_worker");
         Ok(Programs { rust, python: python_env::torch()? })
     }

@@ -9,6 +9,7 @@
 mod bench;
 mod bench_lint;
 mod bench_memory;
+mod bench_python;
 mod bench_report;
 mod bench_train;
 mod conformance;
@@ -41,6 +42,9 @@ cargo xtask COMMAND
   bench train [--times|--peaks] [NAME]
                      steps of training beside PyTorch's, from Rust and from Python: times, and
                      peaks of memory
+  bench python [NAME]
+                     small operations, indexing, loaders, import time and installed size of the
+                     Python package beside PyTorch's
   bench lint [PATH]  the source checker beside TorchFix, on the same files
   bench report       a snapshot's report beside CPython's pickle.loads
   bench large-report memory and zooms of a snapshot with 12 million events
@@ -75,6 +79,9 @@ fn main() -> ExitCode {
         }
         Some("bench") if rest.first().is_some_and(|what| what == "train") => {
             bench_train::bench(&rest[1..])
+        }
+        Some("bench") if rest.first().is_some_and(|what| what == "python") => {
+            bench_python::bench(&rest[1..])
         }
         Some("bench") if rest == ["memory"] => bench_memory::bench(),
         Some("bench") if rest == ["report"] => bench_report::bench(),

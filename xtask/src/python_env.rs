@@ -71,6 +71,14 @@ pub(crate) fn torch() -> Result<PathBuf, String> {
     }
 }
 
+/// Builds the Python module, optimised, into the package's own folder.
+pub(crate) fn released_module() -> Result<(), String> {
+    let environment = prepare(Purpose::Tests)?;
+    let mut module = program(&environment, "maturin");
+    module.args(["develop", "--release", "--manifest-path", "crates/python/Cargo.toml"]);
+    run::plain(&mut module)
+}
+
 /// A program of the environment, which it also finds its own packages through.
 pub(crate) fn program(folder: &std::path::Path, name: &str) -> Command {
     let mut command = run::command(folder.join("bin").join(name), &[]);
