@@ -146,8 +146,12 @@ fn names(parameter: &Parameter) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(aliases)
 }
 
+/// Lists are told by their class: asked for a number, they would make an exception that is thrown
+/// away, in every call with sizes.
 fn is_int(object: &Bound<'_, PyAny>) -> bool {
-    !object.is_instance_of::<PyBool>()
+    !object.is_instance_of::<PyTuple>()
+        && !object.is_instance_of::<PyList>()
+        && !object.is_instance_of::<PyBool>()
         && !object.is_instance_of::<PyFloat>()
         && object.extract::<i64>().is_ok()
 }

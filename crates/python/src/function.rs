@@ -177,11 +177,12 @@ impl Function {
             return Ok(None);
         }
         let (first, second) = (args.get_item(0)?, args.get_item(1)?);
-        let Ok(beside) = second.cast::<PyTensor>() else { return Ok(None) };
-        let Ok(number) = first.extract::<Number>() else { return Ok(None) };
+        // Before it is asked for a number, which would make an exception in every call.
         if first.is_instance_of::<PyTensor>() {
             return Ok(None);
         }
+        let Ok(beside) = second.cast::<PyTensor>() else { return Ok(None) };
+        let Ok(number) = first.extract::<Number>() else { return Ok(None) };
         let (py, beside) = (args.py(), beside.get().tensor());
         let dtype = plimsoll_tensor::dtype_beside_number(beside.dtype(), number.scalar());
         // One that does not fit is cut to the dtype by the operation, or never needs to be.

@@ -5,8 +5,11 @@
 use plimsoll_core::DType;
 use plimsoll_tensor::{At, Tensor};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyUserWarning, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyEllipsis, PyInt, PyIterator, PyList, PySequence, PySlice, PyString, PyTuple,
+};
 
 use crate::arguments::{Given, Operand};
 use crate::call::{call, fresh_of};
@@ -106,9 +109,20 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.cast::<PySequence>().is_ok() || object.hasattr("__array_interface__").unwrap_or(false)
 }
 
+/// Whether an item is one part of an index by its class alone, as most are. Other objects are asked
+/// whether they are sequences or arrays, and each no is an exception that is made to be thrown away.
+fn is_one_part(item: &Bound<'_, PyAny>) -> bool {
+    item.is_exact_instance_of::<PyInt>()
+        || item.is_exact_instance_of::<PySlice>()
+        || item.is_instance_of::<PyTensor>()
+        || item.is_exact_instance_of::<PyBool>()
+        || item.is_none()
+        || item.is_exact_instance_of::<PyEllipsis>()
+}
+
 /// Lists become tensors of indices or bools, so that what follows sees tensors only.
 fn without_lists<'py>(x: &Tensor, item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if item.is_instance_of::<PyTensor>() || !is_sequence(&item) {
+    if is_one_part(&item) || !is_sequence(&item) {
         return Ok(item);
     }
     let (py, device) = (item.py(), x.device());
@@ -131,10 +145,13 @@ fn without_lists<'py>(x: &Tensor, item: Bound<'py, PyAny>) -> PyResult<Bound<'py
 
 /// The index in parts.
 fn parts(x: &Tensor, index: &Bound<'_, PyAny>) -> PyResult<Vec<Part>> {
+    if is_one_part(index) {
+        return Ok(vec![part(index)?]);
+    }
     items(index)?.into_iter().map(|item| part(&without_lists(x, item)?)).collect()
 }
 
-fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
+fn part<'py>(item: &Bound<'py, PyAny>) -> PyResult<Part> {
     if item.is_none() {
         return Ok(Part::Plain(At::NewAxis));
     }
@@ -152,7 +169,8 @@ fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
         return Ok(Part::Tensor(tensor));
     }
     if let Ok(slice) = item.cast::<PySlice>() {
-        let bound = |name: &str| -> PyResult<Option<i64>> {
+        let py = item.py();
+        let bound = |name: &Bound<'py, PyString>| -> PyResult<Option<i64>> {
             let value = slice.getattr(name)?;
             if value.is_none() {
                 return Ok(None);
@@ -160,7 +178,8 @@ fn part(item: &Bound<'_, PyAny>) -> PyResult<Part> {
             let why = "slice indices must be integers or None or have an __index__ method";
             whole(&value).map(Some).map_err(|_| PyTypeError::new_err(why))
         };
-        let (start, end, step) = (bound("start")?, bound("stop")?, bound("step")?.unwrap_or(1));
+        let (start, end) = (bound(intern!(py, "start"))?, bound(intern!(py, "stop"))?);
+        let step = bound(intern!(py, "step"))?.unwrap_or(1);
         if step < 1 {
             return Err(PyValueError::new_err("the step of a slice must be positive"));
         }

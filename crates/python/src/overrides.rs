@@ -12,7 +12,9 @@ use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType,
+};
 
 use crate::subclass;
 use crate::tensor::PyTensor;
@@ -86,6 +88,8 @@ pub(crate) fn is_plain(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyInt>()
         || object.is_exact_instance_of::<PyBool>()
         || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PySlice>()
+        || object.is_exact_instance_of::<PyEllipsis>()
 }
 
 /// What a class has to say of operations on its objects.
