@@ -13,7 +13,7 @@ def names(body):
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
-        elif isinstance(node, ast.AnnAssign):
+        elif isinstance(node, ast.AnnAssign) and getattr(node.annotation, "id", None) != "TypeAlias":
             yield node.target.id
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             yield from (target.id for target in node.targets)

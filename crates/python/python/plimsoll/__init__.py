@@ -5,8 +5,15 @@ managers, the classes of custom functions and the command. Its own lines never s
 line below them.
 """
 
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
+
+if "free-threading build" in _sys.version:
+    raise ImportError(
+        "plimsoll does not run on free-threaded builds of CPython: it relies on the global interpreter lock, which this one "
+        f"({_sys.version.split()[0]}) can do without; use a build with the lock, without the `t` in its name"
+    )
 
 from ._plimsoll import *  # noqa: F403
 from ._plimsoll import __version__ as __version__
@@ -29,18 +36,12 @@ from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
 from . import linalg as linalg
-from . import masked as masked
-from . import nn as nn
-from . import profiler as profiler
 from . import random as random
 from . import safetensors as safetensors
 from . import serialization as serialization
-from . import signal as signal
 from . import special as special
 from . import storage as storage
 from . import utils as utils
-from . import watch as watch
-from .amp import GradScaler as GradScaler
 from .amp import autocast as autocast
 from ._compile import compile as compile
 from ._deterministic import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
@@ -79,7 +80,7 @@ from ._functions_in_python import is_signed as is_signed
 from ._functions_in_python import pairwise_distance as pairwise_distance
 from ._functions_in_python import pdist as pdist
 from ._functions_in_python import range as range
-from ._functions_in_python import threshold as threshold
+from ._functions_in_python import threshold as threshold  # type: ignore[assignment]
 from ._functions_in_python import typename as typename
 from ._functions_in_python import vander as vander
 from ._functions_in_python import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -114,8 +115,8 @@ from ._typed_classes import HalfTensor as HalfTensor
 from ._typed_classes import IntTensor as IntTensor
 from ._typed_classes import LongTensor as LongTensor
 from ._typed_classes import ShortTensor as ShortTensor
-from ._unique import unique as unique
-from ._unique import unique_consecutive as unique_consecutive
+from ._unique import unique as unique  # type: ignore[no-redef]
+from ._unique import unique_consecutive as unique_consecutive  # type: ignore[no-redef]
 from ._window_functions import bartlett_window as bartlett_window
 from ._window_functions import blackman_window as blackman_window
 from ._window_functions import hamming_window as hamming_window
@@ -132,8 +133,6 @@ from .functional import segment_reduce as _segment_reduce  # noqa: F401
 from .functional import segment_reduce as segment_reduce
 from .functional import tensordot as tensordot
 from .functional import unravel_index as unravel_index
-from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
-from .nn.functional import rms_norm as rms_norm
 from .serialization import load as load
 from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
@@ -143,7 +142,13 @@ from ._in_place_functions import FUNCTIONS as _in_place_functions
 
 globals().update(_in_place_functions)
 newaxis = None
-_LAZY = ("accelerator", "compiler", "cpu", "cuda", "distributions", "func", "jit", "optim", "overrides", "testing", "types", "version")
+#: Parts that are loaded when they are first named.
+_LAZY = (
+    "accelerator", "compiler", "cpu", "cuda", "distributions", "func", "jit", "masked", "nn", "optim", "overrides", "profiler", "signal",
+    "testing", "types", "version", "watch",
+)  # fmt: skip
+#: Single names of such parts, and where they are.
+_LAZY_NAMES = {"GradScaler": "amp", "_upsample_bilinear2d_aa": "nn._interpolate", "rms_norm": "nn.functional"}
 
 if _TYPE_CHECKING:
     from . import accelerator as accelerator
@@ -153,17 +158,33 @@ if _TYPE_CHECKING:
     from . import distributions as distributions
     from . import func as func
     from . import jit as jit
+    from . import masked as masked
+    from . import nn as nn
     from . import optim as optim
     from . import overrides as overrides
+    from . import profiler as profiler
+    from . import signal as signal
     from . import testing as testing
     from . import types as types
     from . import version as version
+    from . import watch as watch
+    from .amp import GradScaler as GradScaler
+    from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
+    from .nn.functional import rms_norm as rms_norm
 
 
 def __getattr__(name: str) -> _Any:
     """Loads larger parts when they are first named: a program without them does not wait for them."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'plimsoll' has no attribute '{name}'")
     import importlib
 
-    return importlib.import_module(f".{name}", __name__)
+    if name in _LAZY:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _LAZY_NAMES:
+        raise AttributeError(f"module 'plimsoll' has no attribute '{name}'")
+    found = getattr(importlib.import_module(f".{_LAZY_NAMES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})

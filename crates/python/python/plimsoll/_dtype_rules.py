@@ -24,7 +24,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
     one, other = _imitated(tensor1), _imitated(tensor2)
     if not isinstance(one, _plimsoll.Tensor) and not isinstance(other, _plimsoll.Tensor):
         return promote_types(_plimsoll.tensor(one).dtype, _plimsoll.tensor(other).dtype)
-    return (one + other).dtype
+    return (one + other).dtype  # type: ignore[no-any-return]
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:

@@ -183,7 +183,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def typename(obj: Any) -> str:
     """The name of an object's class, and for tensors PyTorch's."""
     if isinstance(obj, Tensor):
-        return obj.type()  # type: ignore[no-any-return]
+        return obj.type()
     kind = obj if isinstance(obj, type) else type(obj)
     module = getattr(kind, "__module__", "") or ""
     return kind.__qualname__ if module in ("builtins", "__builtin__", "") else f"{module}.{kind.__qualname__}"

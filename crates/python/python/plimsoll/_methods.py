@@ -78,7 +78,7 @@ def __format__(self: Tensor, format_spec: str) -> str:
 
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor.nelement = nelement  # type: ignore[method-assign]
-Tensor.type = type  # type: ignore[method-assign, assignment]
+Tensor.type = type  # type: ignore[method-assign]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
 Tensor._is_view = _is_view  # type: ignore[method-assign]
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[method-assign]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,7 @@ class _ModeContext:
         made = super().__new__(cls)
         if callable(function):
             # `@no_grad` without parentheses.
-            made.__init__()
+            made.__init__()  # type: ignore[misc]
             return made(function)
         return made
 
@@ -36,6 +35,8 @@ class _ModeContext:
         self._entered.stack.pop().leave()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        import inspect  # which takes longer to load than all of this file
+
         if inspect.isclass(function):
             what = "Decorating classes is deprecated: only making an object is in the mode, not its methods; decorate functions"
             warnings.warn(what, FutureWarning, stacklevel=2)

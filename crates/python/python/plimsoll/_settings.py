@@ -39,12 +39,13 @@ def set_printoptions(
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(f"set_printoptions: there is no profile {profile!r}; use one of {', '.join(_PROFILES)}")
-        now = [min(value, _MOST) for value in _PROFILES[profile]]
+        now = [int(min(value, _MOST)) for value in _PROFILES[profile]]
     given = (precision, threshold, edgeitems, linewidth)
     chosen = [own if value is None else int(min(value, _MOST)) for value, own in zip(given, now)]
     if min(chosen) < 0:
         raise ValueError("set_printoptions: numbers of digits, elements and characters are 0 or more")
-    _plimsoll._set_print_options(*map(int, chosen), sci_mode)
+    digits, most, edges, width = chosen
+    _plimsoll._set_print_options(digits, most, edges, width, sci_mode)
 
 
 def get_float32_matmul_precision() -> str:

@@ -103,12 +103,13 @@ def layout(self: Tensor) -> Any:
     return _plimsoll.strided
 
 
-for _method in (get_device, is_complex, is_conj, is_neg, is_signed, is_nonzero, is_same_size, is_set_to, ndimension):
+_METHODS: tuple[Any, ...] = (
+    get_device, is_complex, is_conj, is_neg, is_signed, is_nonzero, is_same_size, is_set_to, ndimension, dim_order, new, apply_, map_,
+)  # fmt: skip
+for _method in _METHODS:
     setattr(Tensor, _method.__name__, _method)
-for _method in (dim_order, new, apply_, map_):
-    setattr(Tensor, _method.__name__, _method)
-Tensor.layout = property(layout)  # type: ignore[attr-defined]
-Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
+setattr(Tensor, "layout", property(layout))
+setattr(Tensor, "name", property(lambda self: None))
 for _name, _what in {
     "is_sparse": "sparse",
     "is_sparse_csr": "sparse",

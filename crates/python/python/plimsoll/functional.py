@@ -52,9 +52,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if type(data).__name__ != "ndarray" or type(data).__module__ != "numpy":
             return _plimsoll.tensor(data, dtype=dtype, device=device)
         data = _plimsoll.from_numpy(data)
+    made: Tensor = data
     if dtype is None and device is None:
-        return data
-    return data.to(dtype=data.dtype if dtype is None else dtype, device=data.device if device is None else device)
+        return made
+    return made.to(dtype=made.dtype if dtype is None else dtype, device=made.device if device is None else device)
 
 
 def lu(
@@ -135,7 +136,7 @@ def tensordot(
         first, second = dims
         dims_a = [first] if isinstance(first, int) else list(first)
         dims_b = [second] if isinstance(second, int) else list(second)
-    return _plimsoll.tensordot(a, b, dims_a, dims_b, out=out)
+    return _plimsoll.tensordot(a, b, dims_a, dims_b, out=out)  # type: ignore[arg-type, misc]
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:

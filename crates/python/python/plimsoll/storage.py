@@ -146,5 +146,5 @@ def is_storage(obj: object) -> bool:
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
-Tensor.storage = storage  # type: ignore[attr-defined]
-Tensor.storage_type = storage_type  # type: ignore[attr-defined]
+Tensor.storage = storage  # type: ignore[method-assign]
+Tensor.storage_type = storage_type  # type: ignore[method-assign]

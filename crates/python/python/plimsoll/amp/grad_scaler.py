@@ -116,7 +116,7 @@ class GradScaler:
             if not isinstance(value, Iterable):
                 raise ValueError("outputs must be a Tensor or an iterable of Tensors")
             parts = map(scaled, value)
-            return type(value)(parts) if isinstance(value, (list, tuple)) else parts  # type: ignore[call-arg]
+            return type(value)(parts) if isinstance(value, (list, tuple)) else parts
 
         return scaled(outputs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from .. import _plimsoll
 from .._modes import enable_grad as enable_grad
@@ -16,8 +16,6 @@ from .._plimsoll import Tensor
 from . import function as function
 from . import grad_mode as grad_mode
 from . import graph as graph
-from . import profiler as profiler
-from . import profiler_util as profiler_util
 from . import variable as variable
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
@@ -28,17 +26,22 @@ from .grad_mode import is_view_replay_enabled as is_view_replay_enabled
 from .grad_mode import set_multithreading_enabled as set_multithreading_enabled
 from .variable import Variable as Variable
 
+if TYPE_CHECKING:
+    from . import functional as functional
+    from . import profiler as profiler
+    from . import profiler_util as profiler_util
+
 
 _Place = Union[Tensor, graph.GradientEdge]
 
 
-def _list(tensors: _Place | Sequence[_Place | None] | None) -> list:
+def _list(tensors: _Place | Sequence[_Place | None] | None) -> list[Any]:
     if tensors is None:
         return []
     return [tensors] if isinstance(tensors, (Tensor, graph.GradientEdge)) else list(tensors)
 
 
-def _asked_for(function: str, inputs: Any) -> list:
+def _asked_for(function: str, inputs: Any) -> list[Any]:
     """What gradients are asked for; of a dictionary its values."""
     if not isinstance(inputs, Mapping):
         return _list(inputs)
@@ -48,7 +51,7 @@ def _asked_for(function: str, inputs: Any) -> list:
     return list(inputs.values())
 
 
-def _check_shapes(outputs: list, grads: list) -> None:
+def _check_shapes(outputs: list[Any], grads: list[Any]) -> None:
     for index, (output, grad) in enumerate(zip(outputs, grads)):
         if grad is not None and isinstance(output, Tensor) and grad.shape != output.shape:
             raise RuntimeError(
@@ -108,6 +111,34 @@ def _grad_of_each(
     return [None if parts[0] is None else _plimsoll.stack(parts) for parts in zip(*passes)]
 
 
+@overload
+def grad(
+    outputs: _Place | Sequence[_Place],
+    inputs: dict[Any, _Place],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[Any, Tensor]: ...
+
+
+@overload
+def grad(
+    outputs: _Place | Sequence[_Place],
+    inputs: _Place | Sequence[_Place],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...
+
+
 def grad(
     outputs: _Place | Sequence[_Place],
     inputs: _Place | Sequence[_Place] | dict[Any, _Place],
@@ -118,7 +149,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...] | dict[Any, Tensor | None]:
+) -> Any:
     """The gradients of `outputs` by `inputs`, by name if `inputs` is a dictionary, without touching any `grad`. Inputs that
     the outputs do not depend on are an error, or get None with `allow_unused`, or zeros with `materialize_grads`. With
     `is_grads_batched` the first dimension of each gradient in `grad_outputs` counts several of them, and so does that of the
@@ -144,7 +175,21 @@ def grad(
     return tuple(found) if names is None else dict(zip(names, found, strict=True))
 
 
-from . import functional as functional  # noqa: E402
 from .gradcheck import GradcheckError as GradcheckError  # noqa: E402
 from .gradcheck import gradcheck as gradcheck  # noqa: E402
 from .gradcheck import gradgradcheck as gradgradcheck  # noqa: E402
+
+_LAZY = ("functional", "profiler", "profiler_util")
+
+
+def __getattr__(name: str) -> Any:
+    """Loads these when they are first named."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'plimsoll.autograd' has no attribute '{name}'")
+    import importlib
+
+    return importlib.import_module(f".{name}", __name__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -66,15 +65,6 @@ class Function:
 
     _backward_cls: type[FunctionCtx]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
-            f"{type(self)} should not be instantiated: its methods are static, and it is called through apply",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"an object of {type(self).__name__} cannot be called; call {type(self).__name__}.apply(...)")
     _has_setup_context = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -124,6 +114,8 @@ class Function:
 
     @classmethod
     def _by_place(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        import inspect  # which takes longer to load than all of this file
+
         own = () if cls._has_setup_context else (None,)
         signature = inspect.signature(cls.forward)
         names = list(signature.parameters)

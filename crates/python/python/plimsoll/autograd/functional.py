@@ -148,7 +148,7 @@ def _vector(
     _, v = _tuple(v, "v", name)
     v = _apart(v, create_graph, need_graph=False)
     _check_vector(v, like, is_tuple)
-    return v
+    return v  # type: ignore[no-any-return]
 
 
 _RETURNS, _TAKES = "user-provided function returns", "input to the user-provided function is"
@@ -268,12 +268,12 @@ def hessian(
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if out.numel() != 1:
             raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
-        return out.squeeze()
+        return out.squeeze()  # type: ignore[no-any-return]
 
     def slopes(*given: Tensor) -> tuple[Tensor, ...]:
         found = jacobian(checked, given, create_graph=True)
         _check_history(found, "jacobian", strict)
-        return found
+        return found  # type: ignore[no-any-return]
 
     found = jacobian(
         slopes, inputs, create_graph, strict, vectorize=vectorize, strategy=outer_jacobian_strategy

@@ -136,4 +136,4 @@ class profile:
 
     def advice(self) -> list[str]:
         """Why the program is slow, the largest share of its time first."""
-        return self._events()._recording.advice()
+        return self._events()._recording.advice()  # type: ignore[no-any-return]

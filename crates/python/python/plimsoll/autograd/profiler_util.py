@@ -209,14 +209,14 @@ class FunctionEvent(_Row):
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
-        return self._without_children("cpu_time_total")
+        return self._without_children("cpu_time_total")  # type: ignore[no-any-return]
 
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
         if self._is_kernel:
             return self.time_range.elapsed_us()
         own = sum(kernel.duration for kernel in self.kernels)
-        return own + sum(child.device_time_total for child in self.cpu_children)
+        return own + sum(child.device_time_total for child in self.cpu_children)  # type: ignore[no-any-return]
 
     @property
     def self_device_time_total(self) -> float:  # type: ignore[override]
@@ -224,11 +224,11 @@ class FunctionEvent(_Row):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        return self._without_children("cpu_memory_usage")
+        return self._without_children("cpu_memory_usage")  # type: ignore[no-any-return]
 
     @property
     def self_device_memory_usage(self) -> int:  # type: ignore[override]
-        return self._without_children("device_memory_usage")
+        return self._without_children("device_memory_usage")  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return (
@@ -305,11 +305,11 @@ class FunctionEventAvg(_Row):
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
             f"cpu_time={self.cpu_time_str} self_{device}_time={self.self_device_time_total_str} "
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
-            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"  # type: ignore[attr-defined]
         )
 
 
-class EventList(list):
+class EventList(list[Any]):
     """Events, or averages of them."""
 
     def __init__(
@@ -352,7 +352,7 @@ class EventList(list):
     @property
     def self_cpu_time_total(self) -> float:
         """Host time of all."""
-        return sum(event.self_cpu_time_total for event in self)
+        return sum(event.self_cpu_time_total for event in self)  # type: ignore[no-any-return]
 
     def table(
         self,
@@ -392,7 +392,7 @@ class EventList(list):
         include_python_functions: bool = False,
     ) -> EventList:
         """The events added up by name; also by shapes of operands, or by the innermost lines of their stacks."""
-        averages: dict[tuple, FunctionEventAvg] = {}
+        averages: dict[tuple[Any, ...], FunctionEventAvg] = {}
         for event in self:
             stack = (event.stack or [])[:group_by_stack_n]
             shapes = str(event.input_shapes) if group_by_input_shapes else ""

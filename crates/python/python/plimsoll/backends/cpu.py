@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-
 
 def get_cpu_capability() -> str:
     """PyTorch's word for the widest instructions in use; kernels choose theirs at run time by themselves."""
@@ -14,4 +12,6 @@ def get_cpu_capability() -> str:
         flags = ""
     if "avx512f" in flags:
         return "AVX512"
+    import platform
+
     return "AVX2" if "avx2" in flags else "DEFAULT" if platform.machine() == "x86_64" else "NO AVX"

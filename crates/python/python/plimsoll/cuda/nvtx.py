@@ -14,7 +14,8 @@ _open = threading.local()
 def _ranges() -> list[Any]:
     if not hasattr(_open, "ranges"):
         _open.ranges = []
-    return _open.ranges
+    ranges: list[Any] = _open.ranges
+    return ranges
 
 
 def range_push(msg: str) -> int:

@@ -48,25 +48,29 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 @register_kl(Normal, Normal)
 def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
+    made: Tensor = 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
+    return made
 
 
 @register_kl(HalfNormal, HalfNormal)
 def _half_normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
-    return 0.5 * (ratio - 1 - ratio.log())
+    made: Tensor = 0.5 * (ratio - 1 - ratio.log())
+    return made
 
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
     yes = p.probs * (softplus(-q.logits) - softplus(-p.logits))
     no = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    return yes + no
+    made: Tensor = yes + no
+    return made
 
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    made: Tensor = -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    return made
 
 
 @register_kl(Categorical, Categorical)
@@ -85,13 +89,15 @@ def _one_hot(p: Any, q: Any) -> Tensor:
 @register_kl(Exponential, Exponential)
 def _exponential(p: Any, q: Any) -> Tensor:
     ratio = q.rate / p.rate
-    return ratio - 1 - ratio.log()
+    made: Tensor = ratio - 1 - ratio.log()
+    return made
 
 
 @register_kl(Laplace, Laplace)
 def _laplace(p: Any, q: Any) -> Tensor:
     ratio, apart = p.scale / q.scale, (p.loc - q.loc).abs()
-    return -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
+    made: Tensor = -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
+    return made
 
 
 @register_kl(Uniform, Uniform)
@@ -108,7 +114,8 @@ def _multivariate_normal(p: Any, q: Any) -> Tensor:
     spread = (inverse @ p.covariance_matrix).diagonal(dim1=-2, dim2=-1).sum(-1)
     apart = (q.loc - p.loc).unsqueeze(-1)
     distance = (apart.mT @ inverse @ apart).squeeze(-1).squeeze(-1)
-    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - size)
+    made: Tensor = q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - size)
+    return made
 
 
 @register_kl(Independent, Independent)

@@ -205,10 +205,10 @@ class MultivariateNormal(Distribution):
         apart = (value - self.loc).unsqueeze(-1)
         solved = _plimsoll.triangular_solve(apart, self.scale_tril.expand(*apart.shape[:-2], -1, -1), upper=False)[0]
         distance = solved.squeeze(-1).pow(2).sum(-1)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()  # type: ignore[no-any-return]
 
     def entropy(self) -> Tensor:
-        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()  # type: ignore[no-any-return]
 
     def _half_log_det(self) -> Tensor:
         return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -40,14 +40,14 @@ def interpolate(
         raise NotImplementedError(f"interpolate: the mode '{mode}' does not take an input of {input.dim()} dimensions")
     factors: list[float] | None = None
     if size is not None:
-        sizes = [int(one) for one in size] if isinstance(size, (list, tuple)) else [int(size)] * spatial
+        sizes = [int(one) for one in size] if isinstance(size, (list, tuple)) else [int(size)] * spatial  # type: ignore[arg-type]
         if len(sizes) != spatial:
             raise ValueError(f"size has {len(sizes)} elements, and the input {spatial} spatial dimensions")
         if recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     else:
         given = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial
-        factors = [float(one) for one in given]
+        factors = [float(one) for one in given]  # type: ignore[arg-type]
         if len(factors) != spatial:
             raise ValueError(f"scale_factor has {len(factors)} elements, and the input {spatial} spatial dimensions")
         sizes = [math.floor(float(extent) * factor) for extent, factor in zip(input.shape[2:], factors, strict=True)]

@@ -55,7 +55,7 @@ def linear_cross_entropy(
     in_blocks = linear_weight.dim() == 2 and label_smoothing == 0.0 and (target.dtype == _plimsoll.int64 or probabilities)
     if options is None or reduction == "none" or not in_blocks:
         return loss(input, linear_weight, linear_bias)
-    return _Once.apply(input, linear_weight, linear_bias, loss)
+    return _Once.apply(input, linear_weight, linear_bias, loss)  # type: ignore[no-any-return]
 
 
 class _Once(Function):

@@ -92,9 +92,8 @@ def multi_head_attention_forward(
         k, v = _plimsoll.cat([k, zeros], 1), _plimsoll.cat([v, zeros], 1)
     added = int(bias_k is not None) + int(add_zero_attn)
     if added:
-        attn_mask, key_padding_mask = (
-            None if mask is None else _functional.pad(mask, [0, added]) for mask in (attn_mask, key_padding_mask)
-        )
+        attn_mask = None if attn_mask is None else _functional.pad(attn_mask, [0, added])
+        key_padding_mask = None if key_padding_mask is None else _functional.pad(key_padding_mask, [0, added])
     keys = k.size(1)
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, keys):
@@ -103,7 +102,7 @@ def multi_head_attention_forward(
         attn_mask = padding if attn_mask is None else attn_mask + padding
     p = dropout_p if training else 0.0
     if need_weights:
-        result, weights = _weighted(q, k, v, attn_mask, p)
+        result, weights = _weighted(q, k, v, attn_mask, p)  # type: ignore[assignment]
         result = result.transpose(0, 1)
     else:
         if attn_mask is not None:
@@ -116,7 +115,7 @@ def multi_head_attention_forward(
     result = result if batched else result.squeeze(1)
     if not need_weights:
         return result, None
-    weights = weights.reshape(batch, num_heads, queries, keys)
+    weights = weights.reshape(batch, num_heads, queries, keys)  # type: ignore[attr-defined]
     weights = weights.mean(1) if average_attn_weights else weights
     return result, weights if batched else weights.squeeze(0)
 

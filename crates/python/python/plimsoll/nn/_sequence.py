@@ -20,10 +20,10 @@ def ctc_loss(
 ) -> Tensor:
     """Minus the log-likelihood of sequences of labels, over all ways to spread them over time."""
     reduction = named(None, None, reduction)
-    lengths = [_listed(given, name) for given, name in ((input_lengths, "input"), (target_lengths, "target"))]
-    if targets.dim() == 1 and log_probs.dim() == 2 and not lengths[1]:
+    of_inputs, of_targets = _listed(input_lengths, "input"), _listed(target_lengths, "target")
+    if targets.dim() == 1 and log_probs.dim() == 2 and not of_targets:
         raise RuntimeError("ctc_loss needs the length of its targets")
-    return _functional.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+    return _functional.ctc_loss(log_probs, targets, of_inputs, of_targets, blank, reduction, zero_infinity)
 
 
 def _listed(lengths: Tensor | Sequence[int], name: str) -> list[int]:

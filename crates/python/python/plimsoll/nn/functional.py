@@ -6,8 +6,42 @@ Python has (`inplace=`, `size_average=`, a dimension that is guessed) are in the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..functional import conv_tbc as conv_tbc
-from ._functional import *  # noqa: F403
+
+if TYPE_CHECKING:
+    # Checkers are told only of those that none of the files below takes the place of: one name has one type.
+    from ._functional import elu as elu
+    from ._functional import leaky_relu as leaky_relu
+    from ._functional import hardtanh as hardtanh
+    from ._functional import softplus as softplus
+    from ._functional import softshrink as softshrink
+    from ._functional import threshold as threshold
+    from ._functional import silu as silu
+    from ._functional import mish as mish
+    from ._functional import logsigmoid as logsigmoid
+    from ._functional import hardsigmoid as hardsigmoid
+    from ._functional import hardswish as hardswish
+    from ._functional import relu6 as relu6
+    from ._functional import glu as glu
+    from ._functional import softsign as softsign
+    from ._functional import tanhshrink as tanhshrink
+    from ._functional import pdist as pdist
+    from ._functional import one_hot as one_hot
+    from ._functional import avg_pool2d as avg_pool2d
+    from ._functional import avg_pool3d as avg_pool3d
+    from ._functional import max_unpool1d as max_unpool1d
+    from ._functional import max_unpool2d as max_unpool2d
+    from ._functional import max_unpool3d as max_unpool3d
+    from ._functional import lp_pool1d as lp_pool1d
+    from ._functional import lp_pool2d as lp_pool2d
+    from ._functional import lp_pool3d as lp_pool3d
+    from ._functional import im2col as im2col
+    from ._functional import col2im as col2im
+    from ._functional import pad as pad
+else:
+    from ._functional import *  # noqa: F403
 from ._activations import *  # noqa: F403
 from ._windows import *  # noqa: F403
 from ._attention import scaled_dot_product_attention as scaled_dot_product_attention

@@ -154,7 +154,7 @@ class UninitializedBuffer(Tensor):
         self.__class__ = Tensor  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
+        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return "<UninitializedBuffer>"

@@ -32,7 +32,7 @@ def _minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> f
         return (low + high) / 2.0
     root = square**0.5
     at = b.step - (b.step - a.step) * ((b.slope + root - first) / (b.slope - a.slope + 2 * root))
-    return min(max(at, low), high)
+    return min(max(at, low), high)  # type: ignore[no-any-return]
 
 
 class LineSearch:

@@ -54,6 +54,7 @@ class Adafactor(OneByOne):
 
     def _begin(self, group: dict[str, Any], param: Tensor, kept: dict[str, Any]) -> None:
         grad = param.grad
+        assert grad is not None  # parameters without one have no step
         kept["step"] = kept_number(param)
         if grad.dim() > 1:
             sizes = list(grad.shape)
@@ -79,8 +80,10 @@ class Adafactor(OneByOne):
 def _mean_square(grad: Tensor, kept: dict[str, Any], share: float, least: float) -> Tensor:
     """Brings the means up to date; a new tensor of each element's estimate."""
     if grad.dim() <= 1:
-        return kept["variance"].lerp_(grad * grad, share).clone()
-    rows, columns = kept["row_var"], kept["col_var"]
+        variance: Tensor = kept["variance"]
+        return variance.lerp_(grad * grad, share).clone()
+    rows: Tensor = kept["row_var"]
+    columns: Tensor = kept["col_var"]
     for means, dim in ((rows, -1), (columns, -2)):
         means.lerp_(_plimsoll.linalg_vector_norm(grad, 2, dim, True).square_().div_(grad.size(dim)), share)
     return rows.matmul(columns).div_(rows.mean(-2, True).clamp_(min=least))

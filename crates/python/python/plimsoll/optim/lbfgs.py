@@ -156,7 +156,7 @@ class _Steps:
             self.direction, self.diagonal = grad.neg(), 1
             self.differences, self.moves, self.inverses = [], [], []
             return
-        difference, move = grad.sub(self.before), self.direction.mul(self.length)
+        difference, move = grad.sub(self.before), self.direction.mul(self.length)  # type: ignore[arg-type]
         product = difference.dot(move)
         if bool(product > 1e-10):
             if len(self.differences) == self.group["history_size"]:

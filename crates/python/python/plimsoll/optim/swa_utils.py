@@ -30,7 +30,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return decay * ema_param + (1 - decay) * current_param
 
-    return ema_update  # type: ignore[no-any-return]
+    return ema_update
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
@@ -38,9 +38,9 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
     @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)  # type: ignore[no-any-return]
 
-    return swa_update  # type: ignore[no-any-return]
+    return swa_update
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
@@ -55,7 +55,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
             else:
                 average.copy_(average * decay + value * (1 - decay))
 
-    return ema_update  # type: ignore[no-any-return]
+    return ema_update
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
@@ -70,7 +70,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
             else:
                 average.copy_(average + (value - average) * share)
 
-    return swa_update  # type: ignore[no-any-return]
+    return swa_update
 
 
 class AveragedModel(Module):

@@ -202,7 +202,7 @@ class profile:
 
     def advice(self) -> list[str]:
         """Why the program is slow and what to do, the largest share of its time first."""
-        return self._recorded().advice()
+        return self._recorded().advice()  # type: ignore[no-any-return]
 
     def report(self, sort_by: str | None = "self_cpu_time_total", row_limit: int = 10) -> str:
         """The table of averages, and the advice under it."""

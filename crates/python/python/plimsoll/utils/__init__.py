@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import benchmark as benchmark
-from . import checkpoint as checkpoint
-
 if _TYPE_CHECKING:
+    from . import benchmark as benchmark
+    from . import checkpoint as checkpoint
     from . import data as data
     from . import dlpack as dlpack
     from . import hooks as hooks
 
 
+_LAZY = ("benchmark", "checkpoint", "data", "dlpack", "hooks")
+
+
 def __getattr__(name: str) -> _Any:
     """Loads these when they are first named: a program without a loader does not wait for it."""
-    if name not in ("data", "dlpack", "hooks"):
+    if name not in _LAZY:
         raise AttributeError(f"module 'plimsoll.utils' has no attribute '{name}'")
     import importlib
 
     return importlib.import_module(f".{name}", __name__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

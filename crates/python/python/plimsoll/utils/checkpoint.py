@@ -63,7 +63,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _early_stop_enabled = before
 
 
-def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """The `context_fn` of a checkpoint that needs none."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
@@ -141,7 +141,7 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
-    context_fn: Callable[[], tuple[AbstractContextManager, AbstractContextManager]] = noop_context_fn,
+    context_fn: Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -150,7 +150,7 @@ def checkpoint(
 ) -> Any:
     """Runs `function` on the arguments and keeps only them for backward, which runs it again for what else it needs.
     Without a function, a decorator with these options."""
-    options = {
+    options: dict[str, Any] = {
         "use_reentrant": use_reentrant,
         "preserve_rng_state": preserve_rng_state,
         "context_fn": context_fn,
@@ -325,13 +325,16 @@ class _Selection:
 
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
-) -> tuple[AbstractContextManager, AbstractContextManager]:
+) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """The contexts of a checkpoint that keeps the results of some operations, for its `context_fn`. The policy is called as
     `policy(ctx, op, *tensors)` with the operation's name and answers with a `CheckpointPolicy`, or True to save. A list
     of operations, by name or as functions, saves theirs."""
     if isinstance(policy_fn_or_list, list):
         chosen = {_operation_name(operation) for operation in policy_fn_or_list}
-        policy_fn = lambda ctx, op, *args: op in chosen  # noqa: E731
+
+        def policy_fn(ctx: Any, op: str, *args: Any) -> Any:
+            return op in chosen
+
     elif callable(policy_fn_or_list):
         policy_fn = policy_fn_or_list
     else:
@@ -339,10 +342,11 @@ def create_selective_checkpoint_contexts(
 
     def decide(name: str, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> str:
         output = outputs[0] if len(outputs) == 1 else outputs
-        policy = policy_fn(SelectiveCheckpointContext(is_recompute=False, op_output=output), name, *inputs)
+        policy: Any = policy_fn(SelectiveCheckpointContext(is_recompute=False, op_output=output), name, *inputs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        return policy._word()
+        word: str = policy._word()
+        return word
 
     selective = _plimsoll._SelectiveCheckpoint(decide, allow_cache_entry_mutation)
     return _Selection(selective, selective.record), _Selection(selective, selective.replay)

@@ -15,11 +15,11 @@ def _load() -> None:
     spec = importlib.util.spec_from_file_location(
         name, os.path.join(here, "__init__.py"), submodule_search_locations=[here]
     )
-    module = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[name] = module
     # Where Plimsoll is installed too, a program that marks its steps means this copy.
     sys.modules["plimsoll.watch"] = module
-    spec.loader.exec_module(module)
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":
@@ -27,5 +27,5 @@ if __name__ == "__main__":
         from ._command import main
     else:
         _load()
-        from plimsoll_watch._command import main
+        from plimsoll_watch._command import main  # type: ignore[no-redef]
     main(sys.argv[1:])

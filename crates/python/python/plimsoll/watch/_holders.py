@@ -143,7 +143,7 @@ class Walk:
     def running_frames(self) -> None:
         frames = list(sys._current_frames().values())
         for frame in frames:
-            walked = frame
+            walked: types.FrameType | None = frame
             while walked is not None:
                 if is_user_code(walked.f_code):
                     self._locals_of(walked, None, "local")
@@ -220,7 +220,7 @@ class Walk:
     def _sequence(self, value: Any, hold: Hold) -> None:
         kind = type(value)
         base = kind if kind in _ENTRIES else next(base for base in _ENTRIES if issubclass(kind, base))
-        entries = list(_ENTRIES[base](value))
+        entries = list(_ENTRIES[base](value))  # type: ignore[index, operator]
         most = collections.deque.maxlen.__get__(value) if base is collections.deque else None
         step = Hold(hold, "entry", "", kind.__name__, len(entries), most)
         for entry in entries[-MOST_ENTRIES:]:

@@ -59,7 +59,7 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
         return None
 
 
-class _Noting(TorchDispatchMode):
+class _Noting(TorchDispatchMode):  # type: ignore[misc]
     """Notes what operations return and otherwise does nothing."""
 
     supports_higher_order_operators = True

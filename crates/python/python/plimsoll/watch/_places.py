@@ -86,7 +86,7 @@ def place_of(frame: FrameType | None) -> Place | None:
     if threading.get_ident() == main:
         return None
     # Backward's own threads have no Python frames: the line is the one on which the main thread waits.
-    waiting = sys._current_frames().get(main)
+    waiting = None if main is None else sys._current_frames().get(main)
     found = place_of_waiting(waiting)
     return found and found._replace(backward=True)
 

@@ -154,7 +154,7 @@ class _Hook(importlib.abc.MetaPathFinder):
             execute(module)
             call()
 
-        spec.loader.exec_module = execute_and_call
+        spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec
 
 

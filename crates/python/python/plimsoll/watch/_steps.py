@@ -96,7 +96,7 @@ class Steps:
 
     def loaders(self) -> list[Any]:
         """The loaders' iterators that have given batches lately and still live."""
-        return [loader() for loader in self._loaders]
+        return [loader() for loader in self._loaders]  # type: ignore[no-untyped-call]
 
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
@@ -153,7 +153,7 @@ class Steps:
                     self.tick(MODULE, type(module).__qualname__)
 
         # The compiler sees the call itself, so that what it makes is the same as without a watch.
-        counted._torchdynamo_inline = call
+        counted._torchdynamo_inline = call  # type: ignore[attr-defined]
 
         def undo() -> None:
             if kind.__call__ is counted:

@@ -45,7 +45,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
     @classmethod
-    def apply(cls, module: Any, name: str) -> BasePruningMethod:
+    def apply(cls, module: Any, name: str) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name)
 
 
@@ -75,7 +75,7 @@ class RandomUnstructured(_Unstructured):
         return _plimsoll.rand_like(t)
 
     @classmethod
-    def apply(cls, module: Any, name: str, amount: float) -> BasePruningMethod:
+    def apply(cls, module: Any, name: str, amount: float) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, amount=amount)
 
 
@@ -86,7 +86,7 @@ class L1Unstructured(_Unstructured):
         return t.abs()
 
     @classmethod
-    def apply(cls, module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:
+    def apply(cls, module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
@@ -124,7 +124,7 @@ class RandomStructured(_Structured):
         return _plimsoll.rand(t.shape[self.dim], device=t.device)
 
     @classmethod
-    def apply(cls, module: Any, name: str, amount: float, dim: int = -1) -> BasePruningMethod:
+    def apply(cls, module: Any, name: str, amount: float, dim: int = -1) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, amount=amount, dim=dim)
 
 
@@ -144,7 +144,7 @@ class LnStructured(_Structured):
         return linalg.vector_norm(t, float(self.n), others)
 
     @classmethod
-    def apply(
+    def apply(  # type: ignore[override]
         cls, module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
     ) -> BasePruningMethod:
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
@@ -166,7 +166,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
-    def apply(cls, module: Any, name: str, mask: Tensor) -> BasePruningMethod:
+    def apply(cls, module: Any, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, mask=mask)
 
 

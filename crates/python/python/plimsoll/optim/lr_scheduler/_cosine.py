@@ -64,7 +64,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._warn_outside_step()
         return [_between(self.eta_min, first, self.T_cur, self.T_i) for first in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Goes on to the next epoch, or to a part of one: `epoch` may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0

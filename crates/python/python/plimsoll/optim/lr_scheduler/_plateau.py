@@ -37,7 +37,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.default_min_lr = None
             self.min_lrs = list(min_lr)
         else:
-            self.default_min_lr = min_lr  # type: ignore[assignment]
+            self.default_min_lr = min_lr
             self.min_lrs = [min_lr] * count
         self.patience = patience
         self.cooldown = cooldown

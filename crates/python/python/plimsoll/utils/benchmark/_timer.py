@@ -90,7 +90,7 @@ class Timer:
 
     def _timeit(self, number: int) -> float:
         # Nothing takes no time, so that times can be divided by.
-        return max(self._timer.timeit(number), 1e-9)
+        return max(self._timer.timeit(number), 1e-9)  # type: ignore[no-any-return]
 
     def _measured(self, number: int, times: list[float]) -> Measurement:
         return Measurement(number_per_run=number, raw_times=times, task_spec=self._task_spec)

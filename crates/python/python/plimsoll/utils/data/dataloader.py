@@ -125,7 +125,7 @@ class DataLoader(Generic[T]):
     def _usual_sampler(self, shuffle: bool, generator: Any) -> Any:
         if self._is_stream:
             return _EndlessSampler()
-        return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
+        return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)  # type: ignore[arg-type]
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -177,7 +177,7 @@ class DataLoader(Generic[T]):
             self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator._reset(self)
-        return self._iterator
+        return self._iterator  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         if not self._is_stream:
@@ -318,7 +318,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if loader.timeout != 0:
             raise AssertionError("a loader without workers requires timeout == 0")
-        self._fetcher = self._make_fetcher(loader.dataset)
+        self._fetcher = self._make_fetcher(loader.dataset)  # type: ignore[no-untyped-call]
 
     def _next_batch(self) -> Any:
         batch = self._fetcher.fetch(next(self._sampler_iter))

@@ -70,7 +70,7 @@ def _samples(dataset: Any, indices: list[Any]) -> list[Any]:
     samples = at_once(indices)
     if len(samples) != len(indices):
         raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
-    return samples
+    return samples  # type: ignore[no-any-return]
 
 
 class StackDataset(Dataset[Any]):
@@ -133,7 +133,7 @@ class ConcatDataset(Dataset[T]):
                 raise ValueError("absolute value of index should not exceed dataset length")
             idx += len(self)
         part = bisect_right(self.cumulative_sizes, idx)
-        return self.datasets[part][idx - (self.cumulative_sizes[part - 1] if part else 0)]
+        return self.datasets[part][idx - (self.cumulative_sizes[part - 1] if part else 0)]  # type: ignore[no-any-return]
 
     @property
     def cummulative_sizes(self) -> list[int]:
@@ -158,7 +158,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from part
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self._checked())  # type: ignore[arg-type]
+        return sum(len(part) for part in self._checked())
 
 
 class Subset(Dataset[T]):
@@ -180,8 +180,8 @@ class Subset(Dataset[T]):
 
     def __getitem__(self, idx: Any) -> T:
         if isinstance(idx, list):
-            return self.dataset[[self.indices[at] for at in idx]]
-        return self.dataset[self.indices[idx]]
+            return self.dataset[[self.indices[at] for at in idx]]  # type: ignore[no-any-return]
+        return self.dataset[self.indices[idx]]  # type: ignore[no-any-return]
 
     def __getitems__(self, indices: list[int]) -> list[T]:
         chosen = [self.indices[at] for at in indices]
