@@ -44,9 +44,7 @@ class Worker:
 
     def __init__(self, library):
         script = pathlib.Path(__file__).with_name("python_worker.py")
-        self.process = subprocess.Popen(
-            [sys.executable, script, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen([sys.executable, script, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def time(self, name, count):
         """Microseconds of doing `name` that often."""

@@ -9,24 +9,30 @@ use plimsoll_tensor::signature::{Kind, Parameter, Returns, Signature};
 use crate::{NOTICE, Operation, Overload};
 
 /// The stub file: the hand-written template with the generated methods and functions in their
-/// places.
+/// places. What the template says of a name by hand is not said once more: Python takes more forms
+/// of it than the signatures.
 pub(crate) fn stubs(families: &BTreeMap<&str, Vec<Operation>>, template: &str) -> String {
     let (mut methods, mut functions) = (String::new(), String::new());
+    let of_tensor = template.split_once("\nclass Tensor:").map_or("", |(_, rest)| rest);
+    let is_method_by_hand = |name: &str| of_tensor.contains(&format!("\n    def {name}("));
+    let is_function_by_hand = |name: &str| template.contains(&format!("\ndef {name}("));
     for operation in families.values().flatten() {
         let name = operation.name();
         let (own, all): (Vec<&Overload>, Vec<&Overload>) = (
             operation.overloads.iter().filter(|overload| overload.signature.is_method()).collect(),
             operation.overloads.iter().collect(),
         );
-        stub(&mut methods, "    ", name, &own, |overload| {
-            stub_parameters(&overload.signature, true, false)
-        });
+        if !is_method_by_hand(name) {
+            stub(&mut methods, "    ", name, &own, |overload| {
+                stub_parameters(&overload.signature, true, false)
+            });
+        }
         if operation.info.in_place && !operation.writes() {
             stub(&mut methods, "    ", &format!("{name}_"), &own, |overload| {
                 stub_parameters(&overload.signature, true, false)
             });
         }
-        if !operation.writes() {
+        if !operation.writes() && !is_function_by_hand(name) {
             let out = operation.info.out.exists();
             stub(&mut functions, "", name, &all, |overload| {
                 stub_parameters(&overload.signature, false, out)
@@ -58,7 +64,7 @@ fn stub(
 
 fn results_type(signature: &Signature) -> String {
     match signature.results.len() {
-        _ if signature.returns == Returns::Bool => "bool".to_string(),
+        _ if signature.returns == Returns::Bool => "_bool".to_string(),
         _ if signature.returns == Returns::List => "tuple[Tensor, ...]".to_string(),
         1 => "Tensor".to_string(),
         count => format!("tuple[{}]", vec!["Tensor"; count].join(", ")),
@@ -85,7 +91,7 @@ fn stub_parameters(signature: &Signature, as_method: bool, has_out: bool) -> Str
             name => name,
         };
         if one_by_one && !parameter.keyword_only {
-            parts.push(format!("*{name}: int | Sequence[int]"));
+            parts.push(format!("*{name}: _int | Sequence[_int]"));
             continue;
         }
         if parameter.keyword_only && !starred {
@@ -111,26 +117,26 @@ fn stub_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Tensor => "Tensor",
         Kind::OptionalTensor => "Tensor | None",
-        Kind::TensorOrNumber => "Tensor | float",
+        Kind::TensorOrNumber => "Tensor | _float",
         Kind::Tensors => "Sequence[Tensor]",
         Kind::OptionalTensors => "Sequence[Tensor | None]",
-        Kind::Number | Kind::Float => "float",
-        Kind::OptionalNumber | Kind::OptionalFloat => "float | None",
-        Kind::Int => "int",
-        Kind::OptionalInt => "int | None",
-        Kind::Ints => "int | Sequence[int]",
-        Kind::OptionalInts => "int | Sequence[int] | None",
-        Kind::Floats => "float | Sequence[float]",
-        Kind::OptionalFloats => "float | Sequence[float] | None",
-        Kind::OptionalBool => "bool | None",
+        Kind::Number | Kind::Float => "_float",
+        Kind::OptionalNumber | Kind::OptionalFloat => "_float | None",
+        Kind::Int => "_int",
+        Kind::OptionalInt => "_int | None",
+        Kind::Ints => "_int | Sequence[_int]",
+        Kind::OptionalInts => "_int | Sequence[_int] | None",
+        Kind::Floats => "_float | Sequence[_float]",
+        Kind::OptionalFloats => "_float | Sequence[_float] | None",
+        Kind::OptionalBool => "_bool | None",
         Kind::OptionalGenerator => "Generator | None",
-        Kind::Bool => "bool",
+        Kind::Bool => "_bool",
         Kind::Text => "str",
         Kind::OptionalText => "str | None",
-        Kind::DType => "dtype",
-        Kind::OptionalDType => "dtype | None",
-        Kind::OptionalDevice => "device | str | None",
+        Kind::DType => "_dtype",
+        Kind::OptionalDType => "_dtype | None",
+        Kind::OptionalDevice => "_device | str | None",
         Kind::OptionalMemoryFormat => "memory_format | None",
-        Kind::OptionalLayout => "layout | None",
+        Kind::OptionalLayout => "_layout | None",
     }
 }
