@@ -34,7 +34,7 @@ impl Purpose {
 
     fn packages(self) -> &'static [&'static str] {
         match self {
-            Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26"],
+            Purpose::Tests => &["maturin>=1.9.4,<2", "pytest>=8", "numpy>=1.26", "mypy>=1.18"],
             // PyTorch's operator database imports expecttest.
             Purpose::Bench => &["torch", "numpy", "expecttest"],
             Purpose::Watch => &["torch", "numpy", "pytest>=8"],
