@@ -6,9 +6,12 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ._plimsoll import _Mode, _set_grad_enabled, is_grad_enabled
+
+#: What a decorator gives back has the type of what it was given.
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _ModeContext:
@@ -34,21 +37,21 @@ class _ModeContext:
     def __exit__(self, *failure: object) -> None:
         self._entered.stack.pop().leave()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         import inspect  # which takes longer to load than all of this file
 
         if inspect.isclass(function):
             what = "Decorating classes is deprecated: only making an object is in the mode, not its methods; decorate functions"
             warnings.warn(what, FutureWarning, stacklevel=2)
         if inspect.isgeneratorfunction(function):
-            return self._around_generator(function)
+            return cast(_Function, self._around_generator(function))
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return inside
+        return cast(_Function, inside)
 
     def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The body of a generator runs in the mode, and what its caller does between two values does not."""
@@ -106,7 +109,7 @@ class set_grad_enabled(_ModeContext):
         self.prev, self.mode = is_grad_enabled(), mode
         _set_grad_enabled(mode)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         _set_grad_enabled(self.prev)
         return super().__call__(function)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from .. import _plimsoll
+from .._modes import _Function
 from .._plimsoll import dtype as _dtype
 
 
@@ -72,13 +72,13 @@ class autocast:
         _plimsoll.set_autocast_dtype(self.device, dtype)
         _plimsoll.set_autocast_cache_enabled(caches)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return inside
+        return cast(_Function, inside)
 
 
 # How many regions are open on a thread; the end of the last forgets the casts of leaves.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from .._modes import _Function
 from .._modes import enable_grad as enable_grad
 from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
@@ -44,7 +44,7 @@ class _Setting:
     def __exit__(self, *failure: object) -> None:
         self._set(self.prev)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         self._set(self.prev)
 
         @functools.wraps(function)
@@ -52,7 +52,7 @@ class _Setting:
             with type(self)(self.mode):
                 return function(*args, **kwargs)
 
-        return inside
+        return cast(_Function, inside)
 
 
 class set_multithreading_enabled(_Setting):

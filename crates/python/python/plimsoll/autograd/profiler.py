@@ -4,10 +4,10 @@ schedules; both record the same."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from .. import _plimsoll
+from .._modes import _Function
 from .profiler_util import EventList, FunctionEventAvg
 
 __all__ = ["profile", "record_function"]
@@ -31,14 +31,14 @@ class record_function:
         if session is not None:
             _plimsoll._profiler_range_end(session)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         @functools.wraps(function)
         def named(*args: Any, **kwargs: Any) -> Any:
             # One of its own for each call: it may be called by itself, and by several threads.
             with record_function(self.name, self.args):
                 return function(*args, **kwargs)
 
-        return named
+        return cast(_Function, named)
 
 
 class profile:

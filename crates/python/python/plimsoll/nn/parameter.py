@@ -10,8 +10,10 @@ from .. import _plimsoll
 from .._plimsoll import Tensor
 
 
-class _OwnedMeta(type(Tensor)):  # type: ignore[misc]
+class _OwnedMeta(type):
     """Objects that say of themselves that they are parameters or buffers are instances too."""
+
+    _flag: str
 
     def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
