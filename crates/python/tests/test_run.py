@@ -167,7 +167,7 @@ def test_a_dry_run_gives_the_peak_without_memory(script, tmp_path):
 MISSING = {
     "torch.vmap": AttributeError,
     "torch.nn.Lineer": AttributeError,
-    "import torch.distributed": ModuleNotFoundError,
+    "import torch.distributed.rpc": ModuleNotFoundError,
     "from torch import vmap": ImportError,
     "from torch.fft import rfft": ModuleNotFoundError,
     "from torch.nn import Lineer": ImportError,

@@ -144,8 +144,8 @@ globals().update(_in_place_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributions", "func", "jit", "masked", "nn", "optim", "overrides", "profiler", "signal",
-    "testing", "types", "version", "watch",
+    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "nn", "onnx", "optim", "overrides",
+    "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
 _LAZY_NAMES = {"GradScaler": "amp", "_upsample_bilinear2d_aa": "nn._interpolate", "rms_norm": "nn.functional"}
@@ -155,11 +155,13 @@ if _TYPE_CHECKING:
     from . import compiler as compiler
     from . import cpu as cpu
     from . import cuda as cuda
+    from . import distributed as distributed
     from . import distributions as distributions
     from . import func as func
     from . import jit as jit
     from . import masked as masked
     from . import nn as nn
+    from . import onnx as onnx
     from . import optim as optim
     from . import overrides as overrides
     from . import profiler as profiler

@@ -11,7 +11,6 @@ INSTEAD = {
     "torch.func": "torch.func.functional_call and torch.autograd.functional are there",
     "torch.distributed": "one process can use several devices: torch.nn.DataParallel",
     "torch.multiprocessing": "Python's multiprocessing works; torch.utils.data.DataLoader has workers",
-    "torch.nn.parallel.DistributedDataParallel": "torch.nn.DataParallel uses several devices from one process",
     "torch.fft": "there are no complex numbers; torch.nn.functional.conv1d convolves",
     "torch.stft": "there are no complex numbers; torch.Tensor.unfold gives the frames",
     "torch.istft": "there are no complex numbers; torch.nn.functional.fold adds frames up",
