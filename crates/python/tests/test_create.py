@@ -15,3 +15,15 @@ def test_as_tensor_shares_what_it_can():
     assert array[0] == 5
     assert pm.as_tensor(array, dtype=pm.int64).tolist() == [5, 0, 0]
     assert pm.as_tensor([1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+def test_tensors_of_pytorchs_old_classes():
+    numpy = pytest.importorskip("numpy")
+    x = pm.arange(3)
+    assert x.type(pm.FloatTensor).type() == "torch.FloatTensor" and x.type("torch.DoubleTensor").dtype is pm.float64
+    assert x.type(pm.Tensor).dtype is pm.get_default_dtype() and x.type(pm.LongTensor) is x
+    assert pm.FloatTensor(numpy.ones((2, 3))).tolist() == [[1.0] * 3] * 2
+    assert pm.FloatTensor(pm.Size([2, 1])).shape == (2, 1) and pm.FloatTensor(numpy.int64(2)).shape == (2,)
+    assert pm.LongTensor((2, 1)).tolist() == [2, 1]
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        pm.FloatTensor(numpy.float32(2.5))

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _plimsoll
 from ._plimsoll import Tensor
+from ._typed_classes import _TypedTensor
 
 # The name is a method's below.
 _class = type
@@ -26,10 +27,22 @@ _CLASSES = {
 
 
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of this tensor's class in PyTorch, or the tensor in another dtype."""
+    """The name of this tensor's class in PyTorch, or the tensor in another dtype: a dtype, or one of PyTorch's old classes or its
+    name.
+
+    >>> import plimsoll as pm
+    >>> pm.arange(2).type(pm.FloatTensor).type()
+    'torch.FloatTensor'
+    """
     if dtype is None:
         module = "torch.cuda." if self.is_cuda else "torch."
         return module + next(name for name, own in _CLASSES.items() if own == self.dtype)
+    if isinstance(dtype, _TypedTensor):
+        # A class of a dtype is one of a device as well.
+        device = dtype.device if self.device.type != dtype.device else self.device
+        return self.to(device, dtype.dtype, non_blocking=non_blocking)
+    if dtype is Tensor:
+        return self.to(_plimsoll.get_default_dtype(), non_blocking=non_blocking)
     if not isinstance(dtype, str):
         return self.to(dtype, non_blocking=non_blocking)
     module, _, name = dtype.rpartition(".")

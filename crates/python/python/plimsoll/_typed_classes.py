@@ -6,24 +6,33 @@ from __future__ import annotations
 from typing import Any
 
 from . import _plimsoll
+from ._size import Size
 
 
 class _TypedTensor(type):
     """The class of these classes: each stands for a dtype."""
 
     dtype: _plimsoll.dtype
+    #: Where its tensors are.
+    device = "cpu"
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _plimsoll.Tensor) and instance.dtype == cls.dtype and not instance.is_cuda
 
     def __call__(cls, *data: Any, device: Any = None) -> _plimsoll.Tensor:
         """Memory of given sizes, the values of a sequence, or the memory of a tensor."""
-        if len(data) == 1 and not isinstance(data[0], int):
+        is_size = len(data) == 1 and hasattr(data[0], "__index__") and not hasattr(data[0], "__len__")
+        if len(data) == 1 and not is_size:
+            if isinstance(data[0], Size):
+                return _plimsoll.empty(data[0], dtype=cls.dtype, device=device)
             if isinstance(data[0], _plimsoll.Tensor):
                 if data[0].dtype != cls.dtype:
                     raise TypeError(f"{cls.__name__}: expected {cls.dtype} (got {data[0].dtype})")
                 return data[0]
-            return _plimsoll.tensor(list(data[0]), dtype=cls.dtype, device=device)
+            if not hasattr(data[0], "__len__"):
+                raise TypeError(f"new(): data must be a sequence (got {type(data[0]).__qualname__})")
+            values = data[0] if hasattr(data[0], "__array_interface__") else list(data[0])
+            return _plimsoll.tensor(values, dtype=cls.dtype, device=device)
         return _plimsoll.empty(*(data or (0,)), dtype=cls.dtype, device=device)
 
 

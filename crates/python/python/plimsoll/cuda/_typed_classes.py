@@ -11,6 +11,8 @@ from .._typed_classes import _TypedTensor
 class _OnGpu(_TypedTensor):
     """The class of these classes: each stands for a dtype on the current GPU."""
 
+    device = "cuda"
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _plimsoll.Tensor) and instance.dtype == cls.dtype and instance.is_cuda
 
