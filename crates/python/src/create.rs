@@ -5,7 +5,7 @@ use plimsoll_core::{DType, Device, Scalar, promote_dtypes};
 use plimsoll_tensor::{Tensor, default_dtype, fits};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PyTuple};
+use pyo3::types::{PyList, PyRange, PySequence, PyString, PyTuple};
 
 use crate::arguments::Number;
 use crate::call::{call, fresh};
@@ -104,7 +104,14 @@ struct Read {
 impl Read {
     /// Every list of one depth must have the same length.
     fn collect(&mut self, data: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-        let Some(items) = items(data)? else { return self.number(data, depth) };
+        let items = match items(data)? {
+            Some(items) => items,
+            // Most items are numbers, and asking whether something is a sequence takes longer.
+            None => match self.number(data, depth) {
+                Ok(()) => return Ok(()),
+                Err(error) => sequence(data)?.ok_or(error)?,
+            },
+        };
         if depth == 64 {
             return Err(PyValueError::new_err("lists nested 64 deep or more make no tensor"));
         }
@@ -167,6 +174,14 @@ fn items<'py>(data: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>
         return data.try_iter()?.collect::<PyResult<_>>().map(Some);
     }
     Ok(None)
+}
+
+/// The items of a sequence of another class, such as a deque; none of a text.
+fn sequence<'py>(data: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    if data.is_instance_of::<PyString>() || data.cast::<PySequence>().is_err() {
+        return Ok(None);
+    }
+    data.try_iter()?.collect::<PyResult<_>>().map(Some)
 }
 
 fn different_depths() -> PyErr {

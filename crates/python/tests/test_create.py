@@ -27,3 +27,13 @@ def test_tensors_of_pytorchs_old_classes():
     assert pm.LongTensor((2, 1)).tolist() == [2, 1]
     with pytest.raises(TypeError, match="data must be a sequence"):
         pm.FloatTensor(numpy.float32(2.5))
+
+
+def test_tensors_of_other_sequences():
+    from collections import deque
+
+    assert pm.tensor(deque([1.0, 2.0])).tolist() == [1.0, 2.0] and pm.as_tensor(deque([1, 2])).dtype is pm.int64
+    assert pm.tensor([deque([1, 2]), (3, 4)]).tolist() == [[1, 2], [3, 4]] == pm.tensor([[1, 2], deque([3, 4])]).tolist()
+    for other in ("ab", {1, 2}, {1: 2}.values(), iter([1])):
+        with pytest.raises(TypeError):
+            pm.tensor(other)
