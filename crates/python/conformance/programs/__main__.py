@@ -3,7 +3,8 @@
 of them is kept here.
 
 Each program runs three times, in processes of their own and in copies of its repository that go away: PyTorch with one thread, which
-writes down every random draw; PyTorch with two threads and Plimsoll with two, which get the same draws (`draws.py`)."""
+writes down every random draw; PyTorch with two threads and Plimsoll with two, which get the same draws (`draws.py`). `judge.py` says
+what equal is."""
 
 from __future__ import annotations
 
@@ -25,10 +26,14 @@ from listed import PROGRAMS, Program
 HERE = Path(__file__).resolve().parent
 # Name, side, threads.
 RUNS = [("first", "pytorch", 1), ("second", "pytorch", 2), ("here", "plimsoll", 2)]
+# PyTorch and its libraries as on a processor that has no AVX-512.
+OLDER = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
-def run(program: Program, options: argparse.Namespace, folder: Path, draws: Path, side: str, threads: int) -> dict[str, Any]:
+def run(program: Program, options: argparse.Namespace, folder: Path, which: tuple[Any, ...], settings: dict[str, str]) -> dict[str, Any]:
     """One run, in a copy of the repository."""
+    side, threads = which
+    draws = folder / "draws"
     copy = folder / "repository"
     shutil.copytree(options.folder / program.folder, copy, ignore=shutil.ignore_patterns(".git"))
     order = {
@@ -45,7 +50,7 @@ def run(program: Program, options: argparse.Namespace, folder: Path, draws: Path
     }
     written = folder / "order.json"
     written.write_text(json.dumps(order))
-    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1"}
+    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1"} | settings
     try:
         done = subprocess.run(
             [sys.executable, str(HERE / "worker.py"), str(written)],
@@ -72,12 +77,15 @@ def compare(program: Program, options: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {"title": program.title, "repository": program.repository, "path": program.path, "what": program.what}
     row |= {"variant": program.variant, "arguments": program.arguments, "passes": program.passes, "data": program.data}
     with tempfile.TemporaryDirectory() as place:
-        draws = Path(place) / "draws"
-        for name, side, threads in RUNS:
-            row[name] = run(program, options, Path(place), draws, side, threads)
+        for name, *which in RUNS:
+            row[name] = run(program, options, Path(place), tuple(which), {})
             if row[name]["status"] == "failed" and name == "first":
                 break
-    return row | judge.judged(row)
+        verdict = judge.judged(row)
+        if verdict["verdict"] == "apart":
+            row["old"] = run(program, options, Path(place), ("pytorch", 1), OLDER)
+            verdict = judge.judged(row)
+    return row | verdict
 
 
 def names(text: str) -> list[str]:

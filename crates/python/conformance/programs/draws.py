@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -133,6 +134,26 @@ class Draws:
 
         return dropout
 
+    def _attention(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Attention with dropout, by its definition, so that the dropout is one that is watched."""
+        functional = self.torch.nn.functional
+
+        @functools.wraps(original)
+        def attention(
+            query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, **named: Any
+        ) -> Any:
+            if dropout_p == 0.0:
+                return original(query, key, value, attn_mask, dropout_p, is_causal, **named)
+            if is_causal or named:
+                raise Differs("attention with dropout and other arguments is not watched")
+            scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+            if attn_mask is not None:
+                is_bool = attn_mask.dtype == self.torch.bool
+                scores = scores.masked_fill(attn_mask.logical_not(), -math.inf) if is_bool else scores + attn_mask
+            return functional.dropout(scores.softmax(-1), dropout_p) @ value
+
+        return attention
+
     def _sampler(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Each index is a draw when a loader asks for it, as a sampler may never end."""
 
@@ -188,6 +209,7 @@ class Draws:
             replace(init, name, self._plain(f"init.{name}", getattr(init, name)))
         for name in DROPOUT:
             replace(functional, name, self._dropout(name, getattr(functional, name)))
+        replace(functional, "scaled_dot_product_attention", self._attention(functional.scaled_dot_product_attention))
         for name in SEEDS:
             replace(torch, name, self._quiet(name, getattr(torch, name)))
         replace(data, "random_split", self._split(data.random_split))

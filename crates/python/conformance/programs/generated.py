@@ -3,14 +3,13 @@ of their own, so that all runs find the same files and no draw of the program is
 
 from __future__ import annotations
 
-import gzip
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy
 
-WORDS = "the a sea ship line hull load deep water mark wind sail port crew mate hold rope deck storm star north tide wave salt".split()
+WORDS = "the a sea ship line hull load deep water mark wind sail port crew mate hold rope deck storm star north tide wave salt gale oar".split()
 
 
 def _sentences(count: int, seed: int) -> list[str]:
@@ -29,7 +28,9 @@ def _sentences(count: int, seed: int) -> list[str]:
 
 def text_file() -> None:
     """A text of characters."""
-    Path("input.txt").write_text("\n".join(_sentences(2000, 1)) + "\n")
+    # Capitals and signs: a program may begin its own text with them.
+    text = "\n".join(f"{line.capitalize()}{'!,.?'[at % 4]}" for at, line in enumerate(_sentences(2000, 1)))
+    Path("input.txt").write_text(text + "\n")
 
 
 def corpus() -> None:
@@ -38,12 +39,6 @@ def corpus() -> None:
         path = Path("data/generated") / f"{part}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(_sentences(count, seed)) + "\n")
-
-
-def one_corpus() -> None:
-    """Words in one file."""
-    Path("data").mkdir(exist_ok=True)
-    Path("data/train.txt").write_text("\n".join(_sentences(5000, 1)) + "\n")
 
 
 def character_ids() -> None:
@@ -60,51 +55,26 @@ def character_ids() -> None:
         pickle.dump({"vocab_size": len(names), "itos": dict(enumerate(names)), "stoi": number}, file)
 
 
-def binary_images() -> None:
-    """Images of ones and zeros, [count, 784]."""
-    random = numpy.random.RandomState(1)
-    patterns = numpy.random.RandomState(0).uniform(0, 1, (10, 784))
-    parts = {}
-    for name, count in {"train_data": 6400, "valid_data": 640}.items():
-        parts[name] = (random.uniform(0, 1, (count, 784)) < patterns[random.randint(0, 10, count)]).astype(numpy.float32)
-    numpy.savez("binarized_mnist.npz", **parts)
-
-
-def sine_waves() -> None:
-    """Waves that begin at random places, as `torch.save` writes arrays."""
-    import torch
-
-    begins = numpy.random.RandomState(2).randint(-80, 80, (40, 1))
-    waves = numpy.sin((numpy.arange(120) + begins) / 20).astype(numpy.float64)
-    with open("traindata.pt", "wb") as file:
-        torch.save(waves, file)
-
-
 def citations() -> None:
     """A graph in the form of Cora: papers with words and a class, and who cites whom, mostly within a class."""
     random = numpy.random.RandomState(3)
-    papers, words, classes = 300, 60, 7
-    folder = Path("data/cora")
-    folder.mkdir(parents=True, exist_ok=True)
+    papers, words, classes = 520, 60, 7
     labels = random.randint(0, classes, papers)
     likely = random.uniform(0, 0.5, (classes, words))
     lines = []
     for paper in range(papers):
         has = (random.uniform(0, 1, words) < likely[labels[paper]]).astype(int)
         lines.append("\t".join([str(1000 + paper), *map(str, has), f"Class_{labels[paper]}"]))
-    (folder / "cora.content").write_text("\n".join(lines) + "\n")
     pairs = set()
-    while len(pairs) < 900:
+    while len(pairs) < 1500:
         one, other = random.randint(0, papers, 2)
         if one != other and (labels[one] == labels[other] or random.uniform() < 0.1):
             pairs.add((1000 + one, 1000 + other))
-    (folder / "cora.cites").write_text("".join(f"{one}\t{other}\n" for one, other in sorted(pairs)))
-
-
-def zipped_text() -> None:
-    """A text of bytes, compressed."""
-    with gzip.open("generated.gz", "wb") as file:
-        file.write(("\n".join(_sentences(40000, 1))).encode())
+    # Where programs look for it.
+    for folder in (Path("cora"), Path("data/cora")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cora.content").write_text("\n".join(lines) + "\n")
+        (folder / "cora.cites").write_text("".join(f"{one}\t{other}\n" for one, other in sorted(pairs)))
 
 
 def write(names: list[str]) -> None:

@@ -1,0 +1,3 @@
+"""What programs use of SciPy: small sparse matrices."""
+
+from . import sparse as sparse
