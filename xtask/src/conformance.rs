@@ -5,8 +5,10 @@
 //! samples of its databases of modules and optimizers, and with schedulers, mixed precision and
 //! files; `cargo xtask conformance documents FOLDER` runs the Python blocks of a folder of
 //! documents with both; `cargo xtask conformance suites FOLDER` runs the bodies of PyTorch's own
-//! test files, which the folder has, on Plimsoll. Programs and comparisons are Python, in
-//! `crates/python/conformance`; this builds the module, finds PyTorch and starts them.
+//! test files, which the folder has, on Plimsoll; `cargo xtask conformance programs FOLDER` runs
+//! other people's programs, of which the folder has clones, with both and compares their losses.
+//! The comparisons are Python, in `crates/python/conformance`; this builds the module, finds
+//! PyTorch and starts them.
 //!
 //! PyTorch comes from the interpreter that `PLIMSOLL_TORCH_PYTHON` names, else from an environment
 //! made for it.
@@ -37,7 +39,8 @@ const PAGE_OF_BLOCKS: &str = "docs/documents.md";
 
 pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     let Some((what, options)) = arguments.split_first() else { return Err(usage()) };
-    const WHAT: [&str; 5] = ["autograd", "operations", "training", "documents", "suites"];
+    const WHAT: [&str; 6] =
+        ["autograd", "operations", "training", "documents", "suites", "programs"];
     if !WHAT.contains(&what.as_str()) {
         return Err(usage());
     }
@@ -49,6 +52,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
         "operations" => samples("operations", &with_files(options, PAGE, GOLDEN))?,
         "training" => samples("training", &with_files(options, PAGE, GOLDEN_TRAINING))?,
         "suites" => suites(&folder, options)?,
+        "programs" => samples("programs", &with_files(options, PAGE, ""))?,
         _ => samples("documents", &with_files(options, PAGE_OF_BLOCKS, RECORDED_BLOCKS))?,
     };
     run::plain(&mut compare)
@@ -112,6 +116,8 @@ fn usage() -> String {
      [--verbose] [--write-docs] [--record]\n\
      cargo xtask conformance documents FOLDER [--only BLOCK,BLOCK] [--write-docs] [--record]\n\
      cargo xtask conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] \
-     [--write-docs] [--pytorch]"
+     [--write-docs] [--pytorch]\n\
+     cargo xtask conformance programs FOLDER [--only TEXT,TEXT] [--seconds N] [--verbose] \
+     [--write-docs]"
         .to_string()
 }

@@ -61,6 +61,9 @@ cargo xtask COMMAND
                      [--pytorch]
                      PyTorch's own test files of autograd, indexing and views, in its folder `test`,
                      run on Plimsoll
+  conformance programs FOLDER [--only TEXT,TEXT] [--seconds N] [--verbose] [--write-docs]
+                     other people's programs, of which the folder has clones, on PyTorch and on
+                     Plimsoll, loss by loss
   fuzz [SECONDS]     each fuzz target for a while
   generate           the Python methods and stubs, from the registry of operations
   text               the text that `plimsoll train` learns by default, anew
