@@ -96,6 +96,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="programs")
     arguments.add_argument("folder", type=Path, help="with a clone of each repository, as `owner+name`")
     arguments.add_argument("--only", type=names, default=[], help="programs whose title has one of these texts")
+    arguments.add_argument("--resume", action="store_true", help="keep the rows that the table has from a run that was stopped")
     arguments.add_argument("--verbose", action="store_true", help="with tracebacks and losses")
     arguments.add_argument("--seconds", type=float, default=300.0, help="for one run")
     arguments.add_argument("--json", type=Path, required=True)
@@ -110,16 +111,19 @@ def main() -> None:
     if paths := os.environ.get("PYTHONPATH"):
         # Programs run in folders of their own.
         os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
-    rows = []
-    for one in chosen:
-        begun = time.perf_counter()
-        rows.append(compare(one, options))
-        print(page.line(rows[-1], time.perf_counter() - begun, options.verbose), flush=True)
-    print(page.summary(rows))
     # A run of some programs does not replace the whole table.
     table = options.json.with_stem(f"some-{options.json.stem}") if options.only else options.json
     table.parent.mkdir(parents=True, exist_ok=True)
-    table.write_text(json.dumps(rows, indent=1) + "\n")
+    there = {row["title"]: row for row in json.loads(table.read_text())} if options.resume and table.exists() else {}
+    rows = []
+    for one in chosen:
+        begun = time.perf_counter()
+        rows.append(there.get(one.title) or compare(one, options))
+        print(page.line(rows[-1], time.perf_counter() - begun, options.verbose), flush=True)
+        there[one.title] = rows[-1]
+        # Each time, as a whole run takes long.
+        table.write_text(json.dumps(list(there.values()), indent=1) + "\n")
+    print(page.summary(rows))
     print(f"every loss is in {table}")
     if options.write_docs:
         page.write(options.write_docs, rows)
