@@ -104,6 +104,8 @@ from ._settings import set_flush_denormal as set_flush_denormal
 from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import set_printoptions as set_printoptions
 from ._settings import set_warn_always as set_warn_always
+from ._shown import memory_report as memory_report
+from ._shown import memory_summary as memory_summary
 from ._size import Size as Size
 from ._typed_classes import BFloat16Tensor as BFloat16Tensor
 from ._typed_classes import BoolTensor as BoolTensor
@@ -148,7 +150,13 @@ _LAZY = (
     "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
-_LAZY_NAMES = {"GradScaler": "amp", "_upsample_bilinear2d_aa": "nn._interpolate", "rms_norm": "nn.functional"}
+_LAZY_NAMES = {
+    "GradScaler": "amp",
+    "_upsample_bilinear2d_aa": "nn._interpolate",
+    "load_ipython_extension": "_cell_memory",
+    "rms_norm": "nn.functional",
+    "unload_ipython_extension": "_cell_memory",
+}
 
 if _TYPE_CHECKING:
     from . import accelerator as accelerator
@@ -170,6 +178,8 @@ if _TYPE_CHECKING:
     from . import types as types
     from . import version as version
     from . import watch as watch
+    from ._cell_memory import load_ipython_extension as load_ipython_extension
+    from ._cell_memory import unload_ipython_extension as unload_ipython_extension
     from .amp import GradScaler as GradScaler
     from .nn._interpolate import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
     from .nn.functional import rms_norm as rms_norm

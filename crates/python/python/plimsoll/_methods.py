@@ -26,6 +26,13 @@ _CLASSES = {
 }
 
 
+def _repr_html_(self: Tensor) -> str:
+    """How a notebook shows it."""
+    from . import _shown
+
+    return _shown.of_tensor(self)
+
+
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of this tensor's class in PyTorch, or the tensor in another dtype: a dtype, or one of PyTorch's old classes or its
     name.
@@ -90,6 +97,7 @@ def __format__(self: Tensor, format_spec: str) -> str:
 
 
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
+Tensor._repr_html_ = _repr_html_  # type: ignore[method-assign]
 Tensor.nelement = nelement  # type: ignore[method-assign]
 Tensor.type = type  # type: ignore[method-assign]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]

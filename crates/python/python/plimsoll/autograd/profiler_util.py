@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _plimsoll
+from .._shown import as_printed
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
 
@@ -348,6 +349,9 @@ class EventList(list[Any]):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        return as_printed(self.table())
 
     @property
     def self_cpu_time_total(self) -> float:

@@ -7,6 +7,7 @@ import contextlib
 from typing import Any, Iterator
 
 from .. import _plimsoll
+from .._shown import ShownText
 from . import amp as amp
 
 __all__ = [
@@ -99,7 +100,7 @@ def memory_stats() -> dict[str, Any]:
 
 def memory_summary(abbreviated: bool = False) -> str:
     """PyTorch's table of the statistics."""
-    return _plimsoll.memory_summary(_HOST, abbreviated)
+    return ShownText(_plimsoll.memory_summary(_HOST, abbreviated))
 
 
 def reset_peak_memory_stats() -> None:

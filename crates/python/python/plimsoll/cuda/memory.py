@@ -10,6 +10,7 @@ from typing import Any, Iterator
 
 from .. import _plimsoll
 from .._pools import use_mem_pool as _use_mem_pool
+from .._shown import ShownText
 from ._place import is_there, place
 
 __all__ = [
@@ -123,7 +124,7 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """PyTorch's table of the statistics."""
-    return _plimsoll.memory_summary(place(device), abbreviated)
+    return ShownText(_plimsoll.memory_summary(place(device), abbreviated))
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
