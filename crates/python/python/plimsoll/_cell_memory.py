@@ -3,6 +3,7 @@ the two functions at the end works without a notebook."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -155,9 +156,7 @@ def _memory_magic(shell: Any) -> Callable[[str, str], None]:
         named = line.strip()
         devices = [_plimsoll.device(named)] if named else None
         seen = CellMemory.of(lambda: shell.run_cell(cell), devices)
-        from IPython.display import display
-
-        display(seen)
+        importlib.import_module("IPython.display").display(seen)
 
     return memory
 
