@@ -23,7 +23,7 @@ pub(crate) enum Command {
     /// Compare what two memory snapshots hold at their peaks
     Diff(Diff),
     /// Show what this machine offers and which settings are in force
-    Doctor,
+    Doctor(Doctor),
     /// Draw what a memory snapshot holds as a flame graph (SVG)
     Flame(Flame),
     /// Find memory mistakes in PyTorch source
@@ -44,6 +44,14 @@ pub(crate) enum Command {
     /// Run a PyTorch program and say what grows, which line makes it and who holds it
     #[command(disable_help_flag = true)]
     Watch(Watch),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Measure what giving cached memory back, collecting garbage, copies, reading a number and
+    /// many small operations cost here; needs the Python package
+    #[arg(long)]
+    pub(crate) measure: bool,
 }
 
 #[derive(Debug, clap::Args)]

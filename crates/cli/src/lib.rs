@@ -22,8 +22,8 @@ const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
 /// Runs the command with its arguments, of which the first is the program's name, and gives back
-/// the exit status. It prints to the standard streams and never ends the process; only `run`
-/// and `watch` do not come back, as they become the program that they run.
+/// the exit status. It prints to the standard streams and never ends the process; only `run`,
+/// `watch` and `doctor --measure` do not come back, as they become the program that they run.
 ///
 /// ```
 /// assert_eq!(plimsoll_cli::run(["plimsoll", "ops", "--format", "json"].map(Into::into)), 0);
@@ -60,7 +60,9 @@ pub fn report(file: &Path, format: &str) -> Result<String> {
 fn execute(command: Command) -> u8 {
     let outcome = match command {
         Command::Diff(options) => commands::diff::run(&options),
-        Command::Doctor => commands::doctor::run(),
+        // It becomes the Python that measures.
+        Command::Doctor(options) if options.measure => return commands::doctor::measure(),
+        Command::Doctor(_) => commands::doctor::run(),
         Command::Flame(options) => commands::flame::run(&options),
         // Its exit status says more than success or failure.
         Command::Lint(options) => return commands::lint::run(options),

@@ -1,5 +1,8 @@
 //! `plimsoll doctor`: what this machine offers, and the configuration in force. It changes nothing
-//! and needs no device.
+//! and needs no device. With `--measure` the Python package says the same and then measures
+//! (`plimsoll/_measured_costs.py`): collecting Python's garbage can be timed nowhere else.
+
+use std::ffi::OsString;
 
 use anstream::println;
 use plimsoll_core::{ByteSize, Device, Result};
@@ -7,12 +10,20 @@ use plimsoll_kernels::cpu::simd::{Isa, isa};
 use plimsoll_memory::{CONFIGURATION_VARIABLE, Configuration, GivenBy, LimitKind, SystemMemory};
 use plimsoll_tensor::{device, memory, parallel};
 
+use super::python;
+
 pub(crate) fn run() -> Result<()> {
     println!("plimsoll {}", env!("CARGO_PKG_VERSION"));
     processor();
     system_memory();
     graphics_processors();
     configuration()
+}
+
+/// Becomes the Python that does all this and measures; the status is its own.
+pub(crate) fn measure() -> u8 {
+    let arguments = ["-m", "plimsoll", "doctor", "--measure"].map(OsString::from);
+    python::start(&arguments, "the environment that has Plimsoll")
 }
 
 fn line(name: &str, value: impl std::fmt::Display) {
