@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -70,3 +71,23 @@ def test_a_snapshot_of_this_process(tmp_path):
     assert server.wait(timeout=20) == -signal.SIGINT
     server.stdout.close()
     del x
+
+
+def test_doctor_measures_what_advice_costs():
+    answer = run("doctor", "--measure")
+    assert answer.returncode == 0, answer.stderr
+    machine, _, costs = answer.stdout.partition("\nmeasured costs")
+    assert "cores we may use" in machine
+    for what in ("gc.collect among", "empty_cache with 64 MB cached", "copy of 64 MB", "item of a number", "1,000 additions", "one addition"):
+        assert what in costs
+    # Each has a time, and the least is not above the largest.
+    rows = [line for line in costs.splitlines() if " to " in line and "(" in line and line.startswith("  ") and "GPU" not in line]
+    assert len(rows) >= 12
+    for row in rows:
+        least, most = re.search(r"\(([\d.,]+ [mu]s) to ([\d.,]+ [mu]s)\)", row).groups()
+        assert 0 < us(least) <= us(most)
+
+
+def us(text):
+    number, unit = text.split()
+    return float(number.replace(",", "")) * {"us": 1, "ms": 1000}[unit]
