@@ -23,14 +23,15 @@ struct InFlight;
 
 impl InFlight {
     fn enter() -> InFlight {
-        IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
+        // Attached threads take turns: no locked instruction is needed.
+        IN_FLIGHT.store(IN_FLIGHT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         InFlight
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
+        IN_FLIGHT.store(IN_FLIGHT.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
     }
 }
 

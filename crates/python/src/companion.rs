@@ -63,6 +63,9 @@ impl Companion {
 /// Python's object for a tensor: the one that it has, or a new one of the class and with the
 /// attributes that the last one had.
 pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    if tensor.companion().is_none() {
+        return Ok(register_first(Bound::new(py, PyTensor::new(tensor))?));
+    }
     let (living, class) = match of(&tensor) {
         Some(companion) => (companion.object(py), cloned(py, &companion.class)),
         None => (None, None),
@@ -126,6 +129,26 @@ pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
             debug_assert_eq!(set, 0, "a tensor takes a dictionary of attributes");
         }
     }
+    object
+}
+
+/// As [`register`], for the object of a tensor that had none before, and so neither class nor
+/// attributes: what most operations make. It takes none of the companion's locks.
+fn register_first(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
+    let place = object.as_ptr();
+    let is_first = object.get().with(|tensor| {
+        // Making the object may have run a collection, and with it code that asked for the tensor.
+        if tensor.companion().is_some() {
+            return false;
+        }
+        let companion = Companion { object: AtomicPtr::new(place), ..Companion::default() };
+        tensor.companion_or_init(|| Arc::new(companion));
+        true
+    });
+    if !is_first {
+        return register(object);
+    }
+    object.get().place.store(place, Ordering::Relaxed);
     object
 }
 
