@@ -4,7 +4,7 @@ from builtins import int as _int
 from builtins import type as _type
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias, TypeVar, final, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, final, overload
 
 from numpy.typing import NDArray as _NDArray
 
@@ -626,6 +626,89 @@ class Tensor:
     def __le__(self, other: Tensor | _float) -> Tensor: ...
     def __gt__(self, other: Tensor | _float) -> Tensor: ...
     def __ge__(self, other: Tensor | _float) -> Tensor: ...
+
+# What operations give that have several results with names.
+class _LU_pivots(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+class _LU_pivots_info(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _L_info(NamedTuple):
+    L: Tensor
+    info: Tensor
+
+class _P_L_U(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class _Q_R(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _U_H(NamedTuple):
+    U: Tensor
+    H: Tensor
+
+class _U_S_V(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+class _U_S_Vh(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+class _a_tau(NamedTuple):
+    a: Tensor
+    tau: Tensor
+
+class _eigenvalues_eigenvectors(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _hist_bin_edges(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class _inverse_info(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+class _mantissa_exponent(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
+class _min_max(NamedTuple):
+    min: Tensor
+    max: Tensor
+
+class _result_info(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+class _sign_logabsdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class _solution_cloned_coefficient(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+class _solution_residuals_rank_singular_values(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+class _values_indices(NamedTuple):
+    values: Tensor
+    indices: Tensor
 
 def _command(arguments: Sequence[str]) -> _int: ...
 def _report(path: str | PathLike[str], format: str) -> str: ...

@@ -11,6 +11,8 @@ STUB = pathlib.Path(plimsoll.__file__).with_name("_plimsoll.pyi")
 
 def names(body):
     for node in body:
+        if isinstance(node, ast.ClassDef) and [getattr(base, "id", None) for base in node.bases] == ["NamedTuple"]:
+            continue  # a class that is made when an operation first gives it
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.AnnAssign) and getattr(node.annotation, "id", None) != "TypeAlias":

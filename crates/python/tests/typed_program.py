@@ -107,6 +107,7 @@ def shapes() -> None:
     rows, columns = x.shape
     flat = x.reshape(rows * columns)
     best, where = x.max(dim=1)
+    assert x.topk(2).values.shape == x.sort(dim=1).indices[:, :2].shape
     mask = x > 0
     chosen = x[mask].sum() + x[0, 1:].mean() + flat[-1]
     (slope,) = torch.autograd.grad(chosen, x)
