@@ -62,7 +62,17 @@ fn stub(
     }
 }
 
+/// Several results with names are a class of the template, which is called by them.
 fn results_type(signature: &Signature) -> String {
+    let names = &signature.results;
+    if names.len() > 1 && names.iter().all(|name| !name.is_empty()) {
+        return format!("_{}", names.join("_"));
+    }
+    targets_type(signature)
+}
+
+/// What `out=` takes: tensors in a tuple, whatever the results are called.
+fn targets_type(signature: &Signature) -> String {
     match signature.results.len() {
         _ if signature.returns == Returns::Bool => "_bool".to_string(),
         _ if signature.returns == Returns::List => "tuple[Tensor, ...]".to_string(),
@@ -108,7 +118,7 @@ fn stub_parameters(signature: &Signature, as_method: bool, has_out: bool) -> Str
         if !starred {
             parts.push("*".to_string());
         }
-        parts.push(format!("out: {} | None = None", results_type(signature)));
+        parts.push(format!("out: {} | None = None", targets_type(signature)));
     }
     parts.join(", ")
 }
