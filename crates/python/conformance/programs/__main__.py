@@ -2,18 +2,15 @@
 --json FILE [OPTION...]`; `--help` lists the options. The folder has a clone of each repository of `listed.py`, as `owner+name`: nothing
 of them is kept here.
 
-Each program runs three times, in processes of their own and in copies of its repository that go away: PyTorch with one thread, which
-writes down every random draw; PyTorch with two threads and Plimsoll with two, which get the same draws (`draws.py`). `judge.py` says
-what equal is."""
+Each program runs three times, in processes of their own and in copies of its repository that go away (`runs.py`): PyTorch with one
+thread, which writes down every random draw; PyTorch with two threads and Plimsoll with two, which get the same draws (`draws.py`).
+`judge.py` says what equal is."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,69 +18,21 @@ from typing import Any
 
 import judge
 import page
+import runs
 from listed import PROGRAMS, Program
 
-HERE = Path(__file__).resolve().parent
-# Name, side, threads.
-RUNS = [("first", "pytorch", 1), ("second", "pytorch", 2), ("here", "plimsoll", 2)]
-# PyTorch and its libraries as on a processor that has no AVX-512.
-OLDER = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
-
-def run(program: Program, options: argparse.Namespace, folder: Path, which: tuple[Any, ...], settings: dict[str, str]) -> dict[str, Any]:
-    """One run, in a copy of the repository."""
-    side, threads = which
-    draws = folder / "draws"
-    copy = folder / "repository"
-    shutil.copytree(options.folder / program.folder, copy, ignore=shutil.ignore_patterns(".git"))
-    order = {
-        "side": side,
-        "threads": threads,
-        "draws": str(draws),
-        "replay": draws.exists(),
-        "program": str(copy / program.path),
-        "arguments": program.arguments,
-        "paths": [str(copy / path) for path in program.paths],
-        "passes": judge.RUN * program.passes,
-        "unused": program.unused,
-        "data": program.data,
-    }
-    written = folder / "order.json"
-    written.write_text(json.dumps(order))
-    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1"} | settings
-    try:
-        done = subprocess.run(
-            [sys.executable, str(HERE / "worker.py"), str(written)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=options.seconds,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        return {"status": "failed", "words": f"took more than {options.seconds:.0f} s", "losses": [], "draws": 0, "seconds": options.seconds}
-    finally:
-        shutil.rmtree(copy)
-    lines = done.stdout.splitlines()
-    if not lines:
-        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "")
-        words = f"the process ended with {done.returncode}: {last}"
-        return {"status": "failed", "words": words, "losses": [], "draws": 0, "seconds": 0.0, "trace": done.stderr[-8000:]}
-    return json.loads(lines[-1])
-
-
-def compare(program: Program, options: argparse.Namespace) -> dict[str, Any]:
+def compare(program: Program, sides: runs.Sides) -> dict[str, Any]:
     row: dict[str, Any] = {"title": program.title, "repository": program.repository, "path": program.path, "what": program.what}
     row |= {"variant": program.variant, "arguments": program.arguments, "passes": program.passes, "data": program.data}
     with tempfile.TemporaryDirectory() as place:
-        for name, *which in RUNS:
-            row[name] = run(program, options, Path(place), tuple(which), {})
-            if row[name]["status"] == "failed" and name == "first":
-                break
+        one = runs.Runs(program, sides, Path(place))
+        row["first"] = one.run("pytorch", 1)
+        if row["first"]["status"] != "failed":
+            row |= {"second": one.run("pytorch", 2), "here": one.run("plimsoll", 2)}
         verdict = judge.judged(row)
         if verdict["verdict"] == "apart":
-            row["old"] = run(program, options, Path(place), ("pytorch", 1), OLDER)
+            row["old"] = one.run("older pytorch", 1)
             verdict = judge.judged(row)
     return row | verdict
 
@@ -115,14 +64,15 @@ def main() -> None:
     table = options.json.with_stem(f"some-{options.json.stem}") if options.only else options.json
     table.parent.mkdir(parents=True, exist_ok=True)
     there = {row["title"]: row for row in json.loads(table.read_text())} if options.resume and table.exists() else {}
-    rows = []
+    rows, sides = [], runs.Sides(options.folder, options.seconds)
     for one in chosen:
         begun = time.perf_counter()
-        rows.append(there.get(one.title) or compare(one, options))
+        rows.append(there.get(one.title) or compare(one, sides))
         print(page.line(rows[-1], time.perf_counter() - begun, options.verbose), flush=True)
         there[one.title] = rows[-1]
         # Each time, as a whole run takes long.
         table.write_text(json.dumps(list(there.values()), indent=1) + "\n")
+    sides.close()
     print(page.summary(rows))
     print(f"every loss is in {table}")
     if options.write_docs:

@@ -1,5 +1,8 @@
-"""Runs one program, once: `python worker.py ORDER`, where the order is JSON (`__main__.py` writes it). Prints what came of it as one
-line of JSON at the end of standard output: every value that the program called `backward` on, and how it ended."""
+"""Runs one program, once: `python worker.py ORDER`, where the order is a file of JSON (`runs.py` writes it). Writes what came of it to
+`row.json` beside it: every value that the program called `backward` on, and how it ended.
+
+`python worker.py --serve` imports PyTorch, which takes longer than most programs, and then runs each order that it reads from a line of
+standard input in a process that it forks; it answers with a line when that has ended. Nothing is computed before the fork."""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import random
 import runpy
+import signal
 import sys
 import time
 import traceback
@@ -113,16 +117,38 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     return {"status": status, "words": words, "trace": trace, "losses": losses.values, "draws": stream.count, "seconds": seconds}
 
 
-def main() -> None:
-    order = json.loads(Path(sys.argv[1]).read_text())
-    # The program prints; its row goes out by a copy of standard output that it does not know.
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    print(json.dumps(run(order)), file=out, flush=True)
+def carry_out(path: Path) -> None:
+    row = run(json.loads(path.read_text()))
+    path.with_name("row.json").write_text(json.dumps(row))
     # Threads and loaders that the program left behind do not keep the process.
-    out.close()
     os._exit(0)
 
 
+def serve() -> None:
+    import torch._dynamo  # and what optimizers import when they first step
+
+    for line in sys.stdin:
+        order = Path(json.loads(line)["order"])
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            log = os.open(order.with_name("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            carry_out(order)
+        ends = time.monotonic() + json.loads(line)["seconds"]
+        done, status = os.waitpid(child, os.WNOHANG)
+        while not done and time.monotonic() < ends:
+            time.sleep(0.02)
+            done, status = os.waitpid(child, os.WNOHANG)
+        if not done:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        print(json.dumps(os.waitstatus_to_exitcode(status) if done else None), flush=True)
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--serve":
+        serve()
+    else:
+        carry_out(Path(sys.argv[1]))
