@@ -136,7 +136,7 @@ class Draws:
 
     def _attention(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Attention with dropout, by its definition, so that the dropout is one that is watched."""
-        functional = self.torch.nn.functional
+        torch, functional = self.torch, self.torch.nn.functional
 
         @functools.wraps(original)
         def attention(
@@ -144,11 +144,13 @@ class Draws:
         ) -> Any:
             if dropout_p == 0.0:
                 return original(query, key, value, attn_mask, dropout_p, is_causal, **named)
-            if is_causal or named:
-                raise Differs("attention with dropout and other arguments is not watched")
+            if any(named.values()):
+                raise Differs(f"attention with dropout and {', '.join(named)} is not watched")
             scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+            if is_causal:
+                attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
             if attn_mask is not None:
-                is_bool = attn_mask.dtype == self.torch.bool
+                is_bool = attn_mask.dtype == torch.bool
                 scores = scores.masked_fill(attn_mask.logical_not(), -math.inf) if is_bool else scores + attn_mask
             return functional.dropout(scores.softmax(-1), dropout_p) @ value
 

@@ -34,8 +34,8 @@ def text_file() -> None:
 
 
 def corpus() -> None:
-    """Words in three parts, as language models read them."""
-    for part, (count, seed) in {"train": (2500, 1), "valid": (300, 2), "test": (300, 3)}.items():
+    """Words in three parts, as language models read them. An epoch is longer than the steps that are compared."""
+    for part, (count, seed) in {"train": (6000, 1), "valid": (300, 2), "test": (300, 3)}.items():
         path = Path("data/generated") / f"{part}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(_sentences(count, seed)) + "\n")
