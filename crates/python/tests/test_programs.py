@@ -81,7 +81,7 @@ def test_a_program_that_fails_says_why(tmp_path):
 def row(here, second, old=None, passes=1):
     first = [1.0] * 60
     runs = {"first": first, "second": [1.0 + second] * 60, "here": [1.0] * 9 + [1.0 + off for off in here] + [1.0] * (51 - len(here))}
-    runs |= {} if old is None else {"old": [1.0 + old] * 60}
+    runs |= {} if old is None else {"older pytorch": [1.0 + old] * 60}
     return {name: {"status": "ended", "words": "", "losses": losses} for name, losses in runs.items()} | {"passes": passes}
 
 

@@ -32,7 +32,7 @@ def compare(program: Program, sides: runs.Sides) -> dict[str, Any]:
             row |= {"second": one.run("pytorch", 2), "here": one.run("plimsoll", 2)}
         verdict = judge.judged(row)
         if verdict["verdict"] == "apart":
-            row["old"] = one.run("older pytorch", 1)
+            row |= {side: one.run(side, 1) for side in runs.OLDER}
             verdict = judge.judged(row)
     return row | verdict
 

@@ -3,8 +3,8 @@ within twice the largest between PyTorch's own runs with one and two threads, or
 
 Small programs give the same bits with any number of threads, and then threads say nothing of how far rounding takes them apart: a
 program that feeds its results back (an agent, a network and its adversary) makes much of the last bit. For those that pass the first
-bound only, PyTorch runs once more as on a processor without AVX-512, and they count as `rounding` if they are within twice the
-largest difference to that run."""
+bound only, PyTorch runs as on older processors, without AVX-512 and without AVX, and they count as `rounding` if they are within
+twice the largest difference to those runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import Any
 RUN, JUDGED, FIRST = 60, 50, 10
 NEAR = 1e-4
 FLOOR = 1e-6
+# Names of PyTorch's runs as on older processors.
+OLDER = ["older pytorch", "oldest pytorch"]
 
 
 def off(one: float, other: float) -> float:
@@ -51,8 +53,8 @@ def judged(row: dict[str, Any]) -> dict[str, Any]:
         return figures | {"verdict": "apart", "reason": f"off by {figures['ten']:.1e} in the first ten steps"}
     if figures["fifty"] <= max(2 * figures["spread"], FLOOR):
         return figures | {"verdict": "equal", "reason": ""}
-    if "old" in row:
-        figures["older"] = most(row["old"]["losses"], first, count)
+    if old := [row[name]["losses"] for name in OLDER if name in row]:
+        figures["older"] = max(most(losses, first, count) for losses in old)
         if figures["fifty"] <= 2 * figures["older"]:
             return figures | {"verdict": "rounding", "reason": ""}
     return figures | {"verdict": "apart", "reason": "off by more than twice PyTorch's own runs"}

@@ -12,7 +12,7 @@ from listed import COMMITS
 
 Row = dict[str, Any]
 VERDICTS = ["equal", "rounding", "apart", "failed", "not compared"]
-RUNS = ["first", "second", "old", "here"]
+RUNS = ["first", "second", *judge.OLDER, "here"]
 FIGURES = ["ten", "fifty", "spread", "older"]
 
 
@@ -54,7 +54,7 @@ def whole(rows: list[Row]) -> str:
     lines += [f"| {verdict} | {found[verdict]} |" for verdict in VERDICTS if found[verdict]]
     lines += [f"| all | {len(rows)} |", ""]
     lines += [f"Equal ones are from {len(good)} repositories, with those that rounding takes apart {len(near)}.", ""]
-    lines += ["| program | what | first ten | fifty | PyTorch's threads | PyTorch without AVX-512 | verdict |"]
+    lines += ["| program | what | first ten | fifty | PyTorch's threads | PyTorch on older processors | verdict |"]
     lines += ["| --- | --- | ---: | ---: | ---: | ---: | --- |"]
     for row in sorted(rows, key=lambda row: VERDICTS.index(row["verdict"])):
         name = f"{row['repository']} `{row['path']}`" + (f", `{row['variant']}`" if row["variant"] else "")
@@ -80,7 +80,8 @@ PREFACE = [
     f"**Equal** is a program whose losses are within {judge.NEAR:.0e} for ten steps, and for fifty within twice the difference between PyTorch's own runs",
     f"with one and two threads, or {judge.FLOOR:.0e} where that is less: float32 has seven digits. Small programs give the same bits with any number of",
     "threads, which says nothing of how far the last bit takes them. Those that are not within that bound are compared with PyTorch itself",
-    "as on a processor without AVX-512: **rounding** are those within 1e-4 for ten steps and within twice that difference for fifty.",
+    "as on older processors, without AVX-512 and without AVX: **rounding** are those within 1e-4 for ten steps and within twice that",
+    "difference for fifty.",
     "**Apart** are those that differ by more, **failed** those that do not run here.",
 ]
 

@@ -17,8 +17,11 @@ from listed import Program
 WORKER = Path(__file__).resolve().parent / "worker.py"
 # Sets have one order; threads that wait do not take turns from those that work, on a machine that is not this run's alone.
 SETTINGS = {"PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1", "OMP_WAIT_POLICY": "passive"}
-# PyTorch and its libraries as on a processor that has no AVX-512.
-OLDER = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+# PyTorch and its libraries as on older processors: without AVX-512, and without AVX.
+OLDER = {
+    "older pytorch": {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "oldest pytorch": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+}
 
 
 class Sides:
@@ -40,7 +43,7 @@ class Sides:
                     return None
         server = self._servers.get(side)
         if server is None:
-            environment = os.environ | SETTINGS | (OLDER if side == "older pytorch" else {})
+            environment = os.environ | SETTINGS | OLDER.get(side, {})
             command = [sys.executable, str(WORKER), "--serve"]
             server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
             self._servers[side] = server

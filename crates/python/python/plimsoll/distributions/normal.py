@@ -14,8 +14,7 @@ _LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
 def standard_normal(shape: Any, like: Tensor) -> Tensor:
     """Draws of the standard normal distribution."""
-    zeros = _plimsoll.zeros(tuple(shape), dtype=like.dtype, device=like.device)
-    return _plimsoll.normal(zeros, _plimsoll.ones_like(zeros))
+    return _plimsoll.empty(tuple(shape), dtype=like.dtype, device=like.device).normal_()
 
 
 class Normal(LocationScale):
