@@ -19,7 +19,8 @@ from typing import Any
 
 FUNCTIONS = ["rand", "randn", "randint", "randperm", "normal", "multinomial", "bernoulli", "poisson"]
 FUNCTIONS += ["rand_like", "randn_like", "randint_like"]
-METHODS = ["normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_", "bernoulli", "multinomial"]
+METHODS = ["normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_"]
+METHODS += ["bernoulli", "multinomial"]
 # Those of `nn.init` that do not only draw: what they leave in the tensor counts.
 INIT = ["orthogonal_", "trunc_normal_", "sparse_"]
 DROPOUT = ["dropout", "dropout1d", "dropout2d", "dropout3d"]

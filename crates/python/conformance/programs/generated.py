@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-WORDS = "the a sea ship line hull load deep water mark wind sail port crew mate hold rope deck storm star north tide wave salt gale oar".split()
+WORDS = "the a sea ship line hull load deep water mark wind sail port crew mate hold rope deck storm star north tide wave salt".split()
+WORDS += ["gale", "oar"]
 
 
 def _sentences(count: int, seed: int) -> list[str]:

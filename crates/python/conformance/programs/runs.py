@@ -74,7 +74,7 @@ class Runs:
         order, row = self.place / "order.json", self.place / "row.json"
         row.unlink(missing_ok=True)
         told = {"side": side, "threads": threads, "draws": str(draws), "replay": draws.exists(), "program": str(copy / program.path)}
-        told |= {"arguments": program.arguments, "paths": [str(copy / path) for path in program.paths], "data": program.data}
+        told |= {"arguments": program.arguments.split(), "paths": [str(copy / path) for path in program.paths], "data": program.data}
         told |= {"passes": judge.RUN * program.passes, "unused": program.unused}
         order.write_text(json.dumps(told))
         try:
