@@ -52,6 +52,7 @@ from ._deterministic import (
 from ._deterministic import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._deterministic import use_deterministic_algorithms as use_deterministic_algorithms
 from . import _methods as _methods
+from . import _sharing as _sharing
 from ._dtype_rules import can_cast as can_cast
 from ._dtype_rules import promote_types as promote_types
 from ._dtype_rules import result_type as result_type
@@ -146,8 +147,8 @@ globals().update(_in_place_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "nn", "onnx", "optim", "overrides",
-    "profiler", "signal", "testing", "types", "version", "watch",
+    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "multiprocessing", "nn", "onnx", "optim",
+    "overrides", "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
 _LAZY_NAMES = {
@@ -168,6 +169,7 @@ if _TYPE_CHECKING:
     from . import func as func
     from . import jit as jit
     from . import masked as masked
+    from . import multiprocessing as multiprocessing
     from . import nn as nn
     from . import onnx as onnx
     from . import optim as optim

@@ -55,8 +55,10 @@ class Adagrad(FusedOptimizer):
                 self._begun(group, param)
 
     def share_memory(self) -> None:
-        """Processes that share an optimizer are not there."""
-        raise NotImplementedError("Adagrad.share_memory: tensors are not shared between processes")
+        """Moves the sums of squares to memory that processes share."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["sum"].share_memory_()
 
     def _numbers(self, group: dict[str, Any]) -> list[float]:
         return [group["lr_decay"], group["eps"]]

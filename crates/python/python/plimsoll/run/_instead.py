@@ -5,12 +5,10 @@ from __future__ import annotations
 
 INSTEAD = {
     "torch.vmap": "write the batch as a dimension of its own, or loop and torch.stack the results",
-    "torch.Tensor.share_memory_": "memory is not shared between processes; a loader's workers are threads",
     "torch.Tensor.to_sparse": "tensors are dense; index_add_ and scatter_add_ add by index",
     "torch.distributions": "those that programs use most are in torch.distributions; transforms are not",
     "torch.func": "torch.func.functional_call and torch.autograd.functional are there",
     "torch.distributed": "one process can use several devices: torch.nn.DataParallel",
-    "torch.multiprocessing": "Python's multiprocessing works; torch.utils.data.DataLoader has workers",
     "torch.fft": "there are no complex numbers; torch.nn.functional.conv1d convolves",
     "torch.stft": "there are no complex numbers; torch.Tensor.unfold gives the frames",
     "torch.istft": "there are no complex numbers; torch.nn.functional.fold adds frames up",

@@ -179,8 +179,8 @@ class Module(Tree, Calling, Loading):
         return replica
 
     def share_memory(self: _Self) -> _Self:
-        """Tensors in memory that processes share do not exist here yet."""
-        raise NotImplementedError("share_memory: tensors in memory that processes share do not exist here yet")
+        """Moves parameters and buffers to memory that processes share."""
+        return self._apply(lambda tensor: tensor.share_memory_())  # type: ignore[attr-defined]
 
     def _get_name(self) -> str:
         return type(self).__name__

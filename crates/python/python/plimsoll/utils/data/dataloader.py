@@ -1,7 +1,8 @@
-"""The loader: a dataset, an order and a way to make batches. Workers, which are threads, are `_workers.py`."""
+"""The loader: a dataset, an order and a way to make batches. Workers are processes (`_processes.py`), or threads (`_threads.py`)."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import multiprocessing
@@ -14,15 +15,21 @@ from typing import Any, Generic, TypeVar
 from ... import _plimsoll
 from . import _draws
 from ._collate import default_collate, default_convert, pin_memory
+from ._failure import Failure, StreamEnd, WorkerGone
 from ._fetch import MapFetcher, StreamFetcher
+from ._pinned import Pinned
+from ._processes import Processes
+from ._threads import Threads
 from ._worker_info import get_worker_info as get_worker_info
-from ._workers import Failure, StreamEnd, Workers
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T = TypeVar("T", covariant=True)
+
+#: The `multiprocessing_context` of workers that are threads.
+THREAD = "thread"
 
 
 class _EndlessSampler(Sampler[None]):
@@ -46,9 +53,11 @@ def _has_accelerator() -> bool:
 class DataLoader(Generic[T]):
     """Batches of a dataset, in the order and by the rules of PyTorch's loader.
 
-    With `num_workers` above 0 batches are made ahead by that many threads of this process (not processes, as in PyTorch): nothing is
-    pickled, workers share what the dataset holds, and each has a shallow copy of the dataset itself. The process's random numbers are
-    shared too; a worker's own are in `get_worker_info().rng`. `multiprocessing_context` is checked and has no further effect.
+    With `num_workers` above 0 batches are made ahead by that many processes, as in PyTorch; their tensors come in shared memory.
+
+    `multiprocessing_context="thread"`, which PyTorch does not have, makes the workers threads of this process: nothing is pickled,
+    they share what the dataset holds, and each has a shallow copy of the dataset itself. They share the process's random numbers too;
+    a worker's own are in `get_worker_info().rng`.
     """
 
     dataset: Dataset[T]
@@ -140,6 +149,9 @@ class DataLoader(Generic[T]):
                     f"num_workers={self.num_workers}"
                 )
             methods = multiprocessing.get_all_start_methods()
+            if context == THREAD:
+                self.__multiprocessing_context = context
+                return
             if isinstance(context, str):
                 if context not in methods:
                     raise ValueError(
@@ -194,7 +206,7 @@ class DataLoader(Generic[T]):
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if usable is None or self.num_workers > usable:
             warnings.warn(
-                f"This DataLoader will create {self.num_workers} worker threads in total. Our suggested max number of worker in "
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in "
                 f"current system is {usable}, which is smaller than what this DataLoader is going to create. Please be aware that "
                 "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
                 "potential slowness/freeze if necessary.",
@@ -258,8 +270,9 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
         self._profile_name = f"enumerate(DataLoader)#{self.__class__.__name__}.__next__"
         fetcher = StreamFetcher if loader._is_stream else MapFetcher
-        options = (loader._auto_collation, loader.collate_fn, loader.drop_last)
-        self._make_fetcher = lambda dataset: fetcher(dataset, *options)
+        self._make_fetcher = functools.partial(
+            fetcher, auto_collation=loader._auto_collation, collate_fn=loader.collate_fn, drop_last=loader.drop_last
+        )
 
     @staticmethod
     def _pins(loader: DataLoader[Any]) -> bool:
@@ -336,12 +349,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._in_order = loader.in_order
         self._timeout = loader.timeout
         self._persistent = loader.persistent_workers
-        pin = pin_memory if self._pin_memory else None
-        self._workers = Workers(
-            loader.num_workers, loader.dataset, self._make_fetcher, self._base_seed, loader.worker_init_fn, pin
-        )
+        self._workers = self._started(loader)
         self._finalizer = weakref.finalize(self, self._workers.stop)
         self._begin()
+
+    def _started(self, loader: DataLoader[Any]) -> Threads | Processes | Pinned:
+        pin = pin_memory if self._pin_memory else None
+        work = (loader.num_workers, loader.dataset, self._make_fetcher, self._base_seed, loader.worker_init_fn)
+        if loader.multiprocessing_context == THREAD:
+            return Threads(*work, pin)
+        processes = Processes(*work, loader.multiprocessing_context)
+        return Pinned(processes, pin) if pin else processes
 
     def _reset(self, loader: DataLoader[Any]) -> None:
         """Another pass with the same workers."""
@@ -354,18 +372,20 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _begin(self) -> None:
         #: The worker of each step that was asked for and not handed out.
         self._outstanding: dict[int, int] = {}
+        self._asked_of = [0] * self._num_workers
         self._sent = 0
-        self._next_step = 0
         self._next_worker = 0
         self._streaming = [True] * self._num_workers
         for _ in range(self._ahead):
             self._ask()
 
     def _ask(self) -> None:
-        """Asks the next worker in turn for the next step, if there is one of each."""
+        """Asks the next worker in turn for the next step, if there is one of each. Out of order, one that has enough to do is passed
+        over."""
+        most = self._ahead if self._in_order else self._ahead // max(sum(self._streaming), 1)
         for _ in range(self._num_workers):
             worker, self._next_worker = self._next_worker, (self._next_worker + 1) % self._num_workers
-            if self._streaming[worker]:
+            if self._streaming[worker] and self._asked_of[worker] < most:
                 break
         else:
             return
@@ -375,14 +395,20 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             return
         self._workers.submit(worker, self._sent, keys)
         self._outstanding[self._sent] = worker
+        self._asked_of[worker] += 1
         self._sent += 1
 
     def _next_batch(self) -> Any:
         while self._outstanding:
-            wanted = min(self._outstanding) if self._in_order else None
-            maker = None if wanted is None else self._outstanding[wanted]
-            step, result = self._workers.take(wanted, maker, self._timeout)
+            # Steps are asked for in order, so the first is the next.
+            wanted = next(iter(self._outstanding)) if self._in_order else None
+            try:
+                step, result = self._workers.take(wanted, self._timeout)
+            except WorkerGone as gone:
+                self._without(gone.workers)
+                raise gone.told from gone.told.__cause__
             worker = self._outstanding.pop(step)
+            self._asked_of[worker] -= 1
             if isinstance(result, StreamEnd):
                 self._streaming[worker] = False
                 self._ask()
@@ -394,3 +420,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not self._persistent:
             self._finalizer()
         raise StopIteration
+
+    def _without(self, workers: list[int]) -> None:
+        """Goes on without workers that are gone, and without their steps, as PyTorch does."""
+        for worker in workers:
+            self._streaming[worker] = False
+        self._outstanding = {step: worker for step, worker in self._outstanding.items() if worker not in workers}

@@ -1,5 +1,5 @@
-"""Threads that make batches ahead. Step n is made by worker n modulo their number, as in PyTorch, so that what a worker sees does not
-depend on how fast the others are; results are handed out in order unless the loader says otherwise.
+"""Threads that make batches ahead: what `multiprocessing_context="thread"` asks for. Step n is made by worker n modulo their number,
+as in PyTorch, so that what a worker sees does not depend on how fast the others are; results are handed out in order unless the loader says otherwise.
 
 Workers know nothing of their loader: when its iterator is forgotten, they are told to stop, and what they made is let go.
 """
@@ -10,7 +10,6 @@ import copy
 import random
 import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -18,48 +17,9 @@ from typing import Any, NamedTuple
 
 from ... import _plimsoll
 from ..._modes import inference_mode
+from ._failure import Failure, StreamEnd, WorkerGone
 from ._fetch import StreamFetcher
 from ._worker_info import _RNG, WorkerInfo, set_worker_info
-
-
-class Failure:
-    """An exception of a worker, as text and class: the exception itself would keep the worker's frames, and all they hold."""
-
-    def __init__(self, where: str) -> None:
-        self.exc_type = sys.exc_info()[0] or RuntimeError
-        self.where = where
-        self.text = traceback.format_exc()
-
-    def reraise(self) -> None:
-        """Raises it here: the same class, with the worker's traceback in its message."""
-        message: Any = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.text}"
-        if self.exc_type is KeyError:
-            # A KeyError shows the repr of its argument; this one's is the text.
-            message = _Verbatim(message)
-        elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=message)  # type: ignore[call-arg]
-        try:
-            exception = self.exc_type(message)
-        except Exception:
-            # A class that takes other arguments cannot be made again.
-            raise RuntimeError(message) from None
-        try:
-            raise exception
-        finally:
-            # Its traceback has this frame: held here too, it would keep the consumer's frames, and the batches that wait
-            # in them, until the garbage collector comes.
-            del exception
-
-
-class _Verbatim(str):
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class StreamEnd:
-    """A worker's stream is over."""
 
 
 class _Channel:
@@ -78,7 +38,7 @@ class _Channel:
         self.ended: dict[int, Failure] = {}
 
 
-class Workers:
+class Threads:
     """The worker threads of one iterator."""
 
     def __init__(
@@ -108,12 +68,12 @@ class Workers:
             self._channel.tasks[worker].append((step, keys))
             self._channel.changed.notify_all()
 
-    def take(self, step: int | None, worker: int | None, timeout: float) -> tuple[int, Any]:
-        """The result of a step, which `worker` makes, or of whichever step is done first."""
+    def take(self, step: int | None, timeout: float) -> tuple[int, Any]:
+        """The result of a step, or of whichever is done first."""
         channel = self._channel
         with channel.changed:
             while not (channel.results if step is None else step in channel.results):
-                _check_alive(channel, worker)
+                _check_alive(channel)
                 if not channel.changed.wait(timeout or None) and timeout:
                     raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
             found = channel.arrived[0] if step is None else step
@@ -169,16 +129,16 @@ def _adopted(modes: _Modes) -> AbstractContextManager[Any]:
     return inference_mode() if modes.inference else nullcontext()
 
 
-def _check_alive(channel: _Channel, worker: int | None) -> None:
-    """Raises if that worker, or any if none is named, has ended before it was told to."""
-    ended = sorted(channel.ended) if worker is None else [worker] if worker in channel.ended else []
+def _check_alive(channel: _Channel) -> None:
+    """Raises if a worker has ended before it was told to."""
+    ended = sorted(channel.ended)
     if ended:
-        failure = channel.ended[ended[0]]
+        failures = [channel.ended.pop(number) for number in ended]
         names = ", ".join(map(str, ended))
-        raise RuntimeError(
-            f"DataLoader worker (thread(s) {names}) exited unexpectedly by {failure.exc_type.__name__}.\n"
-            f"Original {failure.text}"
+        told = RuntimeError(
+            f"DataLoader worker (thread(s) {names}) exited unexpectedly by {failures[0].name}.\nOriginal {failures[0].text}"
         )
+        raise WorkerGone(ended, told)
 
 
 def _info(number: int, count: int, seed: int, dataset: Any) -> WorkerInfo:
@@ -189,7 +149,7 @@ def _info(number: int, count: int, seed: int, dataset: Any) -> WorkerInfo:
         numpy.random.default_rng(seed % 2**64) if numpy else None,
     )
     # Each has a copy, so that `worker_init_fn` may give each its part; what it holds is shared.
-    return WorkerInfo(number, count, seed, copy.copy(dataset), own_numbers)
+    return WorkerInfo(number, count, seed, copy.copy(dataset), own_numbers, "thread")
 
 
 def _live(
