@@ -10,6 +10,9 @@ from typing import Any
 from ... import _plimsoll
 from ..._plimsoll import Tensor
 from ...functional import as_tensor
+from ...multiprocessing._regions import shared_empty
+from ._messages import LARGE_BYTES
+from ._worker_info import get_worker_info
 
 _REFUSED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
@@ -63,8 +66,7 @@ def default_collate(batch: Any) -> Any:
     tuples and lists part by part."""
     first = batch[0]
     if isinstance(first, Tensor):
-        _check_shapes(batch)
-        return _input(_plimsoll.stack(list(batch), 0))
+        return _stacked(batch)
     if _is_numpy(first):
         if type(first).__name__ == "ndarray" or hasattr(first, "__array_finalize__"):
             if _is_text_array(first):
@@ -89,6 +91,27 @@ def default_collate(batch: Any) -> Any:
             return [default_collate(part) for part in parts]
         return rebuilt(first, lambda: [default_collate(part) for part in parts])
     raise TypeError(_REFUSED.format(type(first)))
+
+
+def _stacked(batch: Sequence[Tensor]) -> Tensor:
+    try:
+        out = _place_to_send(batch[0], len(batch))
+        if out is not None:
+            return _plimsoll.stack(list(batch), 0, out=out)
+        return _input(_plimsoll.stack(list(batch), 0))
+    except RuntimeError:
+        _check_shapes(batch)
+        raise
+
+
+def _place_to_send(first: Tensor, count: int) -> Tensor | None:
+    """Memory for a large batch of a worker process that the loader's process maps as it is: one copy less."""
+    info = get_worker_info()
+    if info is None or info.worker_method != "multiprocessing" or first.nbytes * count < LARGE_BYTES:
+        return None
+    if type(first) is not Tensor or first.requires_grad or first.device.type != "cpu":
+        return None
+    return shared_empty((count, *first.shape), first.dtype)
 
 
 def _input(tensor: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from ...multiprocessing._regions import Region, new_region, region_at, tensor_at
 from ...multiprocessing.reductions import check_sendable
 
 #: Bytes of a tensor or array from which it lies in shared memory.
-_LARGE_BYTES = 16 << 10
+LARGE_BYTES = 16 << 10
 #: Bytes of a frame from which it lies there too.
 _LARGE_FRAME_BYTES = 64 << 10
 _ALIGNED_BYTES = 64
@@ -65,7 +65,7 @@ class _Pickler(ForkingPickler):
 
 def _reduced(tensor: Tensor) -> Any:
     check_sendable(tensor)
-    if tensor.nbytes < _LARGE_BYTES or tensor.device.type != "cpu":
+    if tensor.nbytes < LARGE_BYTES or tensor.device.type != "cpu":
         function, *rest = tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         return _input, (function, *rest)
     shape, stride = tuple(tensor.shape), tensor.stride()
@@ -102,7 +102,7 @@ def encode(value: Any) -> Message:
     large: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
     file.write(_COUNT.pack(0))
-    _Pickler(file, pickle.HIGHEST_PROTOCOL, True, lambda b: b.raw().nbytes < _LARGE_BYTES or large.append(b)).dump(value)
+    _Pickler(file, pickle.HIGHEST_PROTOCOL, True, lambda b: b.raw().nbytes < LARGE_BYTES or large.append(b)).dump(value)
     body = file.getbuffer()
     if not large and len(body) < _LARGE_FRAME_BYTES:
         return Message(body, [])
