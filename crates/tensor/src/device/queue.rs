@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -73,6 +73,9 @@ pub(crate) struct Queue {
     /// How much was done since the start. Written under the lock; read without it for a quick
     /// answer.
     done: AtomicU64,
+    /// The process whose thread does the work, 0 before the first. A forked child has the queue and
+    /// not the thread, and may find the lock held for ever: it asks here before it locks.
+    process: AtomicU32,
 }
 
 #[derive(Default)]
@@ -92,11 +95,25 @@ impl Queue {
             arrived: Condvar::new(),
             passed: Condvar::new(),
             done: AtomicU64::new(0),
+            process: AtomicU32::new(0),
         }))
+    }
+
+    /// Whether this is a forked child of the process whose thread does the work.
+    fn is_of_the_parent(&self) -> bool {
+        let process = self.process.load(Ordering::Acquire);
+        process != 0 && process != std::process::id()
     }
 
     /// Appends work. The thread starts with the first.
     pub(super) fn push(&'static self, work: Work) -> Result<()> {
+        if self.is_of_the_parent() {
+            return Err(Error::driver(
+                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, \
+                 you must use the 'spawn' start method: the device was used before the fork, and \
+                 its streams are the parent's",
+            ));
+        }
         let mut waiting = self.waiting.lock();
         if !waiting.has_thread {
             std::thread::Builder::new()
@@ -104,6 +121,7 @@ impl Queue {
                 .spawn(|| self.run())
                 .map_err(|cause| Error::driver("cannot start a stream's thread").because(cause))?;
             waiting.has_thread = true;
+            self.process.store(std::process::id(), Ordering::Release);
         }
         waiting.work.push_back(work);
         waiting.queued += 1;
@@ -113,6 +131,10 @@ impl Queue {
 
     /// A point after all that is queued now.
     pub(super) fn record(&'static self) -> Fence {
+        // In a forked child nothing that the parent queued will ever be done.
+        if self.is_of_the_parent() {
+            return Fence::done();
+        }
         let ticket = self.waiting.lock().queued;
         if self.done.load(Ordering::Acquire) >= ticket {
             return Fence::done();
@@ -151,7 +173,7 @@ struct Ticket {
 
 impl FenceState for Ticket {
     fn is_done(&self) -> bool {
-        self.queue.done.load(Ordering::Acquire) >= self.ticket
+        self.queue.done.load(Ordering::Acquire) >= self.ticket || self.queue.is_of_the_parent()
     }
 
     fn wait(&self) {
