@@ -84,11 +84,11 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], error_file: 
     except KeyboardInterrupt:
         if os.getppid() != parent:
             return
-        status = 128 + signal.SIGINT
+        text, status = traceback.format_exc(), 128 + signal.SIGINT
     except Exception:
-        status = 1
+        text, status = traceback.format_exc(), 1
     with open(error_file, "wb") as file:
-        pickle.dump(traceback.format_exc(), file)
+        pickle.dump(text, file)
     sys.exit(status)
 
 
