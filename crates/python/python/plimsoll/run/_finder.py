@@ -12,6 +12,7 @@ import sys
 import types
 from typing import Any, Callable, Sequence
 
+from . import _spawned
 from ._missing import missing_attribute, raise_missing
 
 # The PyTorch whose names and semantics these are.
@@ -35,6 +36,7 @@ def resolve_torch() -> types.ModuleType:
     if there is not None and not isinstance(there, _Torch):
         raise RuntimeError("resolve_torch: PyTorch is imported already; call this before anything imports torch")
     if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+        _spawned.take_along_if_started()
         sys.meta_path.insert(0, TorchFinder())
         sys.meta_path.append(_LastFinder())
     return importlib.import_module("torch")
@@ -50,6 +52,8 @@ class TorchFinder(importlib.abc.MetaPathFinder):
             spec = importlib.machinery.ModuleSpec(name, _TorchLoader(), origin=_package().__file__, is_package=True)
             spec.submodule_search_locations = list(_package().__path__)
             return spec
+        if name in _spawned.STARTERS:
+            _spawned.take_along()
         if not name.startswith("torch."):
             return None
         own = own_name(name)

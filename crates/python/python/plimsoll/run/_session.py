@@ -13,7 +13,7 @@ from typing import Any
 import plimsoll
 
 from .. import _plimsoll
-from . import _held, _report
+from . import _held, _report, _spawned
 from ._finder import resolve_torch
 from ._holders import Looks
 from ._missing import explain, line_of
@@ -58,6 +58,7 @@ class Session:
         options = self.options
         if not _plimsoll._cuda_count() and options.device_memory:
             plimsoll.stand_in(options.device_memory, as_cuda=True)
+            _spawned.device_memory = options.device_memory
         sorts = ["cpu", *(["cuda"] if _plimsoll._cuda_count() else [])]
         if options.dry:
             for sort in sorts:
