@@ -92,7 +92,13 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     """
     import numpy
 
-    nbytes = memoryview(buffer).nbytes
+    try:
+        nbytes = memoryview(buffer).nbytes
+    except TypeError:
+        raise ValueError("frombuffer: object does not implement Python buffer protocol.") from None
+    except ValueError as problem:
+        # PyTorch's class for a view that was released, or a file that is no longer mapped.
+        raise RuntimeError(f"frombuffer: could not retrieve a contiguous buffer from the given object: {problem}") from None
     if nbytes == 0:
         raise ValueError("frombuffer: both buffer length (0) and count (-1) must not be 0")
     if not 0 <= offset < nbytes:

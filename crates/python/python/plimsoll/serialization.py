@@ -11,6 +11,10 @@ from . import _plimsoll
 
 _Path = str | os.PathLike[str]
 
+#: How a zip archive begins, and how a file of PyTorch's legacy format.
+_ARCHIVE = b"PK\x03\x04"
+_LEGACY = b"\x80\x02\x8a\x0a"
+
 
 def save(
     obj: object,
@@ -53,12 +57,27 @@ def load(
     """
     place = _place(map_location)
     if isinstance(f, (str, os.PathLike)):
-        return _plimsoll._load(os.fspath(f), bool(mmap), place)
+        try:
+            return _plimsoll._load(os.fspath(f), bool(mmap), place)
+        except ValueError as problem:
+            with open(f, "rb") as file:
+                raise _unreadable(file.read(len(_ARCHIVE)), problem) from None
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not hasattr(f, "read"):
         raise AttributeError(f"expected 'f' to be a path or a file-like object with a 'read' attribute, got {f!r}")
-    return _plimsoll._load(bytes(f.read()), False, place)
+    whole = bytes(f.read())
+    try:
+        return _plimsoll._load(whole, False, place)
+    except ValueError as problem:
+        raise _unreadable(whole[: len(_ARCHIVE)], problem) from None
+
+
+def _unreadable(start: bytes, problem: ValueError) -> Exception:
+    """The error of PyTorch's class for a file that PyTorch does not read either, by its first bytes."""
+    if not start:
+        return EOFError(f"load: {problem}")
+    return problem if start in (_ARCHIVE, _LEGACY) else pickle.UnpicklingError(f"load: {problem}")
 
 
 class _Storage:
