@@ -216,7 +216,7 @@ CLAIMS: dict[str, Claim] = {
     "003:343": _so("Pinned memory, batch by batch", "test_utils_data.py::test_pinning_goes_into_what_a_batch_is_made_of"),
     "003:359": _so(
         "Workers go no further ahead than they may",
-        "test_utils_data.py::test_workers_go_no_further_ahead_than_they_may",
+        "test_loader_processes.py::test_workers_go_no_further_ahead_than_they_may",
     ),
     "003:386": _PROFILER,
     "003:406": _so("Sampling misses peaks: the ledger does not", GUIDE + "Smaller corrections"),

@@ -37,5 +37,5 @@ def is_shared(self: Tensor) -> bool:
     return region_of(self) is not None
 
 
-Tensor.share_memory_ = share_memory_  # type: ignore[attr-defined]
-Tensor.is_shared = is_shared  # type: ignore[attr-defined]
+Tensor.share_memory_ = share_memory_  # type: ignore[method-assign]
+Tensor.is_shared = is_shared  # type: ignore[method-assign]

@@ -180,7 +180,7 @@ class Module(Tree, Calling, Loading):
 
     def share_memory(self: _Self) -> _Self:
         """Moves parameters and buffers to memory that processes share."""
-        return self._apply(lambda tensor: tensor.share_memory_())  # type: ignore[attr-defined]
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     def _get_name(self) -> str:
         return type(self).__name__
