@@ -1,7 +1,7 @@
 //! `cargo xtask gpu-bundle`: a folder that runs the CUDA checks and benchmarks on a machine with a
 //! driver and no Rust. The checks (`crates/testkit/src/bin/gpu_bundle`), the command and the
-//! benchmark of prefetching, stripped; the cubins; a script that runs the checks step by step and
-//! writes their results into `$OUT`.
+//! benchmark of prefetching, stripped, and the cubins, packed together; a script that unpacks them,
+//! runs the checks step by step and writes their results into `$OUT`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,6 +24,7 @@ const RUN: &str = r#"#!/usr/bin/env bash
 # case once under the tools of compute-sanitizer (memcheck, racecheck, initcheck, synccheck).
 set -u
 here="$(cd "$(dirname "$0")" && pwd)"
+tar -xzf "$here/built.tar.gz" -C "$here"
 out="${OUT:-$here/results}"
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/gpu.txt"
@@ -73,6 +74,7 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
         copy(&built(profile, program)?, &stripped)?;
         run::plain(&mut run::command("strip", &[&stripped.to_string_lossy()]))?;
     }
+    pack(&folder, &["cubins", PROGRAMS[0][2], PROGRAMS[1][2], PROGRAMS[2][2]])?;
     let scripts = [
         "crates/tensor/examples/torch_gpu.py",
         "xtask/bench/gpu_rows.py",
@@ -138,6 +140,13 @@ fn copy_cubins(from: &Path, to: &Path) -> Result<(), String> {
         copy(&path, &to.join(path.file_name().unwrap_or_default()))?;
     }
     Ok(())
+}
+
+/// Packs what was built, which halves what has to be carried.
+fn pack(folder: &Path, built: &[&str]) -> Result<(), String> {
+    let place = folder.to_string_lossy();
+    let mut tar = run::command("tar", &["-C", &place, "--remove-files", "-czf"]);
+    run::plain(tar.arg(folder.join("built.tar.gz")).args(built))
 }
 
 fn make_runnable(path: &Path) -> Result<(), String> {

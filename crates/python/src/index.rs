@@ -110,7 +110,7 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Whether an item is one part of an index by its class alone, as most are. Other objects are asked
-/// whether they are sequences or arrays, and each no is an exception that is made to be thrown away.
+/// whether they are sequences or arrays, and each no is an exception that is thrown away.
 fn is_one_part(item: &Bound<'_, PyAny>) -> bool {
     item.is_exact_instance_of::<PyInt>()
         || item.is_exact_instance_of::<PySlice>()

@@ -1,5 +1,9 @@
 """What programs use of torchvision, over images that are made up here: `datasets`, `transforms` and `utils`."""
 
+import sys
+
 from . import datasets as datasets
+from . import pictures as utils
 from . import transforms as transforms
-from . import utils as utils
+
+sys.modules[f"{__name__}.utils"] = utils

@@ -23,7 +23,7 @@ class Failure:
             # A KeyError shows the repr of its argument; this one's is the text.
             message = _Verbatim(message)
         elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=message)
+            raise self.exc_type(message=message)  # type: ignore[call-arg]
         try:
             exception = self.exc_type(message)
         except Exception:

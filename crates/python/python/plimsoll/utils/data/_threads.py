@@ -168,6 +168,7 @@ def _live(
         set_worker_info(info)
         with _adopted(modes):
             # Its draws follow from its seed, whatever the other threads draw.
+            assert info.rng is not None
             own = info.rng.torch_generator
             _plimsoll._with_generator(own, lambda: _work(channel, info, make_fetcher, init_fn, pin, where))
     except BaseException:
