@@ -26,7 +26,7 @@ __all__ = [  # noqa: PLE0604
     "get_all_sharing_strategies",
     "get_sharing_strategy",
     "set_sharing_strategy",
-    *_python.__all__,  # type: ignore[attr-defined]
+    *_python.__all__,
 ]
 
 init_reductions()

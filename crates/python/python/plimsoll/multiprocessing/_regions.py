@@ -135,7 +135,7 @@ def tensor_at(owner: Any, address: int, dtype: _plimsoll.dtype, shape: Any, stri
     is_bfloat16 = dtype is _plimsoll.bfloat16
     name = "int16" if is_bfloat16 else str(dtype).split(".")[-1]
     size = dtype.itemsize
-    elements = _Elements(owner, address, name, tuple(shape), tuple(step * size for step in stride))
+    elements: Any = _Elements(owner, address, name, tuple(shape), tuple(step * size for step in stride))
     tensor = _plimsoll.from_numpy(elements)
     return tensor.view(dtype) if is_bfloat16 else tensor
 
@@ -155,9 +155,7 @@ def share(tensor: Tensor) -> Region:
     region = region_of(tensor)
     if region is not None and region.fd >= 0:
         return region
-    storage = tensor.untyped_storage()
-    size = tensor.element_size()
-    count = storage.nbytes() // size
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
     whole = shared_empty((count,), tensor.dtype)
     whole.copy_(tensor.detach().as_strided([count], [1], 0))
     moved = whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

@@ -66,8 +66,8 @@ class _Pickler(ForkingPickler):
 def _reduced(tensor: Tensor) -> Any:
     check_sendable(tensor)
     if tensor.nbytes < LARGE_BYTES or tensor.device.type != "cpu":
-        function, *rest = tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        return _input, (function, *rest)
+        reduced: Any = tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return _input, reduced
     shape, stride = tuple(tensor.shape), tensor.stride()
     reached = 1 + sum((size - 1) * step for size, step in zip(shape, stride))
     if reached > tensor.numel():
@@ -102,7 +102,15 @@ def encode(value: Any) -> Message:
     large: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
     file.write(_COUNT.pack(0))
-    _Pickler(file, pickle.HIGHEST_PROTOCOL, True, lambda b: b.raw().nbytes < LARGE_BYTES or large.append(b)).dump(value)
+
+    def stays(buffer: pickle.PickleBuffer) -> bool:
+        """Whether the bytes stay in the pickle."""
+        if buffer.raw().nbytes < LARGE_BYTES:
+            return True
+        large.append(buffer)
+        return False
+
+    _Pickler(file, pickle.HIGHEST_PROTOCOL, True, stays).dump(value)
     body = file.getbuffer()
     if not large and len(body) < _LARGE_FRAME_BYTES:
         return Message(body, [])
