@@ -267,3 +267,36 @@ def test_old_names():
         mp.SpawnContext([], [])
     multiprocessing.resource_tracker._resource_tracker._stop()
     assert mp.Process is multiprocessing.Process and mp.get_context("fork") is multiprocessing.get_context("fork")
+
+
+# Programs written for PyTorch
+
+SPAWNS = """
+import torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def write_at(index, x):
+    assert "plimsoll" in torch.__version__ and torch.cuda.is_available()
+    x[index] = index + 1.0
+
+
+if __name__ == "__main__":
+    x = torch.zeros(2).share_memory_()
+    mp.spawn(write_at, args=(x,), nprocs=2)
+    print(x.tolist())
+    for method in ("fork", "spawn", "forkserver"):
+        loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2, num_workers=1, multiprocessing_context=method)
+        print(method, [batch.tolist() for [batch] in loader])
+"""
+
+
+def test_new_interpreters_of_a_program_find_torch_as_it_does(findable, tmp_path):
+    (tmp_path / "spawns.py").write_text(SPAWNS)
+    command = [sys.executable, "-m", "plimsoll", "run", "--device-memory", "64MiB", "spawns.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    batches = "[[0.0, 1.0], [2.0, 3.0]]"
+    assert ran.stdout == f"[1.0, 2.0]\nfork {batches}\nspawn {batches}\nforkserver {batches}\n"
+    assert ran.stderr.count("plimsoll run: spawns.py") == 1

@@ -1,8 +1,8 @@
 """PyTorch's `utils.data`: datasets, samplers, and a loader of batches.
 
 Orders are PyTorch's to the last number: a loader that is given the same seed gives the same batches in the same order. Workers are
-threads of this process, not processes yet: nothing is pickled, a dataset's tensors are shared, and Python code of several workers runs
-in turns as far as the interpreter's lock says. What Rust programs use is the crate `plimsoll-data`.
+processes, which share the memory of their tensors with this one, or threads if `multiprocessing_context="thread"` asks for them. What
+Rust programs use is the crate `plimsoll-data`.
 """
 
 from __future__ import annotations
