@@ -501,3 +501,18 @@ def test_a_pinning_thread_is_between_workers_and_loop():
         pinned.take(5, 0.05)
     pinned.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "plimsoll pin"]
+
+
+def test_batches_are_pinned_where_there_is_a_device():
+    plimsoll.stand_in()
+    rows = TensorDataset(plimsoll.arange(8), plimsoll.zeros(8, LARGE))
+    loader = DataLoader(rows, batch_size=4, num_workers=2, pin_memory=True, persistent_workers=True)
+    for _ in range(2):
+        batches = list(loader)
+        assert [small.tolist() for small, _ in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert all(part.is_pinned() for batch in batches for part in batch)
+        next(iter(loader))
+    steps = iter(DataLoader(Samples(lambda: os._exit(4)), num_workers=1, pin_memory=True))
+    assert [int(next(steps)), int(next(steps))] == [0, 1]
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        next(steps)
