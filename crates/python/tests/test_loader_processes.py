@@ -441,9 +441,15 @@ def test_a_forked_child_that_drops_an_iterator_leaves_the_workers_alone():
     steps = iter(DataLoader(TEN, num_workers=2))
     child = os.fork()
     if child == 0:
-        del steps
-        gc.collect()
-        os._exit(0)
+        status = 1
+        try:
+            with pytest.raises(RuntimeError, match="of the process that this one was forked from"):
+                next(steps)
+            del steps
+            gc.collect()
+            status = 0
+        finally:
+            os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
     assert numbers(steps) == TEN
 

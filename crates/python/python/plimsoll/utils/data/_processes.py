@@ -88,6 +88,8 @@ class Processes:
 
     def take(self, step: int | None, timeout: float) -> tuple[int, Any]:
         """The result of a step, or of whichever is there first. Raises `WorkerGone` if a worker ended that was not told to."""
+        if os.getpid() != self._owner:
+            raise RuntimeError("DataLoader: the workers are of the process that this one was forked from; make a loader here")
         end = time.monotonic() + timeout if timeout else None
         while not (self._ready if step is None else step in self._ready):
             self._check_alive()

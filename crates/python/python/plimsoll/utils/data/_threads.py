@@ -1,5 +1,6 @@
-"""Threads that make batches ahead: what `multiprocessing_context="thread"` asks for. Step n is made by worker n modulo their number,
-as in PyTorch, so that what a worker sees does not depend on how fast the others are; results are handed out in order unless the loader says otherwise.
+"""Threads that make batches ahead: what `multiprocessing_context="thread"` asks for. Step n is made by worker n modulo their
+number, as in PyTorch, so that what a worker sees does not depend on how fast the others are; results are handed out in order unless
+the loader says otherwise.
 
 Workers know nothing of their loader: when its iterator is forgotten, they are told to stop, and what they made is let go.
 """
