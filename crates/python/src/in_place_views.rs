@@ -1,5 +1,6 @@
 //! Views in place: the object comes to stand for a view of its tensor. The memory stays where it
-//! is, and other tensors over it keep their layouts.
+//! is, and other tensors over it keep their layouts. Whoever holds the tensor itself, as a base or
+//! a gradient, gives Python the same object as before.
 
 use plimsoll_core::Result;
 use plimsoll_tensor::{Tensor, is_grad_enabled, is_inference_mode_enabled};
@@ -110,14 +111,12 @@ impl PyTensor {
 
     /// Out of the graph, in place. A view stays in it: its base would not know.
     fn detach_<'py>(slf: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = slf.get().tensor();
-        if this.base().is_some() {
-            return Err(PyRuntimeError::new_err(
-                "detach_: views cannot be detached in place; use detach(), or detach what it is a view of",
-            ));
+        let (object, this) = (slf.get(), slf.get().tensor());
+        if this.base().is_none() || object.viewed().is_some() {
+            call(slf.py(), || this.detach_())?;
+            return Ok(slf);
         }
-        register(slf.clone());
-        let changed = slf.get().change(|tensor| {
+        let changed = object.change(|tensor| {
             *tensor = this.detach();
             Ok(())
         });

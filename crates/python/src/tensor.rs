@@ -2,6 +2,7 @@
 //! `generated/`, operators in `operators.rs`, indexing in `index.rs`, gradients in `autograd.rs`,
 //! sharing memory in `exchange.rs`, being an object in `object.rs`.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
 use parking_lot::RwLock;
@@ -46,13 +47,31 @@ impl PyTensor {
         look(&self.handle.read())
     }
 
-    /// Changes which tensor this object stands for.
+    /// What this object's tensor is a view of. A view in place of the tensor that the object stood
+    /// for before is none to Python.
+    pub(crate) fn viewed(&self) -> Option<Tensor> {
+        let tensor = self.tensor();
+        let base = tensor.base()?;
+        let is_own = match (base.companion(), tensor.companion()) {
+            (Some(its), Some(own)) => Arc::ptr_eq(its, own),
+            _ => false,
+        };
+        (!is_own).then_some(base)
+    }
+
+    /// Changes which tensor this object stands for, to one that Python has not seen yet. Both have
+    /// one companion from then on: the old tensor may live on, and must know when the object goes.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut Tensor) -> plimsoll_core::Result<()>,
     ) -> plimsoll_core::Result<()> {
-        let mut tensor = self.tensor();
+        let before = self.tensor();
+        let mut tensor = before.clone();
         change(&mut tensor)?;
+        if let Some(companion) = before.companion() {
+            let own = tensor.companion_or_init(|| companion.clone());
+            assert!(Arc::ptr_eq(own, companion), "a tensor has one object");
+        }
         // The old memory is given back after the lock.
         let old = std::mem::replace(&mut *self.handle.write(), tensor);
         drop(old);
@@ -176,7 +195,7 @@ impl PyTensor {
     /// What this is a view of.
     #[getter]
     fn _base<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.tensor().base().map(|base| companion::wrap(py, base)).transpose()
+        self.viewed().map(|base| companion::wrap(py, base)).transpose()
     }
 
     /// The address of the first element; the memory stays there as long as the tensor lives.

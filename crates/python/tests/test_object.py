@@ -279,3 +279,40 @@ def test_a_collection_while_an_object_is_made():
     finally:
         gc.set_threshold(*before)
     assert len(kept) == 600 and kept[0].tolist() == [2.0, 2.0] and kept[-1].tolist() == [1.0, 1.0]
+
+
+def test_objects_of_tensors_that_changed_in_place_are_known_to_all_holders():
+    a, b = pm.ones(2, requires_grad=True), pm.ones(3, requires_grad=True)
+    (a.sum() + 5 * b.sum()).backward()
+    for leaf in (a, b):
+        leaf.grad.detach_()
+    assert a.grad is not b.grad and b.grad is b.grad
+    assert (a.grad.tolist(), b.grad.tolist()) == ([1.0, 1.0], [5.0, 5.0, 5.0])
+    a.grad.note = 1
+    a.grad.detach_()
+    assert a.grad.note == 1
+
+    def change(name, *arguments):
+        x = pm.ones(1, 4)
+        view = x[:, :1]
+        assert getattr(x, name)(*arguments) is x
+        assert view._base is x and x._base is None and x.detach_()._base is None
+        place = weakref.ref(x)
+        del x
+        others = [iter({1: 2}.items()) for _ in range(300)]
+        assert place() is None and type(view._base) is pm.Tensor, others
+
+    for name, *arguments in [("t_",), ("unsqueeze_", 0), ("squeeze_",), ("transpose_", 0, 1), ("as_strided_", (2,), (1,))]:
+        change(name, *arguments)
+
+
+def test_a_gradient_that_is_detached_lets_its_graph_go():
+    x = pm.ones(2, requires_grad=True)
+    x.exp().sum().backward(create_graph=True)
+    grad = x.grad
+    grad.detach_()
+    assert x.grad is grad and grad.grad_fn is None and not grad.requires_grad
+    x.sum().backward()
+    assert pm.allclose(grad, pm.full((2,), 2.718281828 + 1))
+    with pytest.raises(RuntimeError, match="detach views in-place"):
+        x[:1].detach_()

@@ -285,6 +285,41 @@ impl Tensor {
         self.slot().read(|state| state.retains_grad).unwrap_or(false)
     }
 
+    /// Takes this tensor out of the graph, for everybody who holds it; its gradient stays. A view
+    /// cannot: its base would not know.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::ones(&[1], DType::F32)?.requires_grad_(true)?;
+    /// let y = x.mul(2)?;
+    /// y.detach_()?;
+    /// assert!(y.is_leaf() && !y.requires_grad() && x.narrow(0, 0, 1)?.detach_().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn detach_(&self) -> Result<()> {
+        if self.base().is_some() {
+            return Err(Error::autograd(
+                "detach_",
+                "Can't detach views in-place: use `detach`, or detach what it is a view of",
+            ));
+        }
+        // The old node is dropped after the lock: it may be the last hold on a whole graph.
+        let (was_leaf, node, accumulator, retains) = self.slot().with(|state| {
+            let was_leaf = std::mem::replace(&mut state.requires_grad, false);
+            let retains = std::mem::replace(&mut state.retains_grad, false);
+            (was_leaf, state.node.take(), state.accumulator.take(), retains)
+        });
+        if was_leaf {
+            self.storage().leave_role(Role::Leaf);
+        }
+        if retains && let Some((node, output)) = &node {
+            node.hooks.stop_retaining(*output);
+        }
+        drop((node, accumulator));
+        Ok(())
+    }
+
     /// Where this tensor's gradient flows to; `None` if it needs none.
     pub(crate) fn edge(&self) -> Option<Edge> {
         if let Some(view) = self.view_of()
