@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 import time
@@ -243,6 +244,21 @@ def test_keys_larger_than_a_socket_holds_do_not_stop_the_loader():
             return [len(wanted)]
 
     assert numbers(DataLoader(Counts(), batch_sampler=keys, num_workers=1, prefetch_factor=6)) == [200_000] * 6
+
+
+def test_a_time_limit_for_the_programs_sockets_is_not_the_loaders():
+    class Slow(Samples):
+        def __getitem__(self, index):
+            time.sleep(0.05)
+            return "a" * 60_000
+
+    socket.setdefaulttimeout(0.01)
+    try:
+        steps = iter(DataLoader(Slow(count=12), num_workers=1, prefetch_factor=12))
+        time.sleep(0.8)  # The worker fills its socket.
+        assert sum(1 for _ in steps) == 12
+    finally:
+        socket.setdefaulttimeout(None)
 
 
 # Errors and ends

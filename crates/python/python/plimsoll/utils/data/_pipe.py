@@ -31,6 +31,8 @@ class Pipe:
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
+        # A program may have set a time limit for all its sockets (`socket.setdefaulttimeout`).
+        end.setblocking(True)
         self._arrived = bytearray()
         self._descriptors: deque[int] = deque()
         self._unsent: deque[memoryview] = deque()
