@@ -219,3 +219,24 @@ def test_a_step_without_gradients_counts_as_in_pytorch(make, fused):
     with pytest.raises(RuntimeError, match=words):
         scaler.unscale_(optimizer)
     assert weight.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("is_fused", [None, False])
+def test_a_step_refuses_gradients_of_half_precision(is_fused):
+    scaler = GradScaler("cpu", init_scale=4.0)
+    half = nn.Parameter(pm.ones(2, dtype=pm.float16))
+    optimizer = optim.SGD([half], lr=0.1, fused=is_fused)
+    scaler.scale(half.sum()).backward()
+    # After an `unscale_` that was refused, too.
+    for call in (scaler.step, scaler.unscale_, scaler.step):
+        with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients."):
+            call(optimizer)
+    assert half.tolist() == [1.0, 1.0] and half.grad.tolist() == [4.0, 4.0]
+
+
+def test_a_step_that_divides_itself_takes_half_precision():
+    scaler = GradScaler("cpu", init_scale=4.0)
+    half = nn.Parameter(pm.ones(2, dtype=pm.float16))
+    scaler.scale(half.sum()).backward()
+    scaler.step(optim.SGD([half], lr=0.5, fused=True))
+    assert half.tolist() == [0.5, 0.5]

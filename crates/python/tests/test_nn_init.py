@@ -52,6 +52,24 @@ def test_truncated_values_stay_inside():
     assert 0.0 <= values.min().item() and values.max().item() <= 1.0
 
 
+@pytest.mark.parametrize("dtype", [plimsoll.float32, plimsoll.float64, plimsoll.bfloat16, plimsoll.float16])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_truncated_values_of_a_mean_far_outside_lie_at_the_nearer_end(dtype, sign):
+    plimsoll.manual_seed(3)
+    with pytest.warns(UserWarning, match="more than 2 std"):
+        values = init.trunc_normal_(plimsoll.empty(5000, dtype=dtype), mean=sign * 10, std=1, a=-2, b=2)
+    values = sign * values.double()
+    assert -2 <= values.min().item() and values.max().item() <= 2
+    # The tail of a normal distribution at 8 deviations: its mean is density / (1 - distribution) from there.
+    assert values.mean().item() == pytest.approx(10 - 8.1213, abs=0.01)
+    assert values.std().item() == pytest.approx(0.119, abs=0.01)
+
+
+def test_a_dry_run_draws_nothing_far_outside():
+    with pytest.warns(UserWarning, match="more than 2 std"):
+        assert init.trunc_normal_(plimsoll.empty(5, device="dry:h200"), mean=10).shape == (5,)
+
+
 def test_gains():
     assert init.calculate_gain("relu") == math.sqrt(2)
     assert init.calculate_gain("tanh") == 5 / 3

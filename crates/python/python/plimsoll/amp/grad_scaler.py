@@ -15,6 +15,7 @@ from typing import Any
 from .. import _plimsoll
 from .._modes import no_grad
 from .._plimsoll import Tensor
+from ..optim._fused import FusedOptimizer
 
 _FORGOTTEN = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
 _NEW_SCALE = (
@@ -191,7 +192,10 @@ class GradScaler:
         is_ready = state["stage"] is OptState.READY
         if is_ready:
             one = _plimsoll.ones((), dtype=_plimsoll.float32, device=scale.device)
-            found = self._unscale_grads_(optimizer, one, self._nothing(scale), True)
+            # Every optimizer of ours divides inside its step; PyTorch's do, and take float16, only if they are `fused`.
+            # A step of the user's that says it can do it is trusted, as there.
+            takes_half = not isinstance(optimizer, FusedOptimizer) or bool(optimizer.defaults.get("fused"))
+            found = self._unscale_grads_(optimizer, one, self._nothing(scale), takes_half)
             state["found_inf_per_device"] = found
         founds = list(state["found_inf_per_device"].values())
         if not founds and not optimizer.defaults.get("fused"):

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .._modes import no_grad
-from .._plimsoll import Tensor
+from .._plimsoll import Tensor, empty_like, float32, float64, where
 
 _PLAIN = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
@@ -51,7 +51,8 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Draws from a normal distribution of which only what lies from a to b is left."""
-    if mean < a - 2 * std or mean > b + 2 * std:
+    is_far = mean < a - 2 * std or mean > b + 2 * std
+    if is_far:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
@@ -62,12 +63,37 @@ def trunc_normal_(
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     with no_grad():
+        # A dry run's tensor has no values to take or refuse.
+        if is_far and not tensor.device._is_dry:
+            return _far_out_(tensor, mean, std, a, b, generator)
         # By the inverse of the distribution function.
         low, high = below((a - mean) / std), below((b - mean) / std)
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2.0)).add_(mean)
         return tensor.clamp_(min=a, max=b)
+
+
+def _far_out_(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """The same where the mean is so far outside that both ends round to the same value of the distribution function:
+    values of an even distribution, each taken as often as the normal one has it, drawn again until all are taken."""
+    if tensor.dtype not in (float32, float64):
+        # Squares of fewer bits would take many values of the far end.
+        drawn = tensor.to(float32)
+        return tensor.copy_(_far_out_(drawn, mean, std, a, b, generator))
+    highest = min(max(mean, a), b)
+    tensor.uniform_(a, b, generator=generator)
+    candidate, chance = tensor.clone(), empty_like(tensor)
+    waiting = None
+    while True:
+        # Of both densities only the ratio counts, and of it the logarithm, which does not round to 0.
+        ratio = candidate.sub_(mean).div_(std).square_().neg_().add_(((highest - mean) / std) ** 2).mul_(0.5)
+        refused = chance.uniform_(generator=generator).log_() > ratio
+        waiting = refused if waiting is None else waiting.logical_and_(refused)
+        if not waiting.any():
+            return tensor
+        candidate.uniform_(a, b, generator=generator)
+        tensor.copy_(where(waiting, candidate, tensor))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
