@@ -233,6 +233,30 @@ def test_backward_hooks_without_gradients_of_arguments():
     assert seen == [((None,), 1)]
 
 
+def test_backward_hooks_see_zeros_for_tensors_without_gradients():
+    seen = []
+
+    def hook(module, grad_input, grad_output):
+        seen.append([None if grad is None else (grad.tolist(), grad.dtype) for grad in grad_input])
+
+    loss = nn.CrossEntropyLoss()
+    loss.register_full_backward_hook(hook)
+    scores = plimsoll.zeros(1, 2, requires_grad=True)
+    loss(scores, plimsoll.tensor([1])).backward()
+    assert seen.pop() == [([[0.5, -0.5]], plimsoll.float32), ([0], plimsoll.int64)]
+
+    class First(nn.Module):
+        def forward(self, one, other, number):
+            return one * 2
+
+    first = First()
+    first.register_full_backward_hook(hook)
+    one, unused = plimsoll.ones(2, requires_grad=True), plimsoll.ones(3, requires_grad=True)
+    first(one, unused, 4).sum().backward()
+    assert seen == [[([2.0, 2.0], plimsoll.float32), ([0.0] * 3, plimsoll.float32), None]]
+    assert unused.grad.tolist() == [0.0] * 3
+
+
 def test_casts_keep_parameters_and_integers():
     net = nn.BatchNorm1d(2)
     weight = net.weight

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..._plimsoll import Tensor, is_grad_enabled
+from ..._plimsoll import Tensor, is_grad_enabled, zeros
 from ...autograd.function import Function
 
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -140,13 +140,26 @@ class BackwardHooks:
     def arguments_through(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, whose gradients end the backward pass of the module."""
         places = _tensors_of(args)
-        self.arguments = len(args)
+        self.arguments = count = len(args)
+        # Not the tensors themselves: those that need no gradient would live as long as the graph.
+        like = {at: (arg.shape, arg.dtype, arg.device) for at, arg in enumerate(args) if isinstance(arg, Tensor)}
+
+        def zero(at: int) -> Tensor:
+            shape, dtype, device = like[at]
+            return zeros(shape, dtype=dtype, device=device)
 
         def seen(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            # Zeros where nothing came back, as PyTorch gives them.
+            grads = tuple(zero(at) if grad is None else grad for at, grad in zip(places, grads))
             if self.of_outputs is None:
                 # They did not come through the module's results: a second derivative, or results in a dictionary.
                 return grads
-            spread = self._spread(len(args), places, grads)
+            if not self.hooks:
+                self.of_outputs = None
+                return grads
+            spread = self._spread(count, places, grads)
+            # Also for tensors that need no gradient, of whatever dtype: hooks find one for each tensor.
+            spread = tuple(zero(at) if grad is None and at in like else grad for at, grad in enumerate(spread))
             for hook in self.hooks:
                 spread = self._replaced("input", spread, hook(self.module, spread, self.of_outputs))
             self.of_outputs = None
