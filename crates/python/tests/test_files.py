@@ -5,6 +5,7 @@ import io
 import os
 import pathlib
 import pickle
+import zipfile
 
 import plimsoll
 import pytest
@@ -121,7 +122,7 @@ def test_what_only_code_could_make_is_refused(tmp_path):
         plimsoll.load(GOLDEN / "complex.pt")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         plimsoll.load(tmp_path / "nowhere.pt")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(RuntimeError, match="is a directory"):
         plimsoll.save({}, tmp_path)
     cut = (GOLDEN / "training.pt").read_bytes()[:-30]
     with pytest.raises(RuntimeError, match="cut short"):
@@ -238,3 +239,51 @@ def test_a_state_whose_groups_share_their_options_is_loaded(tmp_path):
     groups = plimsoll.load(tmp_path / "x.pt")["param_groups"]
     assert [group["betas"] for group in groups] == [betas, betas]
     optimizer.load_state_dict({"state": {}, "param_groups": groups})
+
+
+def test_arguments_that_nobody_knows_are_refused(tmp_path):
+    path = tmp_path / "a.pt"
+    plimsoll.save({"a": 1}, path)
+    with pytest.raises(TypeError, match="'foo'"), pytest.warns(UserWarning, match="weights_only=False"):
+        plimsoll.load(path, foo=1)
+    with pytest.raises(TypeError, match="'foo'"):
+        plimsoll.load(path, weights_only=False, foo=1)
+    with pytest.raises(RuntimeError, match="explicit pickle_module"):
+        plimsoll.load(path, pickle_module=pickle, weights_only=True)
+    assert plimsoll.load(path, pickle_module=pickle) == {"a": 1}
+    assert plimsoll.load(path, weights_only=False, errors="strict") == {"a": 1}
+
+
+def test_what_cannot_be_written_raises_the_classes_of_pytorch(tmp_path):
+    with pytest.raises(RuntimeError, match=f"Parent directory {tmp_path / 'no'} does not exist."):
+        plimsoll.save(1, tmp_path / "no" / "a.pt")
+    with pytest.raises(RuntimeError, match="is a directory"):
+        plimsoll.save(1, tmp_path)
+    with pytest.raises(pickle.PicklingError, match="not valid Unicode"):
+        plimsoll.save("\ud800", tmp_path / "a.pt")
+    with pytest.raises(ValueError, match="protocol must be <="):
+        plimsoll.save(1, tmp_path / "a.pt", pickle_protocol=pickle.HIGHEST_PROTOCOL + 1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_safe_globals_are_a_list_that_runs_nothing():
+    from plimsoll import serialization
+
+    # As PyTorch writes a complex number, in its archive with another pickle.
+    written = io.BytesIO()
+    plimsoll.save({"a": "0123456789abcdef"}, written)
+    with zipfile.ZipFile(written) as old:
+        entries = {name: old.read(name) for name in old.namelist()}
+    with zipfile.ZipFile(io.BytesIO(), "w") as new:
+        for name, content in entries.items():
+            new.writestr(name, pickle.dumps({"a": 1 + 2j}, 2) if name.endswith("data.pkl") else content)
+        archive = new.fp
+    whole = archive.getvalue()
+    with pytest.raises(pickle.UnpicklingError, match="__builtin__.complex") as refused:
+        plimsoll.load(io.BytesIO(whole))
+    assert "safe globals" not in str(refused.value)
+    with serialization.safe_globals([complex]):
+        assert serialization.get_safe_globals() == [complex]
+        with pytest.raises(pickle.UnpicklingError, match="in the list of safe globals, but Plimsoll runs nothing"):
+            plimsoll.load(io.BytesIO(whole))
+    assert serialization.get_safe_globals() == []

@@ -1,4 +1,4 @@
-"""Safetensors files: tensors by name, and texts beside them. The functions of the package `safetensors.torch`."""
+"""Safetensors files: tensors by name, and texts beside them. Four functions of the package `safetensors.torch`."""
 
 from __future__ import annotations
 

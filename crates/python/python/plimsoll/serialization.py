@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -29,15 +30,41 @@ def save(
 
     A path is written under another name, brought to disk and renamed: after a crash or on a full disk the old file is
     whole. The pickle is always of protocol 2.
+
+    >>> import io, plimsoll
+    >>> file = io.BytesIO()
+    >>> plimsoll.save({"step": 3}, file)
+    >>> plimsoll.load(io.BytesIO(file.getvalue()))
+    {'step': 3}
     """
+    if pickle_protocol > pickle.HIGHEST_PROTOCOL:
+        raise ValueError(f"pickle protocol must be <= {pickle.HIGHEST_PROTOCOL}")
     if not _use_new_zipfile_serialization:
         raise RuntimeError("save: PyTorch's legacy format is not written: leave out _use_new_zipfile_serialization")
     if isinstance(f, (str, os.PathLike)):
-        _plimsoll._save(obj, os.fspath(f))
+        _save_to_path(obj, os.fspath(f))
         return
     if not hasattr(f, "write"):
         raise AttributeError(f"expected 'f' to be a path or a file-like object with a 'write' attribute, got {f!r}")
-    f.write(_plimsoll._save(obj, None) or b"")
+    f.write(_written(obj, None) or b"")
+
+
+def _save_to_path(obj: object, path: str) -> None:
+    try:
+        _written(obj, path)
+    except (FileNotFoundError, IsADirectoryError) as problem:
+        # PyTorch's class, and for a missing folder its words.
+        parent = os.path.dirname(path)
+        if parent and not os.path.isdir(parent):
+            raise RuntimeError(f"Parent directory {parent} does not exist.") from problem
+        raise RuntimeError(f"save: {problem}") from problem
+
+
+def _written(obj: object, path: str | None) -> bytes | None:
+    try:
+        return _plimsoll._save(obj, path)
+    except UnicodeEncodeError as problem:
+        raise pickle.PicklingError(f"save: cannot save a text that is not valid Unicode: {problem}") from problem
 
 
 def load(
@@ -45,20 +72,45 @@ def load(
     map_location: Any = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool | None = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
     """Loads what `save` or `torch.save` wrote. Nothing of the file is run, whatever `weights_only` says: a class or a
-    function that is not in PyTorch's own list for `weights_only` raises `pickle.UnpicklingError` with its name.
+    function that is not among those of tensors, containers, numbers and texts raises `pickle.UnpicklingError` with its
+    name. They are PyTorch's own for `weights_only`, less what Plimsoll has no values for: complex numbers and tensors,
+    float8 and unsigned dtypes but uint8, sparse and quantized tensors, storages without a tensor.
 
     `map_location` is as in PyTorch: a device, a dict of locations, or a function of a storage and its location. With
     `mmap`, tensors in host memory lie on the mapped file: nothing is read until it is used, and the file never changes.
     """
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    _check_pickle_arguments(pickle_load_args, pickle_module is None if weights_only is None else bool(weights_only))
     place = _place(map_location)
+    try:
+        return _read(f, bool(mmap), place)
+    except pickle.UnpicklingError as problem:
+        raise _with_safe_globals(problem) from None
+
+
+#: What PyTorch's own reader of pickles takes, and Python's.
+_ARGUMENTS = {True: {"encoding"}, False: {"encoding", "errors", "fix_imports", "buffers"}}
+
+
+def _check_pickle_arguments(given: dict[str, Any], weights_only: bool) -> None:
+    """An argument that nobody knows is one that was misspelt. Those that are known change nothing: texts are UTF-8."""
+    if given and weights_only:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=3)
+    for name in given:
+        if name not in _ARGUMENTS[weights_only]:
+            raise TypeError(f"load() got an unexpected keyword argument '{name}'")
+
+
+def _read(f: _Path | IO[bytes], mmap: bool, place: Callable[[str], Any]) -> Any:
     if isinstance(f, (str, os.PathLike)):
         try:
-            return _plimsoll._load(os.fspath(f), bool(mmap), place)
+            return _plimsoll._load(os.fspath(f), mmap, place)
         except ValueError as problem:
             with open(f, "rb") as file:
                 raise _unreadable(file.read(len(_ARCHIVE)), problem) from None
@@ -78,6 +130,68 @@ def _unreadable(start: bytes, problem: ValueError) -> Exception:
     if not start:
         return EOFError(f"load: {problem}")
     return problem if start in (_ARCHIVE, _LEGACY) else pickle.UnpicklingError(f"load: {problem}")
+
+
+_safe_globals: dict[Any, None] = {}
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Keeps classes and functions in the list that `get_safe_globals` gives. In PyTorch, files may then name them. Here
+    nothing of a file is run, so `load` refuses them still, and its error says that it is not for want of being listed.
+
+    >>> from plimsoll import serialization
+    >>> serialization.add_safe_globals([complex])
+    >>> serialization.get_safe_globals()
+    [<class 'complex'>]
+    >>> serialization.clear_safe_globals()
+    """
+    _safe_globals.update(dict.fromkeys(safe_globals))
+
+
+def get_safe_globals() -> list[Any]:
+    """The list that `add_safe_globals` adds to: classes and functions, or pairs of one and its name."""
+    return list(_safe_globals)
+
+
+def clear_safe_globals() -> None:
+    """Empties the list."""
+    _safe_globals.clear()
+
+
+class safe_globals:
+    """The list with more in it, for the length of a `with` block.
+
+    >>> from plimsoll import serialization
+    >>> with serialization.safe_globals([complex]):
+    ...     serialization.get_safe_globals()
+    [<class 'complex'>]
+    >>> serialization.get_safe_globals()
+    []
+    """
+
+    def __init__(self, safe_globals: list[Any]) -> None:
+        self.safe_globals = safe_globals
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before = get_safe_globals()
+        add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *failure: object) -> None:
+        clear_safe_globals()
+        add_safe_globals(self._before)
+
+
+def _with_safe_globals(problem: pickle.UnpicklingError) -> pickle.UnpicklingError:
+    """The error, which for a global of the list says why the list does not help."""
+    said = str(problem)
+    for listed in _safe_globals:
+        name = listed[1] if isinstance(listed, tuple) else f"{listed.__module__}.{listed.__qualname__}"
+        names = (name, name.replace("builtins.", "__builtin__."))
+        if any(f"GLOBAL {one} " in said for one in names):
+            why = f"{name} is in the list of safe globals, but Plimsoll runs nothing of a file, whatever the list says"
+            return pickle.UnpicklingError(f"{said}\n{why}")
+    return problem
 
 
 class _Storage:
