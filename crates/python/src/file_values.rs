@@ -23,11 +23,33 @@ use crate::tensor::PyTensor;
 /// How deep containers may nest; deeper ones hold themselves, mostly.
 const DEPTH: usize = 500;
 
+/// The scalars of NumPy that are a number or a text of Python's, without loss.
+const NUMPY: [&str; 17] = [
+    "bool",
+    "bool_",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "longlong",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "ulonglong",
+    "float16",
+    "float32",
+    "float64",
+    "str_",
+    "bytes_",
+];
+
 /// The classes that are looked up once for a whole tree.
 pub(crate) struct Classes<'py> {
     ordered_dict: Bound<'py, PyType>,
     counter: Bound<'py, PyType>,
     parameter: Bound<'py, PyType>,
+    uninitialized: Bound<'py, PyType>,
     pickling_error: Bound<'py, PyType>,
     /// Containers of the tree that stand in several places, by address, and their values.
     shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
@@ -50,6 +72,7 @@ impl<'py> Classes<'py> {
             ordered_dict: class("collections", "OrderedDict")?,
             counter: class("collections", "Counter")?,
             parameter: class("plimsoll.nn.parameter", "Parameter")?,
+            uninitialized: class("plimsoll.nn.parameter", "UninitializedParameter")?,
             pickling_error: class("pickle", "PicklingError")?,
             shared: RefCell::default(),
             objects: RefCell::default(),
@@ -134,7 +157,8 @@ impl<'py> Classes<'py> {
 
     fn tensor(&self, tensor: &Bound<'py, PyTensor>) -> PyResult<Value> {
         let (py, class) = (tensor.py(), tensor.get_type());
-        if class.is(&self.parameter) {
+        // Classes made from it are saved as it, as in PyTorch.
+        if class.is_subclass(&self.parameter)? && !class.is_subclass(&self.uninitialized)? {
             return Ok(Value::Parameter(tensor.get().tensor()));
         }
         // A buffer is a tensor that says so in an attribute, as in PyTorch.
@@ -172,6 +196,8 @@ impl<'py> Classes<'py> {
             Dict::ordered()
         } else if class.is(&self.counter) {
             Dict::counter()
+        } else if let Some(plain) = of_numpy(object)? {
+            return self.value(&plain, depth);
         } else {
             let what = format!("an object of the class {}", class.fully_qualified_name()?);
             return Err(self.refused(&what));
@@ -265,5 +291,16 @@ impl<'py> Classes<'py> {
             object.set_item(self.object(py, key)?, self.object(py, value)?)?;
         }
         Ok(object)
+    }
+}
+
+/// What a scalar of NumPy is: `np.mean(losses)` is saved as a float, which every reader knows.
+/// PyTorch writes NumPy's own class, and refuses it with `weights_only`.
+fn of_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let class = object.get_type().fully_qualified_name()?;
+    let class = class.to_cow()?;
+    match class.strip_prefix("numpy.").is_some_and(|name| NUMPY.contains(&name)) {
+        true => object.call_method0(intern!(object.py(), "item")).map(Some),
+        false => Ok(None),
     }
 }

@@ -144,7 +144,16 @@ impl PyNode {
             (None, Some(argument)) => self.saved(py, argument)?,
             _ => None,
         };
-        let none = || PyAttributeError::new_err(format!("{} has no attribute {name}", self.name()));
+        let none = || {
+            // Python drops the error of the getter `variable` to ask here: its words are these.
+            let is_leaf = name == "variable" && self.grad_fn.name() == "AccumulateGrad";
+            PyAttributeError::new_err(match is_leaf {
+                true => {
+                    "AccumulateGrad has no variable: nobody holds the leaf any more".to_string()
+                }
+                false => format!("{} has no attribute {name}", self.name()),
+            })
+        };
         found.ok_or_else(none)
     }
 

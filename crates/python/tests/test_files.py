@@ -287,3 +287,26 @@ def test_safe_globals_are_a_list_that_runs_nothing():
         with pytest.raises(pickle.UnpicklingError, match="in the list of safe globals, but Plimsoll runs nothing"):
             plimsoll.load(io.BytesIO(whole))
     assert serialization.get_safe_globals() == []
+
+
+def test_numbers_of_numpy_are_saved_as_plain_numbers():
+    numpy = pytest.importorskip("numpy")
+    saved = {"best": numpy.float64(0.9), "mean": numpy.mean([1.0, 2.0]), "n": numpy.int64(3), "ok": numpy.bool_(True)}
+    saved["half"], saved["name"], saved["large"] = numpy.float32(0.5), numpy.str_("a"), numpy.uint64(2**63)
+    loaded = back(saved)
+    assert loaded == {"best": 0.9, "mean": 1.5, "n": 3, "ok": True, "half": 0.5, "name": "a", "large": 2**63}
+    assert [type(value) for value in loaded.values()] == [float, float, int, bool, float, str, int]
+    assert back({numpy.int64(3): 1}) == {3: 1}
+    with pytest.raises(pickle.PicklingError, match="numpy.ndarray"):
+        back(numpy.ones(2))
+
+
+class OwnParameter(nn.Parameter):
+    pass
+
+
+def test_a_class_made_from_parameters_is_saved_as_a_parameter():
+    loaded = back(OwnParameter(plimsoll.ones(2)))
+    assert type(loaded) is nn.Parameter and loaded.tolist() == [1.0, 1.0] and loaded.requires_grad
+    with pytest.raises(pickle.PicklingError, match="UninitializedParameter"):
+        back(nn.UninitializedParameter())

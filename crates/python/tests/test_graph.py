@@ -34,6 +34,15 @@ def test_nodes():
     assert node.next_functions[0][0].name() == "ExpBackward0"
 
 
+def test_a_leaf_that_nobody_holds_is_said_to_be_gone():
+    x = plimsoll.ones(2, requires_grad=True)
+    y = x * 2
+    accumulate = y.grad_fn.next_functions[0][0]
+    del x
+    with pytest.raises(AttributeError, match="nobody holds the leaf"):
+        accumulate.variable
+
+
 def test_edges():
     x = leaf(1.0)
     edge = graph.get_gradient_edge(x)

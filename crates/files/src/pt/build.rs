@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{NoGrad, Tensor};
 
-use super::globals::Global;
+use super::globals::{Global, storage_class};
 use super::heap::{DictClass, Heap, Item, Object, StorageFacts, TensorFacts, budget_bytes};
 use crate::fault::{bad, unpickling};
 use crate::source::Source;
@@ -119,10 +119,13 @@ impl<'a> Builder<'a> {
                 }
                 Object::Storage(at) => {
                     let facts = &heap.storages[*at as usize];
-                    let key = &facts.key;
+                    let (key, class) = (&facts.key, storage_class(facts.dtype));
                     return Err(unpickling(
-                        format!("data.pkl: storage {key} without a tensor"),
-                        None,
+                        format!(
+                            "data.pkl: the storage `data/{key}` stands there without a tensor, which is not read: save \
+                             the tensor"
+                        ),
+                        Some(format!("torch.{class}")),
                     ));
                 }
                 container if self.shared.contains(&at) => {

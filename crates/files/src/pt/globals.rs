@@ -68,6 +68,11 @@ pub(super) fn find(module: &str, name: &str) -> Result<Global, String> {
         // Python 2 had another name for it, which protocol 2 still writes.
         ("builtins" | "__builtin__", "bytes" | "bytearray") => Global::Bytes,
         ("builtins" | "__builtin__", "set") => Global::Set,
+        ("builtins" | "__builtin__", "complex") => {
+            return Err(format!(
+                "Unsupported global: GLOBAL {module}.{name} is of PyTorch's list, but Plimsoll has no complex numbers"
+            ));
+        }
         ("torch.storage", "UntypedStorage") | ("torch", "UntypedStorage") => {
             Global::Storage(DType::U8)
         }
@@ -80,6 +85,7 @@ pub(super) fn find(module: &str, name: &str) -> Result<Global, String> {
         ("torch", _) => match DType::parse(name) {
             // The names of dtypes alone, not the short forms that `parse` knows too.
             Ok(dtype) if dtype.name() == name => Global::DType(dtype),
+            _ if is_dtype_of_pytorch(name) => return Err(no_dtype(name)),
             _ => return Err(unknown(module, name)),
         },
         ("torch._utils", _) if name.starts_with("_rebuild_") => {
@@ -92,6 +98,25 @@ pub(super) fn find(module: &str, name: &str) -> Result<Global, String> {
 fn unknown(module: &str, name: &str) -> String {
     let (module, name) = (short(module), short(name));
     format!("Unsupported global: GLOBAL {module}.{name} was not an allowed global by default")
+}
+
+/// Whether PyTorch has a dtype of that name and Plimsoll has not, given that `DType::parse` does not
+/// know it.
+fn is_dtype_of_pytorch(name: &str) -> bool {
+    let is_numbered = |start: &&str| {
+        name.strip_prefix(*start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    name.starts_with("float8_")
+        || name.starts_with("float4_")
+        || ["complex", "qint", "quint", "uint", "int", "bits"].iter().any(is_numbered)
+}
+
+fn no_dtype(name: &str) -> String {
+    let name = short(name);
+    format!(
+        "Unsupported global: GLOBAL torch.{name} is a dtype of PyTorch that Plimsoll has not; convert what has it in \
+         PyTorch, and save it again"
+    )
 }
 
 fn no_tensors(module: &str, name: &str) -> String {
@@ -121,6 +146,7 @@ mod tests {
             ("torch", "load"),
             ("torch", "float"),
             ("torch", "f32"),
+            ("torch", "interpolate"),
             ("torch", "serialization"),
             ("torch._utils", "_import_dotted_name"),
             ("numpy.core.multiarray", "_reconstruct"),
@@ -136,6 +162,11 @@ mod tests {
             assert_eq!(find("torch", storage_class(dtype)), Ok(Global::Storage(dtype)));
             assert_eq!(find("torch", dtype.name()), Ok(Global::DType(dtype)));
         }
+        for name in ["float8_e4m3fn", "uint16", "uint64", "complex64", "quint8"] {
+            let fault = find("torch", name).unwrap_err();
+            assert!(fault.contains("a dtype of PyTorch that Plimsoll has not"), "{fault}");
+        }
+        assert!(find("__builtin__", "complex").unwrap_err().contains("no complex numbers"));
         assert!(find("torch", "ComplexFloatStorage").unwrap_err().contains("no such tensors"));
     }
 }
