@@ -294,3 +294,12 @@ def test_modules_keep_their_paths_in_the_second_run(use_reentrant):
     for path, size in owned.items():
         assert pm.memory_by_module(device)[path] >= size + 8 * 8 * 4
     assert "1" not in pm.memory_by_module(device)
+
+
+def test_states_of_devices_that_nobody_uses():
+    from plimsoll.utils import checkpoint as module
+
+    assert module.get_device_states({"x": pm.ones(2)}, 3) == ([], [])
+    module.set_device_states([], [])
+    with pytest.raises(RuntimeError, match="'xpu'"):
+        module.set_device_states([], [], device_type="xpu")

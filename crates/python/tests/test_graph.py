@@ -451,3 +451,16 @@ def test_what_a_graph_needs_is_not_collected():
     x.grad.mark = marks
     gc.collect()
     assert x.grad.tolist() == pytest.approx([2 * math.e] * 4) and x.grad.mark is marks
+
+
+def test_a_version_that_was_counted_up_is_noticed():
+    for x in (pm.ones(2), pm.tensor(1.0), pm.ones(2, 2).T, pm.ones(0)):
+        graph.increment_version(x)
+        assert x._version == 1
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    z = (y * y).sum()
+    graph.increment_version([y, x])
+    assert (y._version, x._version) == (1, 1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()

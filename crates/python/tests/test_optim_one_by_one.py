@@ -1,5 +1,7 @@
 """ASGD and Adafactor by their formulas, in numpy; PyTorch's own values are in the golden file."""
 
+import math
+
 import numpy
 import plimsoll
 import pytest
@@ -82,3 +84,36 @@ def test_what_they_keep_is_booked_and_let_go():
 def test_adafactor_refuses(options, said):
     with pytest.raises(ValueError, match=said):
         optim.Adafactor([nn.Parameter(plimsoll.ones(1))], **options)
+
+
+# The first six values after five steps in PyTorch 2.15, rounded: bfloat16 has three digits of each step of 0.001 or 0.1.
+MUON = [
+    ({}, (3, 5), [-0.001, 0.8397, 0.9046, 0.1421, -0.7559, -0.9557]),
+    ({}, (5, 3), [-0.0012, 0.8372, 0.9085, 0.142, -0.7545, -0.9569]),
+    ({"nesterov": False, "momentum": 0.5}, (4, 4), [0.0009, 0.8387, 0.9061, 0.1419, -0.7546, -0.9542]),
+    ({"adjust_lr_fn": "match_rms_adamw"}, (3, 5), [-0.0004, 0.8404, 0.907, 0.1416, -0.7562, -0.9573]),
+    ({"adjust_lr_fn": "spectral_unclamped", "weight_decay": 0.0}, (3, 5), [-0.0007, 0.8404, 0.9061, 0.142, -0.7564, -0.9569]),
+    ({"lr": 0.1, "ns_steps": 2}, (5, 3), [-0.2259, 0.4187, 0.6715, 0.2123, -0.4408, -0.6839]),
+]
+
+
+@pytest.mark.parametrize("options, shape, expected", MUON)
+def test_muon(options, shape, expected):
+    values = [math.sin(i) for i in range(shape[0] * shape[1])]
+    param = plimsoll.tensor(values).reshape(shape).requires_grad_()
+    optimizer = optim.Muon([param], **options)
+    for step in range(5):
+        optimizer.zero_grad()
+        ((param * param * (step + 1)).sum() + param.cos().sum()).backward()
+        optimizer.step()
+    assert param.flatten()[:6].tolist() == pytest.approx(expected, abs=0.00015 if options.get("lr") is None else 0.003)
+    assert list(optimizer.state_dict()["state"][0]) == ["momentum_buffer"]
+
+
+def test_muon_takes_matrices_alone():
+    with pytest.raises(ValueError, match="Muon only supports 2D parameters"):
+        optim.Muon([plimsoll.ones(2, requires_grad=True)])
+    with pytest.raises(ValueError, match="is not supported"):
+        optim.Muon([plimsoll.ones(2, 2, requires_grad=True)], adjust_lr_fn="x")
+    with pytest.raises(ValueError, match="momentum should be >= 0"):
+        optim.Muon([plimsoll.ones(2, 2, requires_grad=True)], momentum=-1)

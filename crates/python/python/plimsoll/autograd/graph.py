@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from .._plimsoll import Node as Node
@@ -38,6 +38,21 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     return _register_multi_grad_hook(list(tensors), fn, mode == "any")
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Says that tensors were written to where nobody could see it: a backward that saved one before refuses it.
+
+    >>> import plimsoll
+    >>> x = plimsoll.ones(2)
+    >>> plimsoll.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not one.is_inference():
+            # A write to no element of it counts as one.
+            one.detach().unsqueeze(0)[:0].zero_()
 
 
 class saved_tensors_hooks:

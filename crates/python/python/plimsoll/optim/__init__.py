@@ -3,6 +3,7 @@ but for those of `_one_by_one.py` and LBFGS."""
 
 from . import lr_scheduler as lr_scheduler
 from . import swa_utils as swa_utils
+from ._muon import Muon as Muon
 from .adadelta import Adadelta as Adadelta
 from .adafactor import Adafactor as Adafactor
 from .adagrad import Adagrad as Adagrad

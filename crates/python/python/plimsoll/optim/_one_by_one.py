@@ -55,7 +55,7 @@ class OneByOne(Optimizer):
     def _step_one(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         self._begun(group, param)
         with no_grad(), _plimsoll._Phase("optimizer", param):
-            self._update(group, param, -grad if group["maximize"] else grad, self.state[param])
+            self._update(group, param, -grad if group.get("maximize") else grad, self.state[param])
 
     def _begun(self, group: dict[str, Any], param: Tensor) -> None:
         """Makes what is kept beside a parameter, booked as an optimizer's."""

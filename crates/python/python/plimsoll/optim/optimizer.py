@@ -10,11 +10,14 @@ import itertools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ..nn.modules._hooks import Hooks, RemovableHandle, add
+
+#: What optimizers take: parameters, groups of them, or pairs of a name and a parameter.
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 _BEFORE_ALL: Hooks = OrderedDict()
 _AFTER_ALL: Hooks = OrderedDict()

@@ -27,6 +27,7 @@ INSTEAD = {
     "torch.quantization": "torch.bfloat16 and torch.float16 halve the bytes",
     "torch.ao": "torch.nn.utils.prune prunes; torch.bfloat16 and torch.float16 halve the bytes",
     "torch.utils.tensorboard": "torch.profiler writes traces; print or log the numbers",
+    "torch.utils.model_zoo": "torch.load reads a file that was fetched before; nothing is fetched from the network",
     "torch.utils.cpp_extension": "torch.autograd.Function is an operation of your own, in Python",
     "torch.hub": "torch.load reads files that are there",
     "torch.cuda.CUDAGraph": "there are no graphs; call the function each time",

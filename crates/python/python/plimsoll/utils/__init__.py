@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
+    from . import _pytree as _pytree
     from . import benchmark as benchmark
     from . import checkpoint as checkpoint
     from . import data as data
@@ -13,7 +14,7 @@ if _TYPE_CHECKING:
     from . import hooks as hooks
 
 
-_LAZY = ("benchmark", "checkpoint", "data", "dlpack", "hooks")
+_LAZY = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks")
 
 
 def __getattr__(name: str) -> _Any:

@@ -18,7 +18,9 @@ from .._plimsoll import _CheckpointError as CheckpointError
 from .._plimsoll import _StopRecomputationError as _StopRecomputationError
 from ..autograd import backward as _backward
 from ..autograd.function import Function
+from ..cuda import random as _cuda_random
 from ..nn.modules.module import Module
+from ._pytree import tree_leaves
 
 __all__ = [
     "CheckpointError",
@@ -32,9 +34,11 @@ __all__ = [
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 _debug_enabled: bool | None = None
@@ -79,6 +83,20 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warns if no input requires gradients."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs on which tensors among the arguments lie, one for each of these, and the states of their random numbers."""
+    found = [x.get_device() for x in tree_leaves(args) if isinstance(x, Tensor) and x.device.type != "cpu"]
+    return found, [_cuda_random.get_rng_state(index) for index in found]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Puts the states of random numbers that `get_device_states` gave back."""
+    if device_type not in (None, "cuda"):
+        raise RuntimeError(f"set_device_states: there are no states of the device type {device_type!r}, only of 'cuda'")
+    for index, state in zip(devices, states):
+        _cuda_random.set_rng_state(state, index)
 
 
 class CheckpointFunction(Function):
