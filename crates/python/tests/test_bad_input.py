@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import signal
 import threading
 import time
 import warnings
@@ -65,6 +66,14 @@ def works():
 def test_every_case_is_recorded():
     assert RECORDED.keys() == bad_input.CASES.keys()
     assert all(RECORDED.values())
+
+
+@pytest.fixture(autouse=True)
+def interrupts_are_raised():
+    """Also where the tests run in the background of a shell, which has its children ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("name", bad_input.CASES)

@@ -33,6 +33,14 @@ def descriptors():
 
 
 @pytest.fixture(autouse=True)
+def interrupts_are_raised():
+    """Also where the tests run in the background of a shell, which has its children ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def nothing_is_left():
     """Of no test: no process, no name in shared memory, no descriptor, no byte."""
     gc.collect()

@@ -100,8 +100,7 @@ fn unknown(module: &str, name: &str) -> String {
     format!("Unsupported global: GLOBAL {module}.{name} was not an allowed global by default")
 }
 
-/// Whether PyTorch has a dtype of that name and Plimsoll has not, given that `DType::parse` does not
-/// know it.
+/// Whether PyTorch has a dtype of that name, which `DType::parse` does not know.
 fn is_dtype_of_pytorch(name: &str) -> bool {
     let is_numbered = |start: &&str| {
         name.strip_prefix(*start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))

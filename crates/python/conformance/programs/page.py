@@ -57,7 +57,7 @@ def whole(rows: list[Row]) -> str:
     lines += ["| program | what | first ten | fifty | PyTorch's threads | PyTorch on older processors | verdict |"]
     lines += ["| --- | --- | ---: | ---: | ---: | ---: | --- |"]
     for row in sorted(rows, key=lambda row: VERDICTS.index(row["verdict"])):
-        name = f"{row['repository']} `{row['path']}`" + (f", `{row['variant']}`" if row["variant"] else "")
+        name = f"{row['repository']}, {cell(row['path'])}" + (f", `{row['variant']}`" if row["variant"] else "")
         verdict = row["verdict"] + (f": {cell(row['reason'])}" if row["reason"] else "")
         figures = " | ".join(figure(row, name) for name in FIGURES)
         lines.append(f"| {name} | {row['what']} | {figures} | {verdict} |")

@@ -331,7 +331,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if loader.timeout != 0:
             raise AssertionError("a loader without workers requires timeout == 0")
-        self._fetcher = self._make_fetcher(loader.dataset)  # type: ignore[no-untyped-call]
+        self._fetcher = self._make_fetcher(loader.dataset)
 
     def _next_batch(self) -> Any:
         batch = self._fetcher.fetch(next(self._sampler_iter))
