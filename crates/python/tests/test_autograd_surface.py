@@ -270,3 +270,30 @@ assert len(told) == 1 and told[0].category is UserWarning, told
 assert "reference cycle" in str(told[0].message) and told[0].lineno == 6, told[0]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_gradcheck_of_batches_and_of_what_is_no_tensor():
+    x = pm.ones(2, dtype=pm.float64, requires_grad=True)
+    assert gradcheck(lambda x, y: (x * 2, y.sum() * x), (x, x), check_batched_grad=True)
+    assert gradgradcheck(lambda x: x**3, x, check_batched_grad=True)
+
+    class Batched(pm.autograd.Function):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            # Right in the two rounds of one output's elements, wrong in the batch that comes between them.
+            Batched.calls += 1
+            return grad * (3 if Batched.calls in (5, 6) else 2)
+
+    with pytest.raises(GradcheckError, match="batched gradient"):
+        gradcheck(Batched.apply, x, check_batched_grad=True, check_undefined_grad=False)
+    for given, name in ((3, "int"), (None, "NoneType")):
+        with pytest.raises(AttributeError, match=f"'{name}' object has no attribute 'requires_grad'"):
+            gradcheck(lambda x: given, x)
+    with pytest.raises(AssertionError, match="requires check_backward_ad"):
+        gradcheck(lambda x: x, x, check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)

@@ -136,3 +136,24 @@ def test_what_a_dictionary_of_parameters_says_of_itself():
     ]
     with pytest.raises(ValueError, match="element #1 has length 3; 2 is required"):
         nn.ModuleDict([("a", nn.ReLU()), ("b", nn.ReLU(), 3)])
+
+
+def test_what_a_dictionary_of_parameters_cannot_take():
+    with pytest.raises(TypeError, match="element #0 should be Iterable; is int"):
+        nn.ParameterDict().update([1])
+    with pytest.raises(TypeError, match="iterable of key/value pairs, but got int"):
+        nn.ParameterDict().update(3)
+    with pytest.raises(ValueError, match="element #1 has length 3; 2 is required"):
+        nn.ParameterDict().update([("a", plimsoll.ones(1)), (1, 2, 3)])
+
+
+def test_a_lazy_layer_whose_state_has_another_width():
+    layer = nn.LazyLinear(3)
+    layer.load_state_dict(nn.Linear(2, 3).state_dict())
+    with pytest.raises(AssertionError, match="inferred from input: 4 is not equal to in_features from self.weight: 2"):
+        layer(plimsoll.ones(1, 4))
+
+
+def test_convolutions_without_channels_say_that_nothing_is_drawn():
+    with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
+        nn.Conv2d(0, 3, 1)

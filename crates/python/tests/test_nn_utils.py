@@ -409,3 +409,10 @@ def test_clipping_an_empty_generator_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nn.utils.clip_grad_norm_([], 1.0)
+
+
+def test_a_packed_sequence_is_not_told_to_copy():
+    packed = pack_sequence([plimsoll.ones(2)])
+    with pytest.raises(RuntimeError, match="does not accept copy argument"):
+        packed.to("cpu", copy=True)
+    assert packed.to("cpu", copy=False) is packed

@@ -367,3 +367,10 @@ def test_a_dry_run_foretells_both_peaks():
         return [(pm.max_memory_allocated(device), pm.memory_allocated(device)) for device in devices]
 
     assert peaks([pm.dry(device) for device in real]) == peaks(real)
+
+
+@pytest.mark.skipif(pm.cuda.is_available(), reason="there is a GPU")
+def test_gpus_that_are_not_there_are_passed_over():
+    for devices in ([0], ["cuda:0", 1]):
+        parallel = nn.DataParallel(nn.Linear(2, 2), device_ids=devices)
+        assert parallel.device_ids == [] and parallel(pm.ones(1, 2)).shape == (1, 2)

@@ -396,3 +396,8 @@ def test_stacks_need_to_have_been_recorded(tmp_path):
         pm.ones(2).exp()
     with pytest.raises(AssertionError, match=r"export_stacks\(\) requires with_stack=True"):
         prof.export_stacks(str(tmp_path / "stacks.txt"))
+
+
+def test_activities_are_of_their_class():
+    with pytest.raises(TypeError, match="Expected ProfilerActivity, got <class 'str'>"):
+        profile(activities=["cpu"])

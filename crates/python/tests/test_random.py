@@ -67,7 +67,7 @@ def test_the_default_generator():
     assert pm.manual_seed(3) is pm.default_generator
     assert pm.initial_seed() == pm.default_generator.initial_seed() == 3
     assert pm.manual_seed(-1).initial_seed() == 2**64 - 1
-    with pytest.raises(OverflowError):
+    with pytest.raises(ValueError):
         pm.manual_seed(2**64)
     state = pm.get_rng_state()
     first = pm.rand(3).tolist()
@@ -119,3 +119,16 @@ def test_a_copy_of_a_generator_goes_on_from_its_state(again):
     assert pm.rand(3, generator=generator).tolist() == first
     assert again(pm.default_generator) is not pm.default_generator
     assert weakref.ref(made)() is made
+
+
+def test_seeds_that_are_no_number_of_64_bits():
+    before = pm.initial_seed()
+    for wrong in (2**64, -(2**63) - 1, "x"):
+        for seeds in (pm.manual_seed, pm.random.manual_seed, pm.cuda.manual_seed, pm.cuda.manual_seed_all):
+            with pytest.raises(ValueError):
+                seeds(wrong)
+    assert pm.initial_seed() == before
+    with pytest.raises(TypeError):
+        pm.manual_seed(None)
+    assert pm.manual_seed("7").initial_seed() == 7 and pm.manual_seed(1.5).initial_seed() == 1
+    assert pm.manual_seed(2**64 - 1).initial_seed() == 2**64 - 1 == pm.manual_seed(-1).initial_seed()

@@ -205,3 +205,10 @@ def test_the_scores_never_exist_whole():
     before = plimsoll.memory_allocated(device)
     F.linear_cross_entropy(x, weight, target).backward()
     assert plimsoll.max_memory_allocated(device) - before < rows * classes * 4 / 2
+
+
+def test_the_states_of_an_lstm_cell_are_a_tuple():
+    cell = plimsoll.nn.LSTMCell(2, 3)
+    with pytest.raises(TypeError, match="'hx' .* must be tuple of Tensors, not Tensor"):
+        cell(plimsoll.ones(1, 2), plimsoll.ones(1, 3))
+    assert cell(plimsoll.ones(1, 2), (plimsoll.ones(1, 3), plimsoll.ones(1, 3)))[0].shape == (1, 3)

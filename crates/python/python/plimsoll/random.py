@@ -6,13 +6,32 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from . import _plimsoll
 from ._plimsoll import _default_generator, _devices
 from ._plimsoll import default_generator as default_generator
 from ._plimsoll import get_rng_state as get_rng_state
 from ._plimsoll import initial_seed as initial_seed
-from ._plimsoll import manual_seed as manual_seed
 from ._plimsoll import seed as seed
 from ._plimsoll import set_rng_state as set_rng_state
+
+
+def manual_seed(seed: int) -> _plimsoll.Generator:
+    """Seeds the generators of all devices; gives that of the CPU. A seed is a whole number of 64 bits, or what `int` makes
+    one of.
+
+    >>> import plimsoll
+    >>> plimsoll.manual_seed(3).initial_seed()
+    3
+    """
+    return _plimsoll.manual_seed(whole_seed(seed))
+
+
+def whole_seed(seed: Any) -> int:
+    """The seed as a number; one of more than 64 bits raises PyTorch's error."""
+    whole = int(seed)
+    if not -(2**63) <= whole < 2**64:
+        raise ValueError("Overflow when unpacking long long")
+    return whole
 
 
 @contextlib.contextmanager

@@ -118,6 +118,32 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
                 )
 
 
+def _check_batched(out: Tensor, index: int, inputs: list[Tensor]) -> None:
+    """The gradients of two at once must be those of one after the other."""
+    starts = [_plimsoll.randn_like(out) for _ in range(2)]
+    alone = [_grad(out, inputs, start, retain_graph=True, allow_unused=True) for start in starts]
+    together = _grad(
+        out, inputs, _plimsoll.stack(starts), retain_graph=True, allow_unused=True, is_grads_batched=True
+    )
+    for place, (found, once, again) in enumerate(zip(together, *alone, strict=True)):
+        if once is None or again is None:
+            continue
+        expected = _plimsoll.stack([once, again])
+        if found is None or not _plimsoll.allclose(found, expected):
+            raise GradcheckError(
+                f"For output {index} and input {place}:\nGot:\n{found}\n\nExpected:\n{expected}\n\n"
+                "gradcheck or gradgradcheck failed while testing batched gradient computation."
+            )
+
+
+def _check_outputs(given: Any) -> tuple[Tensor, ...]:
+    """What the function gave, which is tensors alone."""
+    for out in given if isinstance(given, (tuple, list)) else (given,):
+        if not isinstance(out, Tensor):
+            raise AttributeError(f"'{type(out).__name__}' object has no attribute 'requires_grad'")
+    return _tensors(given)
+
+
 def _check(
     func: Callable[..., Any],
     inputs: tuple[Any, ...],
@@ -127,9 +153,10 @@ def _check(
     nondet_tol: float,
     check_undefined_grad: bool,
     check_grad_dtypes: bool,
+    check_batched_grad: bool,
 ) -> None:
     _check_inputs(inputs)
-    outputs, wanted = _tensors(func(*inputs)), _wanted(inputs)
+    outputs, wanted = _check_outputs(func(*inputs)), _wanted(inputs)
     numerical = [_numerical(func, inputs, x, eps, outputs) for x in wanted]
     # Once more: differences write to the inputs, which graphs of before notice.
     outputs = _tensors(func(*inputs))
@@ -146,6 +173,8 @@ def _check(
                     f"Jacobian mismatch for output {index} with respect to input {place},\n"
                     f"numerical:{expected}\nanalytical:{found}\n"
                 )
+        if check_batched_grad:
+            _check_batched(out, index, wanted)
         for once, again in zip(analytical, _analytical(out, wanted, check_grad_dtypes), strict=True):
             if once.numel() > 0 and (once - again).abs().max().item() > nondet_tol:
                 raise GradcheckError(
@@ -178,11 +207,13 @@ def gradcheck(
     """Whether the gradients of `func` are those of finite differences. Every element is looked at, also in `fast_mode`."""
     if not (check_backward_ad or check_forward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_batched_grad or check_batched_forward_grad or check_forward_ad:
-        raise NotImplementedError("gradcheck checks backward alone: there is no forward mode, and no batches of gradients")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad or check_forward_ad:
+        raise NotImplementedError("gradcheck checks backward alone: there is no forward mode")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     try:
-        _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+        _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad)
     except GradcheckError:
         if raise_exception:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable
 
 from .. import _plimsoll
+from ..random import whole_seed
 from ._place import is_there, place
 
 __all__ = [
@@ -30,14 +31,16 @@ def _all() -> list[_plimsoll.Generator]:
 
 def manual_seed(seed: int) -> None:
     """Seeds the current GPU; nothing happens where there is none."""
+    whole = whole_seed(seed)
     if is_there():
-        _generator().manual_seed(int(seed))
+        _generator().manual_seed(whole)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seeds all GPUs."""
+    whole = whole_seed(seed)
     for generator in _all():
-        generator.manual_seed(int(seed))
+        generator.manual_seed(whole)
 
 
 def seed() -> None:

@@ -57,6 +57,9 @@ class profile:
         post_processing_timeout_s: float | None = None,
     ) -> None:
         self.activities = set(activities) if activities is not None else supported_activities()
+        for activity in self.activities:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"Expected ProfilerActivity, got {type(activity)}")
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self.schedule = schedule or always

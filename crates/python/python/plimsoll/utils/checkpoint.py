@@ -19,6 +19,7 @@ from .._plimsoll import _StopRecomputationError as _StopRecomputationError
 from ..autograd import backward as _backward
 from ..autograd.function import Function
 from ..cuda import random as _cuda_random
+from ..nn import functional
 from ..nn.modules.module import Module
 from ._pytree import tree_leaves
 
@@ -363,8 +364,8 @@ def create_selective_checkpoint_contexts(
         policy: Any = policy_fn(SelectiveCheckpointContext(is_recompute=False, op_output=output), name, *inputs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        word: str = policy._word()
-        return word
+        # What is no policy saves nothing, as in PyTorch.
+        return policy._word() if isinstance(policy, CheckpointPolicy) else "recompute"
 
     selective = _plimsoll._SelectiveCheckpoint(decide, allow_cache_entry_mutation)
     return _Selection(selective, selective.record), _Selection(selective, selective.replay)
@@ -377,6 +378,8 @@ def _operation_name(operation: Any) -> str:
             f"Expected op in `op_list` to be a function or the name of an operation but got: {operation} of type "
             f"{type(operation)}."
         )
+    if not any(hasattr(place, name) for place in (_plimsoll, Tensor, functional)):
+        raise ValueError(f"Expected op in `op_list` to be the name of an operation, and there is none called {name!r}")
     return name
 
 

@@ -88,8 +88,6 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draws the first values."""
-        if self.weight.numel() == 0:
-            return
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)

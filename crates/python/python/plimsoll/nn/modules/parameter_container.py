@@ -159,9 +159,23 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Adds parameters by name, from a mapping or from pairs."""
+        if not isinstance(parameters, (Iterable, ParameterDict)):
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters).__name__}"
+            )
         pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
-        for key, value in pairs:
-            self[key] = value
+        for at, pair in enumerate(pairs):
+            if not isinstance(pair, Iterable):
+                raise TypeError(
+                    f"ParameterDict update sequence element #{at} should be Iterable; is {type(pair).__name__}"
+                )
+            key_and_value = tuple(pair)
+            if len(key_and_value) != 2:
+                raise ValueError(
+                    f"ParameterDict update sequence element #{at} has length {len(key_and_value)}; 2 is required"
+                )
+            self[key_and_value[0]] = key_and_value[1]
 
     def extra_repr(self) -> str:
         # PyTorch's dictionaries name the class of a tensor, its lists the dtype.

@@ -108,6 +108,8 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         self._check(input, None)
+        if hx is not None and not isinstance(hx, (tuple, list)):
+            raise TypeError(f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {type(hx).__name__}")
         for at, state in enumerate(hx or ()):
             if state.dim() not in (1, 2):
                 raise ValueError(f"LSTMCell: Expected hx[{at}] to be 1D or 2D, got {state.dim()}D instead")

@@ -22,6 +22,11 @@ def all_chosen(devices: Iterable[Any]) -> list[_plimsoll.device]:
     return [chosen(device) for device in devices]
 
 
+def names_gpu(device: Any) -> bool:
+    """Whether it is the number of a GPU, or its name."""
+    return (isinstance(device, int) and not isinstance(device, bool)) or (isinstance(device, str) and device.startswith("cuda"))
+
+
 def gpus() -> list[_plimsoll.device]:
     """Every GPU of this machine, or the stand-in that answers as one; none is no error."""
     return [_plimsoll.device(f"cuda:{number}") for number in range(_plimsoll._cuda_count())]

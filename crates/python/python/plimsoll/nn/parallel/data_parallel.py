@@ -10,7 +10,7 @@ from typing import Any
 from ... import _plimsoll
 from ..._plimsoll import is_grad_enabled
 from ..modules.module import Module
-from ._devices import all_chosen, chosen, gpus
+from ._devices import all_chosen, chosen, gpus, names_gpu
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter_kwargs
@@ -27,7 +27,7 @@ def _check_place(module: Module, device: _plimsoll.device) -> None:
 
 class DataParallel(Module):
     """Runs `module` on every device of `device_ids` with a part of the batch each. Without `device_ids` these are all
-    GPUs; where there is none, and with one device, it only passes on to `module`.
+    GPUs; where there is none, also of those named, and with one device, it only passes on to `module`.
 
     The gradients of all parts are added up on `module`'s own parameters, which live on the first device. What is written
     to buffers there (running means) stays, and what is written on the others is lost. The keys of its `state_dict` begin
@@ -43,7 +43,11 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.dim = dim
-        self.device_ids = gpus() if device_ids is None else all_chosen(device_ids)
+        if device_ids is None or (not gpus() and all(names_gpu(device) for device in device_ids)):
+            # GPUs that are named and not there are passed over, as in PyTorch.
+            self.device_ids = gpus()
+        else:
+            self.device_ids = all_chosen(device_ids)
         if not self.device_ids:
             return
         self.output_device = self.device_ids[0] if output_device is None else chosen(output_device)

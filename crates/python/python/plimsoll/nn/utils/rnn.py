@@ -59,6 +59,8 @@ class PackedSequence(_Packed):
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
+        if kwargs.get("copy"):
+            raise RuntimeError(".to() does not accept copy argument")
         order, back = (None if index is None else index.to(data.device) for index in self[2:])
         return type(self)(data, self.batch_sizes, order, back)
 
