@@ -3,7 +3,7 @@
 
 use plimsoll_core::{DType, Device, Scalar, promote_dtypes};
 use plimsoll_tensor::{Tensor, default_dtype, fits};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyRange, PySequence, PyString, PyTuple};
 
@@ -16,6 +16,13 @@ use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
 use crate::tensor::PyTensor;
+
+/// Warns as PyTorch does where a tensor is made of a tensor.
+fn warn_of_copy(py: Python<'_>) -> PyResult<()> {
+    let told = c"To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or \
+                 sourceTensor.detach().clone().requires_grad_(True), rather than tensor(sourceTensor).";
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), told, 1)
+}
 
 /// A tensor of given values: a number, nested lists of numbers, a NumPy array or another tensor;
 /// always a copy.
@@ -30,6 +37,7 @@ fn tensor<'py>(
 ) -> PyResult<Bound<'py, PyTensor>> {
     let place = device.map_or_else(defaults::current, |device| device.0);
     let plain = if let Ok(other) = data.cast::<PyTensor>() {
+        warn_of_copy(py)?;
         let other = other.get().tensor().detach();
         call(py, || other.clone_tensor()?.to(place))?
     } else if data.hasattr("__array_interface__")? {

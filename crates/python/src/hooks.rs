@@ -71,6 +71,11 @@ impl PyTensor {
                 if answer.is_none() {
                     return Ok(());
                 }
+                if !answer.is_instance_of::<PyTensor>() {
+                    let class = answer.get_type().name()?;
+                    let why = format!("expected Variable, but hook returned '{class}'");
+                    return Err(PyTypeError::new_err(why));
+                }
                 let why = "Tensor post accumulate grad hooks should return None.";
                 Err(PyRuntimeError::new_err(why))
             })

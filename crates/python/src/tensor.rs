@@ -316,6 +316,15 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        let how_many = match self.with(|tensor| tensor.numel()) {
+            0 => Some("no values"),
+            1 => None,
+            _ => Some("more than one value"),
+        };
+        if let Some(how_many) = how_many {
+            let what = format!("Boolean value of Tensor with {how_many} is ambiguous");
+            return Err(PyRuntimeError::new_err(what));
+        }
         Ok(match call(py, || self.tensor().to_scalar())? {
             Scalar::Bool(value) => value,
             Scalar::Int(value) => value != 0,

@@ -1,5 +1,7 @@
 """Tensors made of other data: what is shared and what is copied."""
 
+import warnings
+
 import plimsoll as pm
 import pytest
 
@@ -37,3 +39,15 @@ def test_tensors_of_other_sequences():
     for other in ("ab", {1, 2}, {1: 2}.values(), iter([1])):
         with pytest.raises(TypeError):
             pm.tensor(other)
+
+
+def test_a_tensor_of_a_tensor_warns():
+    source = pm.ones(2)
+    for make in (pm.tensor, source.new_tensor):
+        with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+            made = make(source)
+        assert made.tolist() == [1.0, 1.0] and made is not source
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pm.tensor([pm.tensor(1.0)])
+        pm.as_tensor(source)

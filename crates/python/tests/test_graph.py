@@ -102,9 +102,12 @@ def test_hooks_after_accumulation():
         (x * 2).register_post_accumulate_grad_hook(step)
     with pytest.raises(RuntimeError):
         pm.ones(1).register_post_accumulate_grad_hook(step)
-    x.register_post_accumulate_grad_hook(lambda parameter: 5)
+    with x.register_post_accumulate_grad_hook(lambda parameter: 5):
+        with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
+            x.sum().backward()
+    x.register_post_accumulate_grad_hook(lambda parameter: parameter.detach())
     with pytest.raises(RuntimeError, match="should return None"):
-        (x * 2).sum().backward()
+        x.sum().backward()
 
 
 def test_a_handle_is_a_context_manager():

@@ -65,3 +65,11 @@ def test_what_does_not_fit_is_refused():
             wrong()
     with pytest.raises(TypeError):
         pm.ones(1) + 2**64
+
+
+def test_the_truth_of_several_values_is_refused():
+    with pytest.raises(RuntimeError, match="^Boolean value of Tensor with more than one value is ambiguous$"):
+        bool(pm.ones(2))
+    with pytest.raises(RuntimeError, match="^Boolean value of Tensor with no values is ambiguous$"):
+        bool(pm.ones(0))
+    assert bool(pm.ones(1, 1)) and not bool(pm.zeros(()))
