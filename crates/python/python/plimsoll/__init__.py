@@ -136,7 +136,7 @@ from .functional import segment_reduce as _segment_reduce  # noqa: F401
 from .functional import segment_reduce as segment_reduce
 from .functional import tensordot as tensordot
 from .functional import unravel_index as unravel_index
-from .random import manual_seed as manual_seed  # type: ignore[no-redef]
+from .random import manual_seed as manual_seed
 from .serialization import load as load
 from .serialization import save as save
 from .storage import TypedStorage as TypedStorage

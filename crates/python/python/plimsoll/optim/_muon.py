@@ -68,6 +68,7 @@ class Muon(OneByOne):
                     )
 
     def _begin(self, group: dict[str, Any], param: Tensor, kept: dict[str, Any]) -> None:
+        assert param.grad is not None, "only parameters with gradients are stepped"
         kept["momentum_buffer"] = _plimsoll.zeros_like(param.grad)
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:

@@ -219,7 +219,7 @@ _Which = type | tuple[type, ...] | Callable[[Any], bool]
 
 def _picked(which: _Which) -> Callable[[Any], bool]:
     if isinstance(which, (type, tuple)) or not callable(which):
-        return lambda leaf: isinstance(leaf, which)  # type: ignore[arg-type]
+        return lambda leaf: isinstance(leaf, which)
     return which
 
 
