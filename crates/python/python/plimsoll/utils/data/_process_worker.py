@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _plimsoll
-from ._failure import Failure, StreamEnd
-from ._fetch import StreamFetcher
+from ._failure import Failure
 from ._messages import Message, encode
 from ._pipe import Pipe
 from ._worker_info import WorkerInfo, set_process_worker_info
+from ._worker_steps import WorkerSteps
 
 #: How often a worker that waits looks whether its loader's process is still there.
 _LOOK_MS = 5000
@@ -82,28 +82,10 @@ def _work(
     asked: _Asked, dataset: Any, make_fetcher: Callable[[Any], Any], init_fn: Callable[[int], Any] | None, number: int
 ) -> None:
     where = f"in DataLoader worker process {number}"
-    fetcher, current, failure = None, None, None
-    try:
-        if init_fn is not None:
-            init_fn(number)
-    except Exception:
-        failure = Failure(where)
+    steps = WorkerSteps(number, dataset, make_fetcher, init_fn, where)
     while (task := asked.next()) is not None:
         epoch, step, keys = task
-        if epoch != current:
-            fetcher, current = None, epoch
-        result: Any
-        try:
-            if failure is not None:
-                # Told once; later steps are tried all the same, as in PyTorch.
-                result, failure = failure, None
-            else:
-                if fetcher is None:
-                    fetcher = make_fetcher(dataset)
-                result = fetcher.fetch(keys)
-        except Exception as problem:
-            over = isinstance(problem, StopIteration) and isinstance(fetcher, StreamFetcher)
-            result = StreamEnd() if over else Failure(where)
+        result = steps.make(epoch, keys)
         asked.pipe.send(epoch, step, _encoded(result, where))
         # The next wait must not keep the batch.
         del result, keys, task

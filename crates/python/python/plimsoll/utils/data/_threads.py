@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from ... import _plimsoll
 from ..._modes import inference_mode
-from ._failure import Failure, StreamEnd, WorkerGone
-from ._fetch import StreamFetcher
+from ._failure import Failure, WorkerGone
 from ._worker_info import _RNG, WorkerInfo, set_worker_info
+from ._worker_steps import WorkerSteps
 
 
 class _Channel:
@@ -186,12 +186,7 @@ def _work(
     pin: Callable[[Any], Any] | None,
     where: str,
 ) -> None:
-    fetcher, epoch, failure = None, None, None
-    try:
-        if init_fn is not None:
-            init_fn(info.id)
-    except Exception:
-        failure = Failure(where)
+    steps = WorkerSteps(info.id, info.dataset, make_fetcher, init_fn, where, pin)
     while True:
         with channel.changed:
             while not channel.stopped and not channel.tasks[info.id]:
@@ -200,22 +195,7 @@ def _work(
                 return
             step, keys = channel.tasks[info.id].popleft()
             now = channel.epoch
-        if epoch != now:
-            fetcher, epoch = None, now
-        result: Any
-        try:
-            if failure is not None:
-                # Told once; later steps are tried all the same, as in PyTorch.
-                result, failure = failure, None
-            else:
-                if fetcher is None:
-                    fetcher = make_fetcher(info.dataset)
-                result = fetcher.fetch(keys)
-                if pin is not None:
-                    result = pin(result)
-        except Exception as problem:
-            over = isinstance(problem, StopIteration) and isinstance(fetcher, StreamFetcher)
-            result = StreamEnd() if over else Failure(where)
+        result = steps.make(now, keys)
         with channel.changed:
             if not channel.stopped and channel.epoch == now:
                 channel.results[step] = result
