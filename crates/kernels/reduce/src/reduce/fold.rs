@@ -164,7 +164,10 @@ unsafe fn fold_row<F: Fold>(f: F, row: *const F::In, stride: usize, count: usize
                     }
                     at = end.min(at + FEW_LANES);
                 }
-                total = f.join_totals(total, f.total(join_lanes(f, lanes)));
+                // In PyTorch's order, which sums of few numbers that cancel show.
+                let [first, rest @ ..] = lanes;
+                let lane = rest.into_iter().fold(first, |joined, lane| f.join(joined, lane));
+                total = f.join_totals(total, f.total(lane));
             }
             return total;
         }
