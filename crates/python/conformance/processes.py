@@ -9,8 +9,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+
+def with_absolute_paths(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process in another folder: what Python imports from is where it was."""
+    paths = environment.get("PYTHONPATH", "")
+    absolute = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
+    return {**environment, "PYTHONPATH": absolute} if paths else {**environment}
 
 
 class Ended(NamedTuple):
@@ -27,9 +34,7 @@ class Worker:
         self.errors = tempfile.TemporaryFile("w+", errors="replace")
         # What it writes into the current folder goes away with it.
         self.place = tempfile.TemporaryDirectory()
-        environment = dict(environment or os.environ)
-        if paths := environment.get("PYTHONPATH"):
-            environment["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
+        environment = with_absolute_paths(os.environ if environment is None else environment)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
         self.process = subprocess.Popen([sys.executable, *arguments], **pipes, text=True, env=environment, cwd=self.place.name)
         first = self.process.stdout.readline()

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from table_cell import escaped
+
 Row = dict[str, Any]
 STATUSES = ["whole", "partial", "wrong", "crashed", "late", "absent"]
 
@@ -33,10 +35,6 @@ def summary(rows: list[Row]) -> str:
     return f"{len(rows)} entries: {said}" + (f"\nlook at: {', '.join(bad)}" if bad else "")
 
 
-def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
-
-
 def failing(row: Row) -> str:
     """The check that an entry fails first, and how."""
     return f"{row['failures'][0]['check']}: {row['failures'][0]['kind']}" if row["failures"] else row["status"]
@@ -52,7 +50,7 @@ def reason(row: Row) -> str:
     """The first failure, in few words."""
     first = row["failures"][0] if row["failures"] else None
     words = f"{row['reason']} [{first['dtype']}: {first['sample']}]" if first else row["reason"]
-    return cell((words if len(words) <= 170 else words[:167] + "...") + beside(row))
+    return escaped((words if len(words) <= 170 else words[:167] + "...") + beside(row))
 
 
 def table(rows: list[Row]) -> list[str]:

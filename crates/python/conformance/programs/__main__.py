@@ -11,15 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import judge
-import page
-import runs
-from listed import PROGRAMS, Program
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import judge  # noqa: E402
+import page  # noqa: E402
+import runs  # noqa: E402
+from listed import PROGRAMS, Program  # noqa: E402
+from processes import with_absolute_paths  # noqa: E402
 
 
 def compare(program: Program, sides: runs.Sides) -> dict[str, Any]:
@@ -57,9 +61,8 @@ def main() -> None:
     chosen = [one for one in PROGRAMS if not options.only or any(text in one.title for text in options.only)]
     if troubles := [trouble for one in chosen if (trouble := one.trouble(options.folder))]:
         raise SystemExit("\n".join(troubles))
-    if paths := os.environ.get("PYTHONPATH"):
-        # Programs run in folders of their own.
-        os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
+    # Programs run in folders of their own.
+    os.environ.update(with_absolute_paths(os.environ))
     # A run of some programs does not replace the whole table.
     table = options.json.with_stem(f"some-{options.json.stem}") if options.only else options.json
     table.parent.mkdir(parents=True, exist_ok=True)

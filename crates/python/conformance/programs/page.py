@@ -9,6 +9,7 @@ from typing import Any
 
 import judge
 from listed import COMMITS
+from table_cell import escaped
 
 Row = dict[str, Any]
 VERDICTS = ["equal", "rounding", "apart", "failed", "not compared"]
@@ -43,7 +44,7 @@ def cell(text: str) -> str:
     # Files by their names, wherever they lie on this machine.
     text = re.sub(r"(?<![\w.:/])/(?:[\w.+-]+/)+", "", text)
     text = text if len(text) <= 200 else text[:197] + "..."
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return escaped(text)
 
 
 def whole(rows: list[Row]) -> str:

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from table_cell import escaped
+
 Row = dict[str, Any]
 STATUSES = ["passed", "failed", "crashed", "late", "not counted"]
 # Skips that PyTorch's own run on a CPU has too.
@@ -57,7 +59,7 @@ def cell(text: str) -> str:
     # Files by their names, wherever they lie on this machine.
     text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)
     text = text if len(text) <= 170 else text[:167] + "..."
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return escaped(text)
 
 
 def title(row: Row) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 # Translating names and tensors is shared with the operations.
-sys.path[:0] = [str(HERE), str(HERE.parent / "operations")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "operations"), str(HERE.parent)]
 
 import autocast  # noqa: E402
 import entry  # noqa: E402

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from report import TRAINING
+from table_cell import escaped
 
 PREFACE = """Written by `cargo xtask conformance training --write-docs`; do not edit. It runs every input of PyTorch's databases of modules
 and optimizers (`module_db` and `optim_db`, with PyTorch from PyPI), and of modules that they leave out, through the Python
@@ -64,14 +65,10 @@ def section(parts: dict[str, list[dict[str, Any]]]) -> str:
     wrong = [row for rows in parts.values() for row in rows if row["failures"]]
     if wrong:
         lines += ["| not whole | failures | first |", "| --- | ---: | --- |"]
-        lines += [f"| `{row['name']}` | {len(row['failures'])} | {_cell(row['failures'][0])} |" for row in wrong]
+        lines += [f"| `{row['name']}` | {len(row['failures'])} | {escaped(row['failures'][0][:200])} |" for row in wrong]
         lines.append("")
     return "\n".join(lines)
 
 
 def _counts(counter: collections.Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counter.items())
-
-
-def _cell(text: str) -> str:
-    return text[:200].replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")

@@ -64,40 +64,32 @@ class SGD(FusedOptimizer):
         if not has_momentum and not copies:
             self._run(group, params, grads, [0.0, 0.0, False, False])
             return
-        params, grads = self._of_one_dtype(group, params, grads)
         kinds = []
         for param in params:
-            is_fresh = has_momentum and self.state[param].get("momentum_buffer") is None
+            buffer = self.state[param].get("momentum_buffer") if has_momentum else None
+            is_fresh = has_momentum and buffer is None
             if is_fresh:
                 self._begun(group, param)
-            kinds.append((is_fresh, self._copied(group, param)))
+            converts = buffer is not None and buffer.dtype != param.dtype and not wants_copy(group, param)
+            kinds.append((is_fresh, self._copied(group, param), converts))
         found = getattr(self, "found_inf", None)
-        if found is not None and any(is_fresh for is_fresh, _ in kinds) and bool(found):
+        if found is not None and any(is_fresh for is_fresh, *_ in kinds) and bool(found):
             # Buffers without values must not be taken for buffers with: the one case in which the host waits.
             self._forget_buffers(params, kinds)
             return
         for kind in dict.fromkeys(kinds):
+            is_fresh, copied, converts = kind
             chosen = [at for at, own in enumerate(kinds) if own == kind]
             some = ([params[at] for at in chosen], [grads[at] for at in chosen])
-            numbers = [group["momentum"], group["dampening"], group["nesterov"], kind[0]]
-            self._run(group, *some, numbers, kind[1])
-
-    def _of_one_dtype(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """Steps parameters whose buffers are of another dtype, as after `model.double()`, by operations that convert, as PyTorch
-        does; returns the others, for the fused step."""
-        rest: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for param, grad in zip(params, grads, strict=True):
-            buffer = self.state[param].get("momentum_buffer") if param in self.state else None
-            if buffer is None or buffer.dtype == param.dtype or wants_copy(group, param):
-                rest[0].append(param)
-                rest[1].append(grad)
-            else:
-                self._step_converting(group, param, grad, buffer)
-        return rest
+            if converts:
+                for param, grad in zip(*some, strict=True):
+                    self._step_converting(group, param, grad, self.state[param]["momentum_buffer"])
+                continue
+            numbers = [group["momentum"], group["dampening"], group["nesterov"], is_fresh]
+            self._run(group, *some, numbers, copied)
 
     def _step_converting(self, group: dict[str, Any], param: Tensor, grad: Tensor, buffer: Tensor) -> None:
+        """A step whose buffer is of another dtype, as after `model.double()`, by operations that convert, as in PyTorch."""
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
         if found is not None and bool(found):
             return
@@ -109,9 +101,9 @@ class SGD(FusedOptimizer):
             buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
             param.sub_((grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer) * group["lr"])
 
-    def _forget_buffers(self, params: list[Tensor], kinds: list[tuple[bool, bool]]) -> None:
+    def _forget_buffers(self, params: list[Tensor], kinds: list[tuple[bool, bool, bool]]) -> None:
         """Lets go of buffers that a skipped step made."""
-        for param, (is_fresh, _) in zip(params, kinds, strict=True):
+        for param, (is_fresh, *_) in zip(params, kinds, strict=True):
             if is_fresh:
                 del self.state[param]["momentum_buffer"]
                 if not self.state[param]:

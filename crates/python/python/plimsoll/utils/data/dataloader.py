@@ -56,8 +56,8 @@ class DataLoader(Generic[T]):
     With `num_workers` above 0 batches are made ahead by that many processes, as in PyTorch; their tensors come in shared memory.
 
     `multiprocessing_context="thread"`, which PyTorch does not have, makes the workers threads of this process: nothing is pickled,
-    they share what the dataset holds, and each has a shallow copy of the dataset itself. They share the process's random numbers too;
-    a worker's own are in `get_worker_info().rng`.
+    they share what the dataset holds, and each has a shallow copy of the dataset itself. Each draws by
+    its own seed; the process's seed, and the numbers of Python and NumPy, they share (their own are in `get_worker_info().rng`).
     """
 
     dataset: Dataset[T]
