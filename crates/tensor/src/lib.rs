@@ -44,7 +44,7 @@ pub use api::batch_norm::BatchNormOptions;
 pub use api::binary::{AddOptions, DivOptions, RoundingMode};
 pub use api::clamp::{ClampOptions, Limit};
 pub use api::conv::{ConvOptions, ConvTransposeOptions, Padding, PaddingOption};
-pub use api::copy::To;
+pub use api::copy::{CopyOptions, To};
 pub use api::create::{EyeSize, fits};
 pub use api::ctc::CtcLossOptions;
 pub use api::derived::IscloseOptions;

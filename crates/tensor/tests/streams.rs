@@ -177,6 +177,39 @@ fn a_copy_to_the_host_beside_the_host_is_waited_for_by_whoever_reads() -> Outcom
 }
 
 #[test]
+fn copies_into_buffers_take_no_memory_and_need_not_be_waited_for() -> Outcome {
+    let device = stand_in();
+    let go_on = CopyOptions::new().non_blocking(true);
+    let buffer = Tensor::zeros(&[2, 1000], (DType::F32, device))?;
+    let host = Tensor::full(&[1000], 5.0, DType::F32)?.pin_memory()?;
+    let version = buffer.version();
+    let before = memory::memory_allocated(device);
+    let peak = memory::peak_scope(device);
+    let stream = Stream::current(device);
+    let pause = stream.pause()?;
+    let row = buffer.select(0, 1)?;
+    row.copy_with_(&host, go_on.clone())?;
+    assert!(!stream.query(), "the copy has not run and the host went on");
+    let back = Tensor::zeros(&[1000], DType::F32)?.pin_memory()?;
+    back.copy_with_(&row, go_on)?;
+    assert!(!stream.query(), "nor has the copy back");
+    drop(pause);
+    assert_eq!(back.to_vec::<f32>()?, [5.0; 1000]);
+    assert_eq!(buffer.select(0, 0)?.to_vec::<f32>()?, [0.0; 1000], "its neighbour is untouched");
+    assert_eq!(buffer.version(), version + 1);
+    buffer.copy_(&Tensor::ones(&[2, 1000], DType::F32)?)?;
+    assert_eq!(peak.allocated_bytes_peak(), before, "nothing was allocated on the device");
+    assert_eq!(buffer.sum()?.item::<f32>()?, 2000.0);
+    // What must be converted, broadcast or recorded takes the way over a copy there.
+    buffer.copy_(&Tensor::ones(&[1000], DType::F64)?)?;
+    let leaf = Tensor::ones(&[2, 1000], DType::F32)?.requires_grad_(true)?;
+    let sum = buffer.copy_(&leaf)?.sum()?;
+    sum.backward()?;
+    assert_eq!(leaf.grad().unwrap().to_vec::<f32>()?, [1.0; 2000]);
+    Ok(())
+}
+
+#[test]
 fn devices_copy_to_each_other_in_the_order_of_both() -> Outcome {
     let (one, two) = (stand_in(), stand_in());
     let x = ones(one);

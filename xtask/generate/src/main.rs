@@ -330,9 +330,7 @@ impl Overload {
         let parameters = || {
             let all = signature.parameters.iter().enumerate().skip(skipped);
             all.filter(|(_, parameter)| {
-                // Copies never wait where they need not.
-                parameter.name != "non_blocking"
-                    && !matches!(parameter.kind, Kind::OptionalGenerator | Kind::OptionalLayout)
+                !matches!(parameter.kind, Kind::OptionalGenerator | Kind::OptionalLayout)
             })
         };
         let positional = POSITIONAL.contains(&signature.name.as_str());

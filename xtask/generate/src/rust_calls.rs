@@ -52,7 +52,6 @@ pub(crate) const POSITIONAL: &[&str] = &[
     "bernoulli_",
     "multinomial",
     "random_",
-    "copy_",
     "fill",
     "linalg_diagonal",
     "linalg_vander",
@@ -113,6 +112,7 @@ pub(crate) const SHARED_OPTIONS: &[(&str, &[&str])] = &[
 
 /// Signatures whose Rust method is not named by the rule.
 pub(crate) const RUST_NAMES: &[(&str, &str)] = &[
+    ("copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", "copy_with_"),
     ("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", "clone_tensor"),
     (
         "random_(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor",

@@ -25,7 +25,14 @@ static COPY_: Function = Function::new(
     &[Overload {
         signature: "copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
         new: New::None,
-        in_place: Some(|a| a.tensor(0)?.copy_(a.tensor(1)?).map(drop)),
+        in_place: Some(|a| {
+            a.tensor(0)?
+                .copy_with_(
+                    a.tensor(1)?,
+                    plimsoll_tensor::CopyOptions::new().non_blocking(a.bool(2)?),
+                )
+                .map(drop)
+        }),
         out: Out::None,
     }],
 );

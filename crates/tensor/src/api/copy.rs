@@ -28,6 +28,14 @@ options! {
     }
 }
 
+options! {
+    /// How [`Tensor::copy_with_`] copies.
+    CopyOptions {
+        /// Whether the host goes on while a copy between devices runs, where that is possible.
+        non_blocking: bool = false,
+    }
+}
+
 impl From<DType> for To {
     fn from(dtype: DType) -> To {
         To::new().dtype(dtype)
@@ -335,9 +343,38 @@ impl Tensor {
         self.copy_from(source, Site::caller())
     }
 
+    /// As `copy_`, with the option not to wait: between pinned host memory and an accelerator the
+    /// host goes on. Results are the same as with `copy_`.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{CopyOptions, DType, Tensor, device};
+    /// let device = device::stand_in(Default::default())?;
+    /// let buffer = Tensor::zeros(&[2], DType::F32)?.to(device)?;
+    /// let batch = Tensor::ones(&[2], DType::F32)?.pin_memory()?;
+    /// buffer.copy_with_(&batch, CopyOptions::new().non_blocking(true))?;
+    /// assert_eq!(buffer.to_vec::<f32>()?, [1.0, 1.0]); // waits until the copy is done
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn copy_with_(&self, source: &Tensor, options: CopyOptions) -> Result<&Tensor> {
+        let _named = enter_operation("copy_");
+        let manner = if options.non_blocking { Manner::NonBlocking } else { Manner::Blocking };
+        self.copy_in_manner(source, manner, Site::caller())
+    }
+
     pub(crate) fn copy_from(&self, source: &Tensor, site: Site) -> Result<&Tensor> {
-        let here = source.to_device(self.device(), site)?;
-        apply(&CopyInto, &[self, &here], Dest::InPlace, site)?;
+        self.copy_in_manner(source, Manner::Blocking, site)
+    }
+
+    fn copy_in_manner(&self, source: &Tensor, manner: Manner, site: Site) -> Result<&Tensor> {
+        if source.device() == self.device() {
+            apply(&CopyInto, &[self, source], Dest::InPlace, site)?;
+        } else if transfer::fits(self, source) {
+            transfer::copy_into(self, source, manner, site)?;
+        } else {
+            let here = transfer::to_device(source, self.device(), manner, site)?;
+            apply(&CopyInto, &[self, &here], Dest::InPlace, site)?;
+        }
         Ok(self)
     }
 

@@ -115,7 +115,7 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 
 static CLONE: OpInfo =
     info("clone", &["clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"]);
-static COPY_: OpInfo = OpInfo {
+pub(crate) static COPY_: OpInfo = OpInfo {
     elementwise: true,
     ..info("copy_", &["copy_(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"])
 };

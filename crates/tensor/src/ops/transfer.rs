@@ -24,8 +24,8 @@ use crate::observe::{self, Call};
 use crate::operation::{
     Backward, DTypes, Grads, Inferred, Needs, OnCuda, OpInfo, Operation, Out, Saves,
 };
-use crate::ops::copy::Format;
-use crate::storage::Storage;
+use crate::ops::copy::{COPY_, Format};
+use crate::storage::{Storage, dependents};
 use plimsoll_kernels::{CpuLaunch, Meta};
 
 /// The move as the graph sees it; remembers where the gradient has to go back to.
@@ -96,15 +96,7 @@ pub(crate) fn to_device(
         &dense
     };
     let (from, to) = (source.entry(), device::entry(target));
-    if from.device().is_dry() && !target.is_dry() {
-        return Err(Error::device(
-            TO.name,
-            format!(
-                "{} only accounts for memory; its tensors have no values to bring to {target}",
-                from.device()
-            ),
-        ));
-    }
+    check_has_values(TO.name, source, target)?;
     let needs = rules::needs(&TO, &[source]);
     let origin = OriginId::intern(TO.name, site);
     let meta = Meta { layout: source.layout().at_start(), dtype: source.dtype() };
@@ -140,6 +132,61 @@ pub(crate) fn to_device(
     Ok(moved)
 }
 
+fn check_has_values(op: &'static str, source: &Tensor, target: Device) -> Result<()> {
+    if !source.device().is_dry() || target.is_dry() {
+        return Ok(());
+    }
+    Err(Error::device(
+        op,
+        format!(
+            "{} only accounts for memory; its tensors have no values to bring to {target}",
+            source.device()
+        ),
+    ))
+}
+
+/// Whether the bytes of `source`, on another device, can go to their places in `target` as they
+/// are, and no graph asks for a node.
+pub(crate) fn fits(target: &Tensor, source: &Tensor) -> bool {
+    let (here, there) = (target.layout(), source.layout());
+    target.dtype() == source.dtype()
+        && here.shape() == there.shape()
+        && here.strides() == there.strides()
+        && here.is_dense()
+        && !rules::needs(&COPY_, &[target, source]).any()
+}
+
+/// Overwrites `target` with `source`, which [`fits`]: no memory is taken on either side.
+pub(crate) fn copy_into(
+    target: &Tensor,
+    source: &Tensor,
+    manner: Manner,
+    site: Site,
+) -> Result<()> {
+    let name = COPY_.name;
+    let heard = || {
+        observe::enter(&Call::operation(name, true, site, target.device(), &[target, source]))
+    };
+    let _heard = observe::is_on().then(heard);
+    rules::check_in_place(name, target, Needs::NONE)?;
+    check_has_values(name, source, target.device())?;
+    let origin = OriginId::intern(name, site);
+    let inputs = [source];
+    let written = std::slice::from_ref(target);
+    let mut held = PinnedOperands::inputs(&inputs)?;
+    held.and_outputs(written)?;
+    let reclaimable = target.entry().reclaimable().is_on();
+    let dependents = if reclaimable { Some(dependents::pin_dependents(written)?) } else { None };
+    let observed = observe::begin_copy(name, origin, (source, target));
+    held.claimed(written, || {
+        copy_bytes(source, target, manner)?;
+        target.written_by(origin);
+        Ok(())
+    })?;
+    drop((observed, dependents, held));
+    Ok(())
+}
+
 /// Host memory that stays where it is, as an accelerator needs it.
 pub(crate) fn allocate_pinned(bytes: usize, origin: OriginId) -> Result<Arc<Storage>> {
     let host = device::entry(Device::CPU);
@@ -151,15 +198,15 @@ pub(crate) fn allocate_pinned(bytes: usize, origin: OriginId) -> Result<Arc<Stor
     Ok(storage)
 }
 
-/// Copies the elements of `source`, which is dense, to `target`, which is fresh and lies alike.
-/// Both are pinned and claimed. See Note [Copies between devices].
+/// Copies the elements of `source`, which is dense, to `target`, which lies alike. Both are pinned
+/// and claimed. See Note [Copies between devices].
 fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
     let (from, to) = (source.entry(), target.entry());
     if from.device().is_dry() || to.device().is_dry() {
         return Ok(());
     }
-    let start = source.storage().pointer().addr() + source.storage_offset() * source.element_size();
-    let end = target.storage().pointer().addr();
+    let first = |t: &Tensor| t.storage().pointer().addr() + t.storage_offset() * t.element_size();
+    let (start, end) = (first(source), first(target));
     let bytes = target.nbytes();
     let (there, here) = (to.current_stream(), from.current_stream());
     match (from.is_asynchronous(), to.is_asynchronous()) {
