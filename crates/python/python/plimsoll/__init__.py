@@ -155,6 +155,8 @@ _LAZY = (
 _LAZY_NAMES = {
     "GradScaler": "amp",
     "_upsample_bilinear2d_aa": "nn._interpolate",
+    "MemoryMonitor": "monitor",
+    "MemoryTracker": "monitor",
     "load_ipython_extension": "_cell_memory",
     "rms_norm": "nn.functional",
     "unload_ipython_extension": "_cell_memory",
@@ -181,6 +183,8 @@ if _TYPE_CHECKING:
     from . import types as types
     from . import version as version
     from . import watch as watch
+    from .monitor import MemoryMonitor as MemoryMonitor
+    from .monitor import MemoryTracker as MemoryTracker
     from ._cell_memory import load_ipython_extension as load_ipython_extension
     from ._cell_memory import unload_ipython_extension as unload_ipython_extension
     from .amp import GradScaler as GradScaler
