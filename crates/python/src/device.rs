@@ -18,7 +18,8 @@ use pyo3::types::PyType;
 use crate::defaults;
 use crate::error::to_python;
 
-/// Sorts of devices that have a name. Tensors can be made on the first two.
+/// Sorts of devices that have a name. Tensors can be made on the first three; PyTorch's `meta` is a
+/// dry run of the CPU.
 const SORTS: [&str; 7] = ["cpu", "cuda", "meta", "mps", "xpu", "xla", "mtia"];
 
 /// Devices that answer in the place of others: a dry run where a program asks for `cuda`.
@@ -62,11 +63,12 @@ impl PyDevice {
     pub(crate) fn of(device: Device) -> PyDevice {
         let sort = match (device.answers_as_cuda(), device.is_cpu()) {
             (true, _) => "cuda",
+            (_, true) if device.is_dry() && answering("meta") == Some(device) => "meta",
             (_, true) => "cpu",
             _ => "standin",
         };
         let answers = answering(sort) == Some(device);
-        let is_host = sort == "cpu" && (device.index() == 0 || answers);
+        let is_host = sort == "meta" || sort == "cpu" && (device.index() == 0 || answers);
         let index = (!is_host).then_some(if answers { 0 } else { device.index() });
         PyDevice { sort, index, is_dry: device.is_dry() && !answers, open: Some(device) }
     }
@@ -97,6 +99,7 @@ impl PyDevice {
             return Ok(device);
         }
         match (self.sort, index) {
+            ("meta", _) => meta(),
             ("cpu", 1..) => {
                 let is_it = |device: &Device| {
                     device.is_cpu() && device.index() == index && !device.is_dry()
@@ -108,6 +111,17 @@ impl PyDevice {
             (sort, index) => device::named(&format!("{sort}:{index}")),
         }
     }
+}
+
+/// The device of meta tensors, which is made when the first asks for it.
+fn meta() -> plimsoll_core::Result<Device> {
+    let mut all = IN_PLACE_OF.write();
+    if let Some((_, device)) = all.iter().find(|(of, _)| *of == "meta") {
+        return Ok(*device);
+    }
+    let device = device::dry(Device::CPU)?;
+    all.push(("meta", device));
+    Ok(device)
 }
 
 fn answering(sort: &str) -> Option<Device> {

@@ -98,6 +98,11 @@ def _never(what: str) -> property:
     return property(answer)
 
 
+def is_meta(self: Tensor) -> bool:
+    """Whether it is on the device `meta`: without memory and values."""
+    return self.device.type == "meta"
+
+
 def layout(self: Tensor) -> Any:
     """How its elements lie in memory: in strides."""
     return _plimsoll.strided
@@ -109,6 +114,7 @@ _METHODS: tuple[Any, ...] = (
 for _method in _METHODS:
     setattr(Tensor, _method.__name__, _method)
 setattr(Tensor, "layout", property(layout))
+setattr(Tensor, "is_meta", property(is_meta))
 setattr(Tensor, "name", property(lambda self: None))
 for _name, _what in {
     "is_sparse": "sparse",
@@ -116,7 +122,6 @@ for _name, _what in {
     "is_quantized": "quantized",
     "is_mkldnn": "in a library's own layout",
     "is_nested": "nested",
-    "is_meta": "without memory, as PyTorch's meta tensors",
     "is_mps": "on Apple's GPU",
     "is_xpu": "on Intel's GPU",
     "is_xla": "on a TPU",

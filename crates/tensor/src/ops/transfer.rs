@@ -136,10 +136,11 @@ fn check_has_values(op: &'static str, source: &Tensor, target: Device) -> Result
     if !source.device().is_dry() || target.is_dry() {
         return Ok(());
     }
-    Err(Error::device(
+    Err(Error::unsupported(
         op,
         format!(
-            "{} only accounts for memory; its tensors have no values to bring to {target}",
+            "{} only accounts for memory; its tensors have no data to copy to {target}. Make memory there with \
+             `empty_like`, or for a module with `to_empty`",
             source.device()
         ),
     ))
