@@ -129,6 +129,31 @@ fn what_was_trained_in_pytorch_is_loaded_with_its_metadata() {
 }
 
 #[test]
+fn attributes_of_tensors_are_read_and_written() {
+    let path = temporary("attributed.pt");
+    save(&path, &load(golden("attributed.pt"), Device::cpu()).unwrap()).unwrap();
+    for path in [golden("attributed.pt"), path.clone()] {
+        let read = load(path, Device::cpu()).unwrap();
+        let attributed = |key: &str| match read.get(key).unwrap().plain() {
+            Value::Attributed(both) => (**both).clone(),
+            other => panic!("{key} is {other:?}"),
+        };
+        let (noted, own) = attributed("noted");
+        assert_eq!(own.get("note").and_then(Value::as_str), Some("first"));
+        assert_eq!(own.get("places").and_then(Value::as_list).unwrap().len(), 2);
+        assert!(noted.as_tensor().unwrap().is(read.get("again").unwrap().as_tensor().unwrap()));
+        let (parameter, own) = attributed("parameter");
+        assert!(matches!(&parameter, Value::Parameter(tensor) if !tensor.requires_grad()));
+        assert_eq!(own.get("rate").and_then(Value::as_float), Some(0.5));
+        assert_eq!(attributed("buffer").1.get("_is_buffer").and_then(Value::as_bool), Some(true));
+        assert!(matches!(read.get("complex"), Some(Value::Complex(1.5, -2.0))));
+        assert!(matches!(read.get("bytearray"), Some(Value::ByteArray(held)) if held == b"a\xff"));
+        assert!(matches!(read.get("empty"), Some(Value::ByteArray(held)) if held.is_empty()));
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn what_is_not_data_is_refused_by_name() {
     let was_here = Path::new("/tmp/plimsoll-was-here");
     let _ = std::fs::remove_file(was_here);
@@ -234,6 +259,7 @@ fn write_for_pytorch() {
     let read = |name: &str| load(golden(name), Device::cpu()).unwrap();
     save(folder.join("values.pt"), &read("values.pt")).unwrap();
     save(folder.join("devices.pt"), &read("devices.pt")).unwrap();
+    save(folder.join("attributed.pt"), &read("attributed.pt")).unwrap();
     save(folder.join("training.pt"), &read("training.pt")).unwrap();
     let state = safetensors::load_file(golden("tensors.safetensors"), Device::cpu()).unwrap();
     safetensors::save_file(&state, folder.join("tensors.safetensors"), &Default::default())

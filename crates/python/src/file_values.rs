@@ -11,7 +11,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString,
+    PyTuple, PyType,
 };
 
 use crate::companion;
@@ -93,6 +94,10 @@ impl<'py> Classes<'py> {
                 waiting.extend(items.iter());
             } else if let Ok(items) = object.cast::<PyDict>() {
                 waiting.extend(items.iter().flat_map(|(key, value)| [key, value]));
+            } else if let Ok(tensor) = object.cast::<PyTensor>()
+                && let Some(own) = attributes(tensor)?
+            {
+                waiting.extend(own.iter().map(|(_, value)| value));
             }
             // The empty tuple is one object everywhere.
             let is_container = waiting.len() > before
@@ -131,9 +136,14 @@ impl<'py> Classes<'py> {
             return Ok(Value::Bytes(bytes.as_bytes().to_vec()));
         }
         if let Ok(bytes) = object.cast_exact::<PyByteArray>() {
-            return Ok(Value::Bytes(bytes.to_vec()));
+            return Ok(Value::ByteArray(bytes.to_vec()));
         }
-        if let Ok(tensor) = object.cast::<PyTensor>() {
+        if let Ok(number) = object.cast_exact::<PyComplex>() {
+            return Ok(Value::Complex(number.real(), number.imag()));
+        }
+        if let Ok(tensor) = object.cast::<PyTensor>()
+            && attributes(tensor)?.is_none()
+        {
             return self.tensor(tensor);
         }
         if let Ok(dtype) = object.cast::<PyDType>() {
@@ -173,6 +183,11 @@ impl<'py> Classes<'py> {
             let what =
                 format!("containers nested more than {DEPTH} deep, or one that holds itself");
             return Err(self.refused(&what));
+        }
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            let own = attributes(tensor)?.unwrap_or_else(|| PyDict::new(object.py()));
+            let own = self.filled(Dict::new(), &own, depth)?;
+            return Ok(Value::Attributed(Box::new((self.tensor(tensor)?, own))));
         }
         let values = |items: &mut dyn Iterator<Item = Bound<'py, PyAny>>| {
             items.map(|item| self.value(&item, depth)).collect::<PyResult<Vec<Value>>>()
@@ -243,7 +258,11 @@ impl<'py> Classes<'py> {
             Value::Int(number) => number.into_pyobject(py)?.into_any(),
             Value::Float(number) => PyFloat::new(py, number).into_any(),
             Value::Str(text) => PyString::new(py, &text).into_any(),
+            Value::Complex(real, imaginary) => {
+                PyComplex::from_doubles(py, real, imaginary).into_any()
+            }
             Value::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+            Value::ByteArray(bytes) => PyByteArray::new(py, &bytes).into_any(),
             Value::List(items) => PyList::new(py, objects(items)?)?.into_any(),
             Value::Tuple(items) => PyTuple::new(py, objects(items)?)?.into_any(),
             Value::Set(items) => PySet::new(py, objects(items)?)?.into_any(),
@@ -254,6 +273,18 @@ impl<'py> Classes<'py> {
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),
             Value::Parameter(tensor) => {
                 companion::wrap_new(py, tensor, &self.parameter)?.into_any()
+            }
+            Value::Attributed(both) => {
+                let (tensor, attributes) = *both;
+                let object = self.object(py, tensor)?;
+                // Into the dictionary, and never by `setattr`, which runs what a name stands for.
+                let own = object.getattr(intern!(py, "__dict__"))?;
+                for (name, value) in attributes {
+                    let name =
+                        name.as_str().ok_or_else(|| PyTypeError::new_err("an attribute's name"))?;
+                    own.set_item(name, self.object(py, value)?)?;
+                }
+                object
             }
             Value::Shared(value) => {
                 let place = Arc::as_ptr(&value);
@@ -292,6 +323,15 @@ impl<'py> Classes<'py> {
         }
         Ok(object)
     }
+}
+
+/// The attributes that were set on a tensor, if there are any.
+fn attributes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if !companion::has_attributes(&tensor.get().tensor()) {
+        return Ok(None);
+    }
+    let own = companion::attributes(tensor)?.cast_into::<PyDict>()?;
+    Ok(if own.is_empty() { None } else { Some(own) })
 }
 
 /// What a scalar of NumPy is: `np.mean(losses)` is saved as a float, which every reader knows.

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import zipfile
+from fractions import Fraction
 
 import plimsoll
 import pytest
@@ -269,21 +270,21 @@ def test_what_cannot_be_written_raises_the_classes_of_pytorch(tmp_path):
 def test_safe_globals_are_a_list_that_runs_nothing():
     from plimsoll import serialization
 
-    # As PyTorch writes a complex number, in its archive with another pickle.
+    # As PyTorch writes a fraction, in its archive with another pickle.
     written = io.BytesIO()
     plimsoll.save({"a": "0123456789abcdef"}, written)
     with zipfile.ZipFile(written) as old:
         entries = {name: old.read(name) for name in old.namelist()}
     with zipfile.ZipFile(io.BytesIO(), "w") as new:
         for name, content in entries.items():
-            new.writestr(name, pickle.dumps({"a": 1 + 2j}, 2) if name.endswith("data.pkl") else content)
+            new.writestr(name, pickle.dumps({"a": Fraction(1, 2)}, 2) if name.endswith("data.pkl") else content)
         archive = new.fp
     whole = archive.getvalue()
-    with pytest.raises(pickle.UnpicklingError, match="__builtin__.complex") as refused:
+    with pytest.raises(pickle.UnpicklingError, match="fractions.Fraction") as refused:
         plimsoll.load(io.BytesIO(whole))
     assert "safe globals" not in str(refused.value)
-    with serialization.safe_globals([complex]):
-        assert serialization.get_safe_globals() == [complex]
+    with serialization.safe_globals([Fraction]):
+        assert serialization.get_safe_globals() == [Fraction]
         with pytest.raises(pickle.UnpicklingError, match="in the list of safe globals, but Plimsoll runs nothing"):
             plimsoll.load(io.BytesIO(whole))
     assert serialization.get_safe_globals() == []
@@ -299,6 +300,41 @@ def test_numbers_of_numpy_are_saved_as_plain_numbers():
     assert back({numpy.int64(3): 1}) == {3: 1}
     with pytest.raises(pickle.PicklingError, match="numpy.ndarray"):
         back(numpy.ones(2))
+
+
+def check_attributed(values):
+    noted, parameter, buffer = values["noted"], values["parameter"], values["buffer"]
+    assert noted.__dict__ == {"note": "first", "places": [1, 2]} and noted.tolist() == [1, 1]
+    assert noted is values["again"] and not noted.requires_grad
+    assert type(parameter) is nn.Parameter and parameter.__dict__ == {"rate": 0.5} and not parameter.requires_grad
+    assert buffer.__dict__ == {"persistent": True, "_is_buffer": True} and isinstance(buffer, nn.Buffer)
+    assert values["complex"] == 1.5 - 2j and type(values["complex"]) is complex
+    assert values["bytearray"] == bytearray(b"a\xff") and type(values["bytearray"]) is bytearray
+    assert values["empty"] == bytearray() and type(values["empty"]) is bytearray
+
+
+def test_attributes_of_tensors_and_values_made_by_a_call():
+    read = plimsoll.load(GOLDEN / "attributed.pt")
+    check_attributed(read)
+    check_attributed(back(read))
+    assert back({1j: 2}) == {1j: 2}
+
+
+def test_attributes_hold_what_files_hold():
+    tensor, shared = plimsoll.ones(2), [1]
+    tensor.list = shared
+    read = back([shared, tensor])
+    assert read[1].list is read[0] and read[1].list == [1]
+    tensor.list = print
+    with pytest.raises(pickle.PicklingError, match="builtin_function_or_method"):
+        back(tensor)
+    tensor.list = [tensor]
+    with pytest.raises(pickle.PicklingError, match="holds itself"):
+        back(tensor)
+    # A name that a property has goes beside it: nothing of the file is run, and nothing is set by it.
+    tensor.__dict__.clear()
+    tensor.__dict__["requires_grad"] = True
+    assert not back(tensor).requires_grad
 
 
 class OwnParameter(nn.Parameter):

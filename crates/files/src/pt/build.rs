@@ -63,12 +63,11 @@ fn shared(heap: &Heap, root: Item) -> HashSet<u32> {
     while let Some(item) = waiting.pop() {
         let Item::Object(at) = item else { continue };
         let object = &heap.objects[at as usize];
-        let (Object::List(items)
-        | Object::Tuple(items)
-        | Object::Set(items)
-        | Object::Dict { items, .. }) = object
-        else {
-            continue;
+        let items: &[Item] = match object {
+            Object::List(items) | Object::Tuple(items) | Object::Set(items) => items,
+            Object::Dict { items, .. } => items,
+            Object::Attributed { state, .. } => std::slice::from_ref(state),
+            _ => continue,
         };
         if !seen.insert(at) {
             several.insert(at);
@@ -105,6 +104,11 @@ impl<'a> Builder<'a> {
                     self.charge(bytes.len())?;
                     Value::Bytes(bytes.clone())
                 }
+                Object::ByteArray(bytes) => {
+                    self.charge(bytes.len())?;
+                    Value::ByteArray(bytes.clone())
+                }
+                Object::Complex(real, imaginary) => Value::Complex(*real, *imaginary),
                 Object::Size(sizes) => {
                     self.charge(8 * sizes.len())?;
                     Value::Size(sizes.clone())
@@ -177,17 +181,24 @@ impl<'a> Builder<'a> {
                     }
                 }
                 if let Some(attributes) = attributes {
-                    let attributes = self.value(*attributes, depth)?;
-                    let Some(attributes) = attributes.as_dict() else {
-                        let word = attributes.type_name();
-                        let what = format!("data.pkl: attributes that are a {word}");
-                        return Err(unpickling(what, None));
-                    };
-                    dict.set_attributes(Some(attributes.clone()));
+                    dict.set_attributes(Some(self.attributes(*attributes, depth)?));
                 }
                 Value::Dict(dict)
             }
+            Object::Attributed { tensor, state } => {
+                let tensor = self.value(Item::Object(*tensor), depth)?;
+                Value::Attributed(Box::new((tensor, self.attributes(*state, depth)?)))
+            }
             _ => Value::None,
+        })
+    }
+
+    /// What Python keeps beside an object: a dict.
+    fn attributes(&mut self, item: Item, depth: usize) -> Result<Dict> {
+        let attributes = self.value(item, depth)?;
+        attributes.as_dict().cloned().ok_or_else(|| {
+            let word = attributes.type_name();
+            unpickling(format!("data.pkl: attributes that are a {word}"), None)
         })
     }
 

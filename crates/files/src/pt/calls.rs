@@ -50,6 +50,18 @@ impl Heap {
                 }
                 _ => Err(wrong()),
             },
+            (Global::ByteArray, []) => self.add(Object::ByteArray(Vec::new())),
+            (Global::ByteArray, [bytes]) => match self.get(*bytes) {
+                Some(Object::Bytes(bytes)) => {
+                    let bytes = bytes.clone();
+                    self.add(Object::ByteArray(bytes))
+                }
+                _ => Err(wrong()),
+            },
+            (Global::Complex, [real, imaginary]) => {
+                let parts = self.float(*real).zip(self.float(*imaginary)).ok_or_else(wrong)?;
+                self.add(Object::Complex(parts.0, parts.1))
+            }
             (Global::Set, []) => self.add(Object::Set(Vec::new())),
             (Global::Set, [items]) => match self.get(*items) {
                 Some(Object::List(items) | Object::Tuple(items) | Object::Set(items)) => {
@@ -75,13 +87,19 @@ impl Heap {
                 let Item::Global(Global::DType(dtype)) = *dtype else { return Ok(None) };
                 self.tensor([*storage, *offset, *sizes, *strides], *grad, Some(dtype))?
             }
-            (Global::RebuildParameter, [tensor, Item::Flag(requires_grad), ..])
-            | (Global::RebuildParameterWithState, [tensor, Item::Flag(requires_grad), ..]) => {
+            (Global::RebuildParameter, [tensor, Item::Flag(requires_grad), ..]) => {
                 self.parameter(*tensor, *requires_grad)?
             }
-            // (function, class, arguments of the function, state): a tensor with attributes, which
-            // are left out; parameters and plain tensors are the only classes.
-            (Global::RebuildFromType, [Item::Global(function), class, inner, _]) => {
+            (
+                Global::RebuildParameterWithState,
+                [tensor, Item::Flag(requires_grad), _hooks, state],
+            ) => match self.parameter(*tensor, *requires_grad)? {
+                Some(parameter) => self.attributed(parameter, *state)?,
+                None => None,
+            },
+            // (function, class, arguments of the function, state): a tensor with attributes.
+            // Parameters and plain tensors are the only classes.
+            (Global::RebuildFromType, [Item::Global(function), class, inner, state]) => {
                 let Some(inner) = self.tuple(*inner).map(<[Item]>::to_vec) else {
                     return Ok(None);
                 };
@@ -89,10 +107,14 @@ impl Heap {
                     return Ok(None);
                 }
                 let Some(tensor) = self.make_tensor(*function, &inner)? else { return Ok(None) };
-                match *class {
+                let tensor = match *class {
                     Item::Global(Global::Tensor) => Some(tensor),
                     Item::Global(Global::Parameter) => self.parameter(tensor, true)?,
                     _ => None,
+                };
+                match tensor {
+                    Some(tensor) => self.attributed(tensor, *state)?,
+                    None => None,
                 }
             }
             _ => None,
@@ -130,6 +152,27 @@ impl Heap {
             }
             // A class that says it once more.
             (parameter, Some(Object::Parameter { .. })) => Ok(Some(parameter)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The tensor with what Python keeps beside it, where there is anything. With slots, which no
+    /// tensor has, the state is a pair.
+    fn attributed(&mut self, tensor: Item, state: Item) -> Result<Option<Item>, Fault> {
+        let state = match self.tuple(state) {
+            Some(&[state, Item::None]) => state,
+            _ => state,
+        };
+        let entries = match (state, self.get(state)) {
+            (Item::None, _) => Some(0),
+            (_, Some(Object::Dict { items, .. })) => Some(items.len()),
+            _ => None,
+        };
+        match (tensor, entries) {
+            (_, Some(0)) => Ok(Some(tensor)),
+            (Item::Object(tensor), Some(_)) => {
+                self.add(Object::Attributed { tensor, state }).map(Some)
+            }
             _ => Ok(None),
         }
     }

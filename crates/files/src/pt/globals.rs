@@ -24,6 +24,8 @@ pub(super) enum Global {
     /// Texts into bytes, as protocol 2 has no bytes.
     Encode,
     Bytes,
+    ByteArray,
+    Complex,
     Set,
     DType(DType),
     /// A class of storages, by the dtype of its elements.
@@ -66,13 +68,10 @@ pub(super) fn find(module: &str, name: &str) -> Result<Global, String> {
         ("torch._tensor", "_rebuild_from_type_v2") => Global::RebuildFromType,
         ("_codecs", "encode") => Global::Encode,
         // Python 2 had another name for it, which protocol 2 still writes.
-        ("builtins" | "__builtin__", "bytes" | "bytearray") => Global::Bytes,
+        ("builtins" | "__builtin__", "bytes") => Global::Bytes,
+        ("builtins" | "__builtin__", "bytearray") => Global::ByteArray,
+        ("builtins" | "__builtin__", "complex") => Global::Complex,
         ("builtins" | "__builtin__", "set") => Global::Set,
-        ("builtins" | "__builtin__", "complex") => {
-            return Err(format!(
-                "Unsupported global: GLOBAL {module}.{name} is of PyTorch's list, but Plimsoll has no complex numbers"
-            ));
-        }
         ("torch.storage", "UntypedStorage") | ("torch", "UntypedStorage") => {
             Global::Storage(DType::U8)
         }
@@ -165,7 +164,6 @@ mod tests {
             let fault = find("torch", name).unwrap_err();
             assert!(fault.contains("a dtype of PyTorch that Plimsoll has not"), "{fault}");
         }
-        assert!(find("__builtin__", "complex").unwrap_err().contains("no complex numbers"));
         assert!(find("torch", "ComplexFloatStorage").unwrap_err().contains("no such tensors"));
     }
 }

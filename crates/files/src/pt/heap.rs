@@ -31,6 +31,8 @@ pub(super) enum Object {
     Wide(i128),
     Text(String),
     Bytes(Vec<u8>),
+    ByteArray(Vec<u8>),
+    Complex(f64, f64),
     List(Vec<Item>),
     Tuple(Vec<Item>),
     Set(Vec<Item>),
@@ -50,6 +52,11 @@ pub(super) enum Object {
         tensor: u32,
         requires_grad: bool,
     },
+    /// A tensor or a parameter, and the dict of what Python keeps beside it.
+    Attributed {
+        tensor: u32,
+        state: Item,
+    },
 }
 
 impl Object {
@@ -57,14 +64,15 @@ impl Object {
     fn content_bytes(&self) -> usize {
         match self {
             Object::Text(text) | Object::Device(text) => text.len(),
-            Object::Bytes(bytes) => bytes.len(),
+            Object::Bytes(bytes) | Object::ByteArray(bytes) => bytes.len(),
             Object::List(items) | Object::Tuple(items) | Object::Set(items) => {
                 size_of_val(items.as_slice())
             }
             Object::Dict { items, .. } => size_of_val(items.as_slice()),
             Object::Size(sizes) => size_of_val(sizes.as_slice()),
             Object::Tensor(facts) => 2 * size_of_val(facts.sizes.as_slice()),
-            Object::Wide(_) | Object::Storage(_) | Object::Parameter { .. } => 0,
+            Object::Wide(_) | Object::Complex(..) | Object::Storage(_) => 0,
+            Object::Parameter { .. } | Object::Attributed { .. } => 0,
         }
     }
 }
@@ -156,6 +164,15 @@ impl Heap {
                     _ => None,
                 })
                 .collect(),
+            _ => None,
+        }
+    }
+
+    /// A number, whole or not.
+    pub(super) fn float(&self, item: Item) -> Option<f64> {
+        match item {
+            Item::Float(number) => Some(number),
+            Item::Int(number) => Some(number as f64),
             _ => None,
         }
     }

@@ -79,9 +79,8 @@ impl Machine {
                 return Err("an int of more than 128 bits".into());
             }
             Instruction::Text(text) => self.heap.add(Object::Text(text.into_owned()))?,
-            Instruction::Bytes(bytes) | Instruction::ByteArray(bytes) => {
-                self.heap.add(Object::Bytes(bytes.to_vec()))?
-            }
+            Instruction::Bytes(bytes) => self.heap.add(Object::Bytes(bytes.to_vec()))?,
+            Instruction::ByteArray(bytes) => self.heap.add(Object::ByteArray(bytes.to_vec()))?,
             Instruction::Global { module, name } => self.global(module, name)?,
             Instruction::Dup => {
                 let item = self.pop()?;

@@ -73,6 +73,21 @@ impl Pickle {
             Value::Float(number) => self.out.float(*number),
             Value::Str(text) => self.out.text(text),
             Value::Bytes(bytes) => self.bytes(bytes),
+            Value::ByteArray(bytes) => {
+                self.out.global("__builtin__", "bytearray");
+                self.out.open();
+                self.bytes(bytes);
+                self.out.tuple();
+                self.out.reduce();
+            }
+            Value::Complex(real, imaginary) => {
+                self.out.global("__builtin__", "complex");
+                self.out.open();
+                self.out.float(*real);
+                self.out.float(*imaginary);
+                self.out.tuple();
+                self.out.reduce();
+            }
             Value::List(items) => self.list(items, depth)?,
             Value::Tuple(items) => self.tuple(items, depth)?,
             Value::Set(items) => {
@@ -94,6 +109,7 @@ impl Pickle {
             Value::Device(name) => self.device(name),
             Value::Tensor(tensor) => self.tensor(tensor, false)?,
             Value::Parameter(tensor) => self.tensor(tensor, true)?,
+            Value::Attributed(both) => self.attributed(&both.0, &both.1, depth)?,
             Value::Shared(inner) => self.shared(inner, depth)?,
         }
         Ok(())
@@ -224,11 +240,47 @@ impl Pickle {
         Ok(())
     }
 
-    /// The call that makes the tensor: its storage, its place in it, and no hooks.
+    /// A tensor with what Python keeps beside it, as PyTorch writes it.
+    fn attributed(&mut self, tensor: &Value, attributes: &Dict, depth: usize) -> Result<()> {
+        match tensor {
+            Value::Parameter(tensor) => {
+                self.out.global("torch._utils", "_rebuild_parameter_with_state");
+                self.out.open();
+                self.rebuild(tensor, false)?;
+                self.out.flag(tensor.requires_grad());
+                self.empty_ordered_dict();
+            }
+            Value::Tensor(tensor) => {
+                self.out.global("torch._tensor", "_rebuild_from_type_v2");
+                self.out.open();
+                self.out.global("torch._utils", "_rebuild_tensor_v2");
+                self.out.global("torch", "Tensor");
+                self.rebuild_arguments(tensor, tensor.requires_grad())?;
+            }
+            other => {
+                let what =
+                    format!("attributes of a {}, which only tensors have", other.type_name());
+                return Err(Error::invalid_argument(what).in_operation("save"));
+            }
+        }
+        self.dict(attributes, depth + 1)?;
+        self.out.tuple();
+        self.out.reduce();
+        Ok(())
+    }
+
+    /// The call that makes the tensor.
     fn rebuild(&mut self, tensor: &Tensor, requires_grad: bool) -> Result<()> {
+        self.out.global("torch._utils", "_rebuild_tensor_v2");
+        self.rebuild_arguments(tensor, requires_grad)?;
+        self.out.reduce();
+        Ok(())
+    }
+
+    /// What that call takes: the tensor's storage, its place in it, and no hooks.
+    fn rebuild_arguments(&mut self, tensor: &Tensor, requires_grad: bool) -> Result<()> {
         let key = self.storage_key(tensor)?;
         let numel = self.storages[key].numel();
-        self.out.global("torch._utils", "_rebuild_tensor_v2");
         self.out.open();
         self.out.open();
         self.out.text("storage");
@@ -244,7 +296,6 @@ impl Pickle {
         self.out.flag(requires_grad);
         self.empty_ordered_dict();
         self.out.tuple();
-        self.out.reduce();
         Ok(())
     }
 

@@ -52,6 +52,16 @@ def values():
     }
 
 
+def attributed():
+    """Tensors with attributes, and the values that protocol 2 makes by a call."""
+    noted, parameter = torch.ones(2), torch.nn.Parameter(torch.zeros(3), requires_grad=False)
+    noted.note, noted.places = "first", [1, 2]
+    parameter.rate = 0.5
+    buffer = torch.nn.Buffer(torch.arange(2.0))
+    values = {"noted": noted, "again": noted, "parameter": parameter, "buffer": buffer}
+    return {**values, "complex": 1.5 - 2j, "bytearray": bytearray(b"a\xff"), "empty": bytearray()}
+
+
 def training():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
@@ -82,6 +92,7 @@ def main():
     torch.save(values(), HERE / "values.pt")
     torch.save(values(), HERE / "protocol4.pt", pickle_protocol=4)
     torch.save([torch.device("cpu"), torch.device("cuda", 1)], HERE / "devices.pt")
+    torch.save(attributed(), HERE / "attributed.pt")
     torch.save(training()[1], HERE / "training.pt")
     torch.save({"model": Own()}, HERE / "class.pt")
     torch.save([Command()], HERE / "command.pt")

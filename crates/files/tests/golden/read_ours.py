@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import torch
-from make_golden import tensors, training, values
+from make_golden import attributed, tensors, training, values
 from safetensors.torch import load_file
 
 
@@ -18,7 +18,7 @@ def same(ours, theirs, where):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, where
         assert ours.stride() == theirs.stride() and ours.storage_offset() == theirs.storage_offset(), where
         assert ours.requires_grad == theirs.requires_grad, where
-        assert torch.equal(ours, theirs), where
+        assert torch.equal(ours, theirs) and ours.__dict__ == theirs.__dict__, where
     elif isinstance(ours, dict):
         assert list(ours) == list(theirs), (where, list(ours), list(theirs))
         assert getattr(ours, "_metadata", None) == getattr(theirs, "_metadata", None), where
@@ -40,6 +40,9 @@ def main():
         assert ours["base"].untyped_storage().data_ptr() == ours["part"].untyped_storage().data_ptr()
         assert ours["twice"][0] is ours["twice"][1]
     assert torch.load(folder / "devices.pt", weights_only=True) == [torch.device("cpu"), torch.device("cuda", 1)]
+    ours = torch.load(folder / "attributed.pt", weights_only=True)
+    same(ours, attributed(), "attributed")
+    assert ours["noted"] is ours["again"]
     model, state = training()
     ours = torch.load(folder / "training.pt", weights_only=True)
     same(ours, state, "training")

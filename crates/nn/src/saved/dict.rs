@@ -40,6 +40,7 @@ enum Key {
     None,
     Int(i128),
     Float(u64),
+    Complex(u64, u64),
     Text(String),
     Bytes(Vec<u8>),
     Tuple(Vec<Key>),
@@ -55,6 +56,7 @@ impl Key {
             Value::Bool(flag) => Key::Int((*flag).into()),
             Value::Int(number) => Key::Int(*number),
             Value::Float(number) => Key::Float(number.to_bits()),
+            Value::Complex(real, imaginary) => Key::Complex(real.to_bits(), imaginary.to_bits()),
             Value::Str(text) => Key::Text(text.clone()),
             Value::Bytes(bytes) => Key::Bytes(bytes.clone()),
             Value::Tuple(items) => Key::Tuple(items.iter().map(Key::of).collect::<Option<_>>()?),
@@ -63,8 +65,8 @@ impl Key {
             }
             Value::DType(dtype) => Key::Name(dtype.name().to_string()),
             Value::Device(name) => Key::Name(name.clone()),
-            Value::List(_) | Value::Set(_) | Value::Dict(_) => return None,
-            Value::Tensor(_) | Value::Parameter(_) => return None,
+            Value::List(_) | Value::Set(_) | Value::Dict(_) | Value::ByteArray(_) => return None,
+            Value::Tensor(_) | Value::Parameter(_) | Value::Attributed(_) => return None,
             Value::Shared(inner) => Key::of(inner)?,
         })
     }

@@ -29,8 +29,12 @@ pub enum Value {
     Float(f64),
     /// A `str`.
     Str(String),
-    /// `bytes` (or a `bytearray`).
+    /// A `complex`: its real and its imaginary part.
+    Complex(f64, f64),
+    /// `bytes`.
     Bytes(Vec<u8>),
+    /// A `bytearray`.
+    ByteArray(Vec<u8>),
     /// A `list`.
     List(Vec<Value>),
     /// A `tuple`.
@@ -47,12 +51,14 @@ pub enum Value {
     Device(String),
     /// A tensor. Tensors on one storage are written once, and come back on one storage.
     Tensor(Tensor),
-    /// A list, tuple, set or dict that stands in several places and is one object in all of them.
-    /// What asks for a container looks through it.
+    /// A list, tuple, set or dict, or a tensor with attributes, that stands in several places and is
+    /// one object in all of them. What asks for one looks through it.
     Shared(Arc<Value>),
     /// A `torch.nn.Parameter`: a tensor that a model learns. Whether it requires gradients is the
     /// tensor's own.
     Parameter(Tensor),
+    /// A tensor or a parameter with attributes of its own in Python, by name.
+    Attributed(Box<(Value, Dict)>),
 }
 
 impl Value {
@@ -152,9 +158,9 @@ impl Value {
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
     pub fn to_f64(&self) -> Option<f64> {
-        match self {
-            Value::Bool(flag) => Some(f64::from(*flag)),
-            Value::Tensor(tensor) | Value::Parameter(tensor) if tensor.numel() == 1 => {
+        match (self, self.as_tensor()) {
+            (Value::Bool(flag), _) => Some(f64::from(*flag)),
+            (_, Some(tensor)) if tensor.numel() == 1 => {
                 tensor.to_scalar().ok().map(|scalar| scalar.to_f64())
             }
             _ => self.as_float(),
@@ -198,10 +204,11 @@ impl Value {
         }
     }
 
-    /// The tensor, if it is one or a parameter.
+    /// The tensor, if it is one or a parameter, with attributes or without.
     pub fn as_tensor(&self) -> Option<&Tensor> {
-        match self {
+        match self.plain() {
             Value::Tensor(tensor) | Value::Parameter(tensor) => Some(tensor),
+            Value::Attributed(both) => both.0.as_tensor(),
             _ => None,
         }
     }
@@ -242,6 +249,10 @@ impl Value {
             Value::List(items) => Value::List(all(items)?),
             Value::Tuple(items) => Value::Tuple(all(items)?),
             Value::Dict(dict) => Value::Dict(dict.copied(device, known)?),
+            Value::Attributed(both) => {
+                let tensor = both.0.copied(device, known)?;
+                Value::Attributed(Box::new((tensor, both.1.copied(device, known)?)))
+            }
             Value::Shared(inner) => {
                 let place = Arc::as_ptr(inner);
                 if !known.contains_key(&place) {
@@ -266,7 +277,9 @@ impl Value {
             Value::Int(_) => "int",
             Value::Float(_) => "float",
             Value::Str(_) => "str",
+            Value::Complex(..) => "complex",
             Value::Bytes(_) => "bytes",
+            Value::ByteArray(_) => "bytearray",
             Value::List(_) => "list",
             Value::Tuple(_) => "tuple",
             Value::Set(_) => "set",
@@ -276,6 +289,7 @@ impl Value {
             Value::Device(_) => "torch.device",
             Value::Tensor(_) => "tensor",
             Value::Parameter(_) => "parameter",
+            Value::Attributed(both) => both.0.type_name(),
             Value::Shared(inner) => inner.type_name(),
         }
     }

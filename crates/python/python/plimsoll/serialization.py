@@ -78,8 +78,9 @@ def load(
 ) -> Any:
     """Loads what `save` or `torch.save` wrote. Nothing of the file is run, whatever `weights_only` says: a class or a
     function that is not among those of tensors, containers, numbers and texts raises `pickle.UnpicklingError` with its
-    name. They are PyTorch's own for `weights_only`, less what Plimsoll has no values for: complex numbers and tensors,
-    float8 and unsigned dtypes but uint8, sparse and quantized tensors, storages without a tensor.
+    name. They are PyTorch's own for `weights_only`, less what Plimsoll has no values for: complex tensors,
+    float8 and unsigned dtypes but uint8, sparse and quantized tensors, storages without a tensor, containers that hold
+    themselves.
 
     `map_location` is as in PyTorch: a device, a dict of locations, or a function of a storage and its location. With
     `mmap`, tensors in host memory lie on the mapped file: nothing is read until it is used, and the file never changes.
@@ -140,9 +141,9 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
     nothing of a file is run, so `load` refuses them still, and its error says that it is not for want of being listed.
 
     >>> from plimsoll import serialization
-    >>> serialization.add_safe_globals([complex])
+    >>> serialization.add_safe_globals([frozenset])
     >>> serialization.get_safe_globals()
-    [<class 'complex'>]
+    [<class 'frozenset'>]
     >>> serialization.clear_safe_globals()
     """
     _safe_globals.update(dict.fromkeys(safe_globals))
@@ -162,9 +163,9 @@ class safe_globals:
     """The list with more in it, for the length of a `with` block.
 
     >>> from plimsoll import serialization
-    >>> with serialization.safe_globals([complex]):
+    >>> with serialization.safe_globals([frozenset]):
     ...     serialization.get_safe_globals()
-    [<class 'complex'>]
+    [<class 'frozenset'>]
     >>> serialization.get_safe_globals()
     []
     """
