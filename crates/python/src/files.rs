@@ -73,17 +73,20 @@ fn _save_safetensors<'py>(
         .map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
-/// Reads a safetensors file, or its bytes: tensors by name, and the texts beside them.
+/// Reads a safetensors file, or its bytes: tensors by name, and the texts beside them. With `mmap`,
+/// tensors in host memory lie on the mapped file.
 #[pyfunction]
+#[pyo3(signature = (from, device, mmap=false))]
 fn _load_safetensors<'py>(
     py: Python<'py>,
     from: &Bound<'py, PyAny>,
     device: DeviceArg,
+    mmap: bool,
 ) -> PyResult<(Bound<'py, PyDict>, BTreeMap<String, String>)> {
     let from = Given::of(from)?;
     let (state, metadata) = run(py, || {
         let (source, name) = from.open()?;
-        let options = LoadOptions::new().device(device.0);
+        let options = LoadOptions::new().device(device.0).mmap(mmap);
         safetensors::load(source, options).map_err(|error| named(&name, error))
     })?;
     let tensors = PyDict::new(py);
