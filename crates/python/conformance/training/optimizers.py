@@ -11,6 +11,7 @@ import re
 import warnings
 from typing import Any
 
+import list_steps
 import plimsoll
 import torch
 import translate
@@ -18,7 +19,7 @@ from entry import _check
 from nearness import Wrong, check_no_worse, count, is_near
 from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_db
 
-COLUMNS = ["values", "state", "text", "copies", "errors"]
+COLUMNS = ["values", "state", "text", "copies", "lists", "errors"]
 
 DTYPES = ["float64", "float32"]
 
@@ -46,6 +47,8 @@ def judged(info: Any, dtypes: list[str]) -> dict[str, Any]:
             row["samples"] += 1
             where = f"{dtype} #{number} {sample.desc}"
             _judge(row, info, sample, dtype, where)
+            if list_steps.has_lists(info.optim_cls):
+                _check(row, "lists", where, list_steps.same_lists, info.optim_cls, sample.kwargs, dtype)
     for sample in info.optim_error_inputs_func("cpu", torch.float32):
         if "complex" in sample.optimizer_error_input.desc:  # there are no complex tensors here to refuse
             continue

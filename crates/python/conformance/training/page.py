@@ -19,7 +19,8 @@ module:
   attributes of the state, the text, results, buffers, gradients of all parameters and arguments, copies by `pickle` and
   `deepcopy`, and the distribution of first values;
 - **optimizers**, in float64 and float32: parameters and state after 100 steps (LBFGS: 20 steps of up to 20 iterations) over
-  two groups, one of which has a parameter without a gradient now and then; text, copies, a state that is loaded, errors;
+  two groups, one of which has a parameter without a gradient now and then; text, copies, a state that is loaded, steps over
+  lists of tensors, errors;
 - **schedulers**: rates and momenta of every one over 60 steps, resumed halfway, by their closed forms, keys of the state;
 - **autocast**: the dtype of every operation that PyTorch registers for mixed precision on the CPU and on CUDA, and of others,
   for operands of float32, of the lower precision, of both in either order, and of float64. PyTorch answers for CUDA by fake

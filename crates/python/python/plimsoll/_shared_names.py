@@ -10,8 +10,8 @@ from ._plimsoll import Tensor
 
 
 def dropped_names(state: dict[str, Tensor], preferred: Collection[str] = ()) -> dict[str, list[str]]:
-    """For each name that is kept for others too, those others. Of several that show all of their memory the first in the
-    alphabet is kept, one of `preferred` before all others."""
+    """For each name that is kept for others too, those others. Of several that show all of their memory the first in
+    the alphabet is kept, one of `preferred` before all others."""
     dropped = {}
     for names in _sharing(state):
         whole = [name for name in names if _is_whole(state[name])]

@@ -1,5 +1,5 @@
-"""Safetensors files: tensors by name, and texts beside them. The functions of the package's `safetensors.torch`, and its
-`safe_open`. Whole models, whose parameters may share memory, are `_shared_names.py`'s matter."""
+"""Safetensors files: tensors by name, and texts beside them. The functions of the package's `safetensors.torch`, and
+its `safe_open`. Which names of a model share memory is `_shared_names.py`'s matter."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def load(data: bytes) -> dict[str, Tensor]:
 def save_model(
     model: Module, filename: _Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
 ) -> None:
-    """Saves the state of a model, whose parameters may share memory: of names for one tensor the first that shows all of
-    it is kept, and the texts say of each of the others which that is.
+    """Saves the state of a model, whose parameters may share memory: of names for one tensor the first that shows all
+    of it is kept, and the texts say of each of the others which that is.
 
     >>> import os, tempfile
     >>> from plimsoll import nn, safetensors
@@ -76,11 +76,9 @@ def save_model(
         raise ValueError(f"{problem} Or save_model(..., force_contiguous=True), which packs it.") from problem
 
 
-def load_model(
-    model: Module, filename: _Path, strict: bool = True, device: Any = "cpu"
-) -> tuple[set[str], list[str]]:
-    """Loads what `save_model` wrote into a model, and gives the names that were missing and those that the model has not.
-    With `strict`, any of either is an error. Other names for a tensor of the file count as there."""
+def load_model(model: Module, filename: _Path, strict: bool = True, device: Any = "cpu") -> tuple[set[str], list[str]]:
+    """Loads what `save_model` wrote into a model, and gives the names that were missing and those that the model has
+    not. With `strict`, any of either is an error. Other names for a tensor of the file count as there."""
     found = load_file(filename, device)
     dropped = dropped_names(dict(model.state_dict()), found)
     answer = model.load_state_dict(found, strict=False)
@@ -100,7 +98,8 @@ def load_model(
 
 
 class safe_open:
-    """A file whose tensors are read one by one, or in parts: it is mapped, and a tensor takes memory when it is asked for.
+    """A file whose tensors are read one by one, or in parts: it is mapped, and a tensor takes memory when it is asked
+    for.
 
     >>> import os, tempfile
     >>> import plimsoll
@@ -167,7 +166,7 @@ class safe_open:
 
 
 class SafeSlice:
-    """A tensor of a file that is open, before anything of it is read. It keeps the mapped file, also when that is closed."""
+    """A tensor of a file, before anything of it is read. It keeps the mapped file, also when that is closed."""
 
     def __init__(self, mapped: Tensor, device: Any) -> None:
         self._mapped, self._device = mapped, device

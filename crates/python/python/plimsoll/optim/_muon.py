@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
+from ._lists import step_lists
 from ._one_by_one import OneByOne
 from .optimizer import ParamsT
 
@@ -106,3 +107,37 @@ def _orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps:
         square = x @ x.T
         x = _plimsoll.addmm(x, _plimsoll.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x.T if is_tall else x
+
+
+def muon(
+    params: list[Tensor],
+    grads: list[Tensor],
+    muon_momentum_bufs: list[Tensor],
+    *,
+    foreach: bool | None = None,
+    lr: float,
+    weight_decay: float,
+    momentum: float,
+    nesterov: bool,
+    ns_coefficients: tuple[float, float, float],
+    ns_steps: int,
+    eps: float,
+    adjust_lr_fn: str | None,
+    has_complex: bool,
+) -> None:
+    """One step of Muon over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    if foreach:
+        raise RuntimeError("Foreach is not supported for Muon yet")
+    if has_complex:
+        raise ValueError("Complex parameters are not supported")
+    group = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "nesterov": nesterov,
+        "ns_coefficients": ns_coefficients,
+        "eps": eps,
+        "ns_steps": ns_steps,
+        "adjust_lr_fn": adjust_lr_fn,
+    }
+    step_lists(Muon, group, params, grads, {"momentum_buffer": muon_momentum_bufs})

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_lr, check_number
+from ._lists import Lists, step_lists
 
 
 class Adadelta(FusedOptimizer):
@@ -50,3 +51,34 @@ class Adadelta(FusedOptimizer):
 
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """One step of Adadelta over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "rho": rho,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
+    step_lists(Adadelta, group, params, grads, kept)

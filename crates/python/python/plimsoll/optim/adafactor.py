@@ -8,6 +8,7 @@ from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
 from ._fused import kept_number
+from ._lists import Lists, step_lists
 from ._one_by_one import OneByOne
 
 
@@ -87,3 +88,36 @@ def _mean_square(grad: Tensor, kept: dict[str, Any], share: float, least: float)
     for means, dim in ((rows, -1), (columns, -2)):
         means.lerp_(_plimsoll.linalg_vector_norm(grad, 2, dim, True).square_().div_(grad.size(dim)), share)
     return rows.matmul(columns).div_(rows.mean(-2, True).clamp_(min=least))
+
+
+def adafactor(
+    params: list[Tensor],
+    grads: list[Tensor],
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    d: float,
+    lr: float | Tensor,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
+    """One step of Adafactor over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "beta2_decay": beta2_decay,
+        "eps": (eps1, eps2),
+        "d": d,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+    }
+    kept: Lists = {"row_var": row_vars, "col_var": col_vars, "variance": variances, "step": state_steps}
+    step_lists(Adafactor, group, params, grads, kept, grad_scale, found_inf)

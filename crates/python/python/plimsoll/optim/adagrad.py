@@ -7,6 +7,7 @@ from typing import Any
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_lr, check_number, kept_number
+from ._lists import Lists, step_lists
 
 
 class Adagrad(FusedOptimizer):
@@ -69,3 +70,36 @@ class Adagrad(FusedOptimizer):
     def _begin(self, group: dict[str, Any], param: Tensor, kept: dict[str, Any], like: Tensor) -> None:
         kept["step"] = kept_number(param)
         kept["sum"] = _plimsoll.full_like(like, group["initial_accumulator_value"])
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of Adagrad over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "lr_decay": lr_decay,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "fused": fused,
+    }
+    kept: Lists = {"sum": state_sums, "step": state_steps}
+    step_lists(Adagrad, group, params, grads, kept, grad_scale, found_inf)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_betas, check_lr, check_number
+from ._lists import Lists, step_lists
 
 
 class Adam(FusedOptimizer):
@@ -83,3 +84,50 @@ def _check_kinds(betas: Any, refuses_tensors: bool) -> None:
             )
         if beta.numel() != 1:
             raise ValueError(f"Tensor betas[{index}] must be 1-element")
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of Adam over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "amsgrad": amsgrad,
+        "maximize": maximize,
+        "foreach": foreach,
+        "capturable": capturable,
+        "differentiable": differentiable,
+        "fused": fused,
+        "decoupled_weight_decay": decoupled_weight_decay,
+    }
+    kept: Lists = {
+        "exp_avg": exp_avgs,
+        "exp_avg_sq": exp_avg_sqs,
+        "max_exp_avg_sq": max_exp_avg_sqs,
+        "step": state_steps,
+    }
+    step_lists(Adam, group, params, grads, kept, grad_scale, found_inf)

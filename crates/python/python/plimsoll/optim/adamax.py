@@ -6,6 +6,7 @@ from typing import Any
 
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_betas, check_lr, check_number
+from ._lists import Lists, step_lists
 
 
 class Adamax(FusedOptimizer):
@@ -49,3 +50,35 @@ class Adamax(FusedOptimizer):
 
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf")
+
+
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+) -> None:
+    """One step of Adamax over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
+    step_lists(Adamax, group, params, grads, kept)

@@ -9,6 +9,7 @@ from .._modes import enable_grad
 from .._plimsoll import Tensor
 from ._differentiable import next_rate_and_share, recorded_step
 from ._fused import check_capturable, check_lr, check_number, kept_number
+from ._lists import Lists, step_lists
 from ._one_by_one import OneByOne
 
 
@@ -76,3 +77,36 @@ class ASGD(OneByOne):
             kept["ax"].copy_(param)
         next_rate_and_share(group, kept)
 
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float | Tensor,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """One step of ASGD over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "lambd": lambd,
+        "alpha": alpha,
+        "t0": t0,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {"ax": axs, "mu": mus, "eta": etas, "step": state_steps}
+    step_lists(ASGD, group, params, grads, kept)

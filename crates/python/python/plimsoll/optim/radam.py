@@ -6,6 +6,7 @@ from typing import Any
 
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_betas, check_lr, check_number
+from ._lists import Lists, step_lists
 
 
 class RAdam(FusedOptimizer):
@@ -52,3 +53,37 @@ class RAdam(FusedOptimizer):
 
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
+
+
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """One step of RAdam over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "decoupled_weight_decay": decoupled_weight_decay,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
+    step_lists(RAdam, group, params, grads, kept)

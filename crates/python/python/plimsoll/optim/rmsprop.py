@@ -6,6 +6,7 @@ from typing import Any
 
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_lr, check_number
+from ._lists import Lists, step_lists
 
 
 class RMSprop(FusedOptimizer):
@@ -58,3 +59,44 @@ class RMSprop(FusedOptimizer):
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         has = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
         return tuple(name for name, is_kept in has.items() if is_kept)
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """One step of RMSprop over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "alpha": alpha,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "centered": centered,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {
+        "square_avg": square_avgs,
+        "grad_avg": grad_avgs,
+        "momentum_buffer": momentum_buffer_list,
+        "step": state_steps,
+    }
+    step_lists(RMSprop, group, params, grads, kept)

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_lr, kept_number
+from ._lists import Lists, step_lists
 
 
 class Rprop(FusedOptimizer):
@@ -53,3 +54,33 @@ class Rprop(FusedOptimizer):
         kept["prev"] = _plimsoll.zeros_like(like)
         # An element's first step is as long as the learning rate.
         kept["step_size"] = _plimsoll.full_like(like, float(group["lr"]))
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """One step of Rprop over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "etas": (etaminus, etaplus),
+        "step_sizes": (step_size_min, step_size_max),
+        "lr": 0.0,
+        "maximize": maximize,
+        "capturable": capturable,
+        "differentiable": differentiable,
+    }
+    kept: Lists = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
+    step_lists(Rprop, group, params, grads, kept)

@@ -8,6 +8,7 @@ from .. import _plimsoll
 from .._modes import no_grad
 from .._plimsoll import Tensor
 from ._fused import FusedOptimizer, check_number, wants_copy
+from ._lists import Lists, step_lists
 
 
 class SGD(FusedOptimizer):
@@ -108,3 +109,34 @@ class SGD(FusedOptimizer):
                 del self.state[param]["momentum_buffer"]
                 if not self.state[param]:
                     del self.state[param]
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float | Tensor,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of SGD over lists: what is kept beside each parameter is the caller's, and changes in place."""
+    group = {
+        "lr": lr,
+        "momentum": momentum,
+        "dampening": dampening,
+        "weight_decay": weight_decay,
+        "nesterov": nesterov,
+        "maximize": maximize,
+        "fused": fused,
+    }
+    kept: Lists = {"momentum_buffer": momentum_buffer_list}
+    step_lists(SGD, group, params, d_p_list, kept, grad_scale, found_inf)
