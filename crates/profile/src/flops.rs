@@ -1,6 +1,6 @@
 //! Floating point operations of an operation, from shapes: products, convolutions, sums and
-//! products of elements as PyTorch's profiler counts them with `with_flops`, and attention as its
-//! `FlopCounterMode` does. A multiplication and an addition are two. What is not here counts as 0.
+//! products of elements as PyTorch's profiler counts them with `with_flops`, and attention and the
+//! gradients of convolutions and attention as its `FlopCounterMode` does. A multiplication and an addition are two. What is not here counts as 0.
 
 use crate::log::InputMeta;
 
@@ -15,7 +15,11 @@ pub(crate) fn count(operation: &str, inputs: &[InputMeta], outputs: &[Vec<usize>
         "conv_transpose1d" | "conv_transpose2d" | "conv_transpose3d" => {
             per_weight(shape(0).map(elements), shape(1))
         }
-        "scaled_dot_product_attention" => attention(shape(0), shape(1), shape(2)),
+        "convolution_input" => per_weight(shape(0).map(elements), shape(1)),
+        "convolution_result" => per_weight(result, shape(1)),
+        "convolution_weight" => filter(shape(0), shape(1), outputs.first().map(Vec::as_slice)),
+        "scaled_dot_product_attention" => attention(&shape, 0, [1, 1]),
+        "attention_backward" => attention(&shape, 1, [3, 2]),
         "add" | "mul" => shape(0).map(elements),
         _ => None,
     };
@@ -36,16 +40,30 @@ fn per_weight(places: Option<u64>, weight: Option<&[usize]>) -> Option<u64> {
     Some(2 * places? * elements(weight?.get(1..)?))
 }
 
-/// Two products: of queries and keys, and of their weights and the values.
-fn attention(
-    query: Option<&[usize]>,
-    key: Option<&[usize]>,
-    value: Option<&[usize]>,
+/// Each place of the filter that comes out meets all of the second operand, once for each channel
+/// of the first. PyTorch counts all channels, whatever the groups.
+fn filter(
+    first: Option<&[usize]>,
+    second: Option<&[usize]>,
+    weight: Option<&[usize]>,
 ) -> Option<u64> {
-    let [lead @ .., queries, width] = query? else { return None };
-    let [.., keys, _] = key? else { return None };
-    let [.., value_width] = value? else { return None };
-    Some(2 * elements(lead) * elements(&[*queries, *keys]) * (*width + *value_width) as u64)
+    let channels = *first?.get(1)? as u64;
+    Some(2 * channels * elements(second?) * elements(weight?.get(2..)?))
+}
+
+/// Products of every query with every key, so many over the width of the queries and so many over
+/// that of the values. Forward: of queries and keys, and of their weights and the values. Backward,
+/// the weights are computed again. The query is the operand `at`, key and value follow.
+fn attention<'a>(
+    shape: &impl Fn(usize) -> Option<&'a [usize]>,
+    at: usize,
+    [over_width, over_values]: [usize; 2],
+) -> Option<u64> {
+    let [lead @ .., queries, width] = shape(at)? else { return None };
+    let [.., keys, _] = shape(at + 1)? else { return None };
+    let [.., value_width] = shape(at + 2)? else { return None };
+    let widths = (over_width * *width + over_values * *value_width) as u64;
+    Some(2 * elements(lead) * elements(&[*queries, *keys]) * widths)
 }
 
 #[cfg(test)]
@@ -70,7 +88,22 @@ mod tests {
         let (q, k, v) = ([2, 4, 8, 16], [2, 4, 10, 16], [2, 4, 10, 12]);
         let expected = 2 * 8 * 8 * 10 * 16 + 2 * 8 * 8 * 10 * 12;
         assert_eq!(of(attention, &[&q, &k, &v], &[2, 4, 8, 12]), expected);
+        let (grad, lse): (&[usize], &[usize]) = (&[2, 4, 8, 12], &[2, 4, 8]);
+        let inputs: [&[usize]; 6] = [grad, &q, &k, &v, grad, lse];
+        let expected = 2 * 8 * 8 * 10 * (3 * 16 + 2 * 12);
+        assert_eq!(of("attention_backward", &inputs, &q), expected);
         assert_eq!(of("exp", &[&[4]], &[4]), 0);
+    }
+
+    /// PyTorch's for `conv2d(x, w, groups=2)` and `conv_transpose2d(x, w)`, input and weight apart.
+    #[test]
+    fn counts_of_gradients_are_pytorchs() {
+        let (x, w, grad) = ([5, 4, 10, 10], [6, 2, 3, 3], [5, 6, 8, 8]);
+        assert_eq!(of("convolution_input", &[&grad, &w], &x), 69120);
+        assert_eq!(of("convolution_weight", &[&x, &grad], &w), 138_240);
+        let (x, w, grad) = ([2, 3, 8, 8], [3, 4, 3, 3], [2, 4, 10, 10]);
+        assert_eq!(of("convolution_result", &[&grad, &w], &x), 27648);
+        assert_eq!(of("convolution_weight", &[&grad, &x], &w), 27648);
     }
 
     #[test]
