@@ -401,3 +401,21 @@ def test_stacks_need_to_have_been_recorded(tmp_path):
 def test_activities_are_of_their_class():
     with pytest.raises(TypeError, match="Expected ProfilerActivity, got <class 'str'>"):
         profile(activities=["cpu"])
+
+
+@pytest.mark.parametrize("ending", ["json", "json.gz"])
+def test_a_trace_holds_what_a_program_says_of_itself(tmp_path, ending):
+    path = tmp_path / f"trace.{ending}"
+    with pm.profiler.profile() as prof:
+        pm.ones(2) + 1
+        prof.add_metadata("run", 'the "first"')
+        prof.add_metadata_json("shape", '{"layers": [1, 2]}')
+        prof.preset_metadata_json("later", "1")
+    prof.add_metadata("late", "after the end")
+    prof.export_chrome_trace(str(path))
+    trace = json.loads(gzip.decompress(path.read_bytes()) if ending.endswith("gz") else path.read_bytes())
+    assert trace["run"] == 'the "first"' and trace["shape"] == {"layers": [1, 2]}
+    assert "later" not in trace and "late" not in trace and trace["schemaVersion"] == 1
+    assert any(event.get("name") == "aten::add" for event in trace["traceEvents"])
+    with pytest.raises(ValueError, match="'shape' is not JSON"):
+        prof.add_metadata_json("shape", "{layers")

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _plimsoll
 from .._shown import as_printed
+from ._trace_entries import add_to_trace
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
 
@@ -422,18 +423,21 @@ class EventList(list[Any]):
         total.key = "Total"
         return total
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Writes a trace that Perfetto and chrome://tracing open; compressed if the name ends in `.gz`."""
+    def export_chrome_trace(self, path: str, metadata: dict[str, str] | None = None) -> None:
+        """Writes a trace that Perfetto and chrome://tracing open; compressed if the name ends in `.gz`. `metadata` are
+        values beside the events, as JSON."""
         if self._recording is None:
             raise RuntimeError("only the events of a profiler have a trace; averages of them do not")
         if not str(path).endswith(".gz"):
             self._recording.chrome_trace(path)
+            add_to_trace(Path(path), metadata or {})
             return
         import gzip
 
         plain = Path(str(path)[: -len(".gz")] + ".tmp")
         try:
             self._recording.chrome_trace(plain)
+            add_to_trace(plain, metadata or {})
             Path(path).write_bytes(gzip.compress(plain.read_bytes()))
         finally:
             plain.unlink(missing_ok=True)

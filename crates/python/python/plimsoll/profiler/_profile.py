@@ -78,6 +78,10 @@ class profile:
         self._prepared = False
         self._recording: Any = None
         self._events_made: EventList | None = None
+        #: What goes into traces beside the events, as JSON: from the next start on, from the next end on, and now.
+        self.preset_metadata: dict[str, str] = {}
+        self._metadata: dict[str, str] = {}
+        self._metadata_of_trace: dict[str, str] = {}
 
     def __enter__(self) -> profile:
         self.start()
@@ -146,6 +150,7 @@ class profile:
             self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
         )
         self._running = self._prepared = True
+        self._metadata.update(self.preset_metadata)
 
     def _drop_trace(self) -> None:
         if not self._prepared:
@@ -161,6 +166,7 @@ class profile:
             self._recording = _plimsoll._profiler_stop()
             self._events_made = None
             self._running = False
+            self._metadata_of_trace = dict(self._metadata)
 
     def _recorded(self) -> Any:
         if self._recording is None:
@@ -185,7 +191,21 @@ class profile:
 
     def export_chrome_trace(self, path: str, **_ignored: Any) -> None:
         """Writes a trace that Perfetto and chrome://tracing open; compressed if the name ends in `.gz`."""
-        self.events().export_chrome_trace(path)
+        self.events().export_chrome_trace(path, self._metadata_of_trace)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Puts a text beside the events of traces, under a name; before the recording ends."""
+        if not isinstance(value, str):
+            raise TypeError(f"add_metadata: the value of {key!r} is a {type(value).__name__}, not a text")
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Puts a value, given as JSON, beside the events of traces, under a name."""
+        self._metadata[key] = _checked_json(key, value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """As `add_metadata_json`, from the next start on."""
+        self.preset_metadata[key] = _checked_json(key, value)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Writes one line a stack with its microseconds: what flame graph tools read."""
@@ -211,3 +231,12 @@ class profile:
         """The table of averages, and the advice under it."""
         advice = "".join(f"- {line}\n" for line in self.advice())
         return self.key_averages().table(sort_by=sort_by, row_limit=row_limit) + advice
+
+
+def _checked_json(key: str, value: str) -> str:
+    """The value, if a trace may hold it."""
+    try:
+        json.loads(value)
+    except (TypeError, ValueError) as cause:
+        raise ValueError(f"add_metadata_json: the value of {key!r} is not JSON: {cause}") from None
+    return value

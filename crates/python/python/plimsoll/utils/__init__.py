@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from ._swap import swap_tensors as swap_tensors
+
 if _TYPE_CHECKING:
     from . import _pytree as _pytree
     from . import benchmark as benchmark
     from . import checkpoint as checkpoint
     from . import data as data
     from . import dlpack as dlpack
+    from . import flop_counter as flop_counter
     from . import hooks as hooks
 
 
-_LAZY = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks")
+_LAZY = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks")
 
 
 def __getattr__(name: str) -> _Any:
