@@ -121,7 +121,9 @@ impl Layout {
         let known = checked_numel(&shape).map_err(|e| e.in_operation(op))?;
         if let Some(axis) = rest {
             if known == 0 {
-                return Err(misfit("-1 is ambiguous when another size is 0"));
+                return Err(misfit(
+                    "another size is 0, because the unspecified dimension size -1 can be any value and is ambiguous",
+                ));
             }
             if !self.numel().is_multiple_of(known) {
                 return Err(misfit("the sizes given do not divide the number of elements"));

@@ -72,7 +72,17 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_grad(&self, py: Python<'_>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+    fn set_grad(&self, py: Python<'_>, grad: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let grad = match grad.map(|given| (given, given.cast::<PyTensor>())) {
+            None => None,
+            Some((_, Ok(tensor))) => Some(tensor),
+            Some((given, Err(_))) => {
+                let kind = given.get_type().name()?;
+                return Err(PyTypeError::new_err(format!(
+                    "assigned grad expected to be a Tensor or None but got grad of type {kind}"
+                )));
+            }
+        };
         // From now on Rust holds it: this is the object that must come back.
         let grad = grad.map(|grad| registered(grad.clone()));
         let grad = grad.as_ref().map(|grad| grad.get().tensor());

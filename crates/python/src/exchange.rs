@@ -19,7 +19,7 @@ impl PyTensor {
             let plain = call(py, || self.tensor().detach().cpu())?;
             return crate::numpy::to_array(py, &plain);
         }
-        if self.tensor().requires_grad() {
+        if self.tensor().requires_grad() && plimsoll_tensor::is_grad_enabled() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
             ));

@@ -79,7 +79,7 @@ type Drawing<'py> = (Option<Bound<'py, PyGenerator>>, Option<Bound<'py, PyDict>>
 
 /// Functions of which PyTorch says that a complex number cannot be stored, and not that it is of
 /// another type.
-const COMPLEX_IS_A_VALUE: &[&str] = &["masked_fill"];
+const COMPLEX_IS_A_VALUE: &[&str] = &["masked_fill", "index_fill"];
 
 /// Functions whose form in place gives a tensor that broadcasts to the result the shape of the
 /// result, as PyTorch's does.
@@ -473,7 +473,7 @@ fn no_complex(
     let named = kwargs.iter().flat_map(|kwargs| kwargs.values());
     match args.iter().chain(named).any(|argument| argument.is_instance_of::<PyComplex>()) {
         true => Err(PyRuntimeError::new_err(format!(
-            "{name}(): a complex number cannot be stored in a tensor of real ones; give its real part"
+            "{name}(): a complex Scalar cannot be stored in a tensor of real numbers; give its real part"
         ))),
         false => Ok(()),
     }

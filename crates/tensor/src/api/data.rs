@@ -123,7 +123,7 @@ impl Tensor {
     fn replace(&mut self, op: &'static str, data: &Tensor) -> Result<()> {
         if self.requires_grad() && !data.dtype().is_float() {
             let why = format!(
-                "this tensor requires gradients, so its memory must be floating point, and {} is not",
+                "data set to a tensor that requires gradients must be floating point or complex dtype, and {} is not",
                 data.dtype()
             );
             return Err(Error::autograd(op, why));

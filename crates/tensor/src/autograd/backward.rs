@@ -215,8 +215,8 @@ fn run_grad(
             return Err(Error::autograd(
                 OP,
                 format!(
-                    "One of the differentiated Tensors appears to not have been used in the graph: the outputs do not \
-                     depend on input {index}. Set allow_unused=True to get None for it"
+                    "The differentiated Tensor at index {index} appears to not have been used in the graph: the \
+                     outputs do not depend on it. Set allow_unused=True to get None for it"
                 ),
             ));
         }

@@ -94,14 +94,15 @@ fn check_made_in(op: &'static str, target: &Tensor, made_in: MadeIn) -> Result<(
                 ),
             ));
         }
-        MadeIn::NoGrad => "no_grad",
-        MadeIn::Inference => "inference_mode",
+        MadeIn::NoGrad => ("no_grad mode", "with grad mode enabled", "no_grad"),
+        MadeIn::Inference => ("inference mode", "in normal mode", "inference_mode"),
     };
+    let (made, now, block) = mode;
     Err(Error::autograd(
         op,
         format!(
-            "this is a view, or a view of a view, which was created in {mode} mode and is being modified inplace \
-             with grad mode enabled; make the view outside of it, or write inside the {mode} block too"
+            "A view was created in {made} and is being modified inplace {now}, or a view of a view that was is \
+             being modified: make the view and write it both inside the {block} block, or both outside of it"
         ),
     ))
 }
