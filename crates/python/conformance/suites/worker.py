@@ -21,9 +21,12 @@ import counted
 def load(folder: Path, name: str, pytorch: bool) -> list[dict[str, Any]]:
     """Every test of the file, with its class and whether it counts."""
     if not pytorch:
+        from plimsoll import _plimsoll
         from plimsoll.run import resolve_torch
 
         resolve_torch()
+        # Objects print by PyTorch's name, as they do under `plimsoll run`.
+        _plimsoll._print_as_torch(True)
         # Programs that tests start find `children/sitecustomize.py`, which does the same there.
         paths = [str(Path(__file__).resolve().parent / "children"), os.environ.get("PYTHONPATH", "")]
         os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)

@@ -1,4 +1,4 @@
-"""Which dtype comes of two, and which may be made of which, without computing."""
+"""Which dtype comes of two, which may be made of which, and what a dtype says of itself, without computing."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def _imitated(value: Any) -> Any:
     if not isinstance(value, _plimsoll.Tensor):
         return value
     return _plimsoll.empty([1] * bool(value.dim()), dtype=value.dtype, device=_probe())
+
+
+def _is_signed(self: dtype) -> bool:
+    """Whether it has numbers below 0."""
+    return self not in (_plimsoll.uint8, _plimsoll.bool)
+
+
+def _is_complex(self: dtype) -> bool:
+    """Whether its elements are complex numbers: there are none."""
+    return False
+
+
+def _to_real(self: dtype) -> dtype:
+    """The dtype of the parts of a complex number; of others, itself."""
+    return self
+
+
+setattr(dtype, "is_signed", property(_is_signed))
+setattr(dtype, "is_complex", property(_is_complex))
+setattr(dtype, "to_real", _to_real)

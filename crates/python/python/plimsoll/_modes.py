@@ -90,6 +90,9 @@ class inference_mode(_ModeContext):
     """Operations are not recorded, and new tensors can never enter a graph. With `mode=False` it ends the mode around it
     for a while, and operations are recorded."""
 
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls, mode)
+
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = mode

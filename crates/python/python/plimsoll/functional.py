@@ -142,14 +142,15 @@ def tensordot(
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Places in a tensor of `shape`, counted row by row, as an index into each dimension."""
     if indices.dtype.is_floating_point or indices.dtype == _plimsoll.bool:
-        raise TypeError(f"unravel_index(): indices are integers, not {indices.dtype}")
+        raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
     if not isinstance(shape, (int, Sequence)):
-        raise TypeError(f"unravel_index(): a shape is a whole number or a list of them, not {type(shape).__name__}")
+        raise TypeError(f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = [shape] if isinstance(shape, int) else list(shape)
     if not all(isinstance(size, int) for size in sizes):
-        raise TypeError(f"unravel_index(): a shape is a list of whole numbers, not {shape!r}")
+        wrong = next(type(size) for size in sizes if not isinstance(size, int))
+        raise TypeError(f"unravel_index(): expected 'shape' sequence to only contain ints, but got {wrong}")
     if any(size < 0 for size in sizes):
-        raise ValueError(f"unravel_index(): sizes must not be negative, and are {sizes}")
+        raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
     if 0 in sizes and indices.numel() > 0:
         raise ValueError(f"unravel_index(): a tensor of shape {sizes} has no places")
     results: list[Tensor] = []

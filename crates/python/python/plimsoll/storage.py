@@ -141,10 +141,50 @@ def storage_type(self: Tensor) -> type[TypedStorage]:
     return TypedStorage
 
 
+_set_to_tensor = Tensor.set_
+
+
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Gives this tensor other memory: a tensor's with its shape, a storage's from an element on in a shape and strides
+    of its own, or none. The strides are those of a contiguous tensor unless they are given.
+
+    >>> import plimsoll as pm
+    >>> x = pm.arange(6)
+    >>> x.set_(x.untyped_storage(), 1, (2, 2), (3, 1))
+    tensor([[1, 2],
+            [4, 5]])
+    """
+    if source is None:
+        return _set_to_tensor(self, _plimsoll.empty(0, dtype=self.dtype, device=self.device))
+    if isinstance(source, Tensor):
+        if size is None:
+            return _set_to_tensor(self, source)
+        memory = source.detach()
+    elif isinstance(source, TypedStorage):
+        memory = source._flat
+    elif isinstance(source, UntypedStorage):
+        if source._cdata != self.untyped_storage()._cdata:
+            raise NotImplementedError(
+                "set_: an untyped storage is taken from this tensor alone; of another tensor's memory, give the tensor itself"
+            )
+        memory = self.detach()
+    else:
+        raise TypeError(f"set_(): argument 'source' must be a tensor or a storage, not {type(source).__name__}")
+    if size is None:
+        size = [memory.untyped_storage().nbytes() // memory.element_size()]
+    sizes = [size] if isinstance(size, int) else list(size)
+    if stride is None:
+        stride, step = [0] * len(sizes), 1
+        for at in range(len(sizes) - 1, -1, -1):
+            stride[at], step = step, step * max(sizes[at], 1)
+    return _set_to_tensor(self, memory.as_strided(sizes, list(stride), storage_offset))
+
+
 def is_storage(obj: object) -> bool:
     """Whether it is a storage."""
     return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
+Tensor.set_ = set_  # type: ignore[method-assign]
 Tensor.storage = storage  # type: ignore[method-assign]
 Tensor.storage_type = storage_type  # type: ignore[method-assign]

@@ -186,6 +186,43 @@ def _check(
         _check_undefined(func, inputs)
 
 
+def get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: tuple[Any, ...], target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> list[Tensor]:
+    """The Jacobian of the first output of `fn(inputs)` by each tensor of `target`, from differences. PyTorch calls it
+    private, and warns."""
+    _warn_of_private("get_numerical_jacobian", grad_out)
+    outputs = _tensors(fn(inputs))
+    return [_numerical(lambda *given: fn(given), inputs, x, eps, outputs)[0] for x in _wanted(_tensors(inputs if target is None else target))]
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[list[Tensor], bool, bool, bool]:
+    """The Jacobian of an output by each input, from backward; whether backward gives the same twice; whether the sizes
+    and the dtypes of the gradients are those of the inputs. PyTorch calls it private, and warns."""
+    _warn_of_private("get_analytical_jacobian", grad_out)
+    wanted = _wanted(_tensors(inputs))
+    found = _grad(output, wanted, _plimsoll.zeros_like(output), retain_graph=True, allow_unused=True)
+    sizes = all(grad is None or grad.size() == x.size() for grad, x in zip(found, wanted, strict=True))
+    dtypes = all(grad is None or grad.dtype == x.dtype for grad, x in zip(found, wanted, strict=True))
+    once, again = (_analytical(output, wanted, False) for _ in range(2))
+    apart = [(one - other).abs().max().item() for one, other in zip(once, again, strict=True) if one.numel() > 0]
+    return once, max(apart, default=0.0) <= nondet_tol, sizes, dtypes
+
+
+def _warn_of_private(name: str, grad_out: float) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to be a "
+        "stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0")
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,

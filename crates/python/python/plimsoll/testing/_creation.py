@@ -30,8 +30,10 @@ def make_tensor(
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous and memory_format is not None:
         raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive")
-    made = _values((*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes, dtype, device, low, high)
-    if noncontiguous and made.numel() > 2:
+    # As in PyTorch, what has one element or none stays as it is.
+    spread = noncontiguous and math.prod(sizes) > 1
+    made = _values((*sizes[:-1], 2 * sizes[-1]) if spread else sizes, dtype, device, low, high)
+    if spread:
         made = made[..., ::2]
     elif memory_format is not None:
         made = made.clone(memory_format=memory_format)

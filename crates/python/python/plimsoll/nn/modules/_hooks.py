@@ -81,7 +81,7 @@ class WithModule:
         self.__init__(state["hook"], state["module"])  # type: ignore[misc]
 
 
-class _Passing(Function):
+class BackwardHookFunction(Function):
     """Gives its arguments on; gradients that come back are seen by a function."""
 
     @staticmethod
@@ -115,7 +115,7 @@ class BackwardHooks:
         places = _tensors_of(values)
         if not is_grad_enabled() or not places:
             return values
-        passed = _Passing.apply(seen, *(values[at] for at in places))
+        passed = BackwardHookFunction.apply(seen, *(values[at] for at in places))
         result = list(values)
         for at, tensor in zip(places, passed if isinstance(passed, tuple) else (passed,)):
             result[at] = tensor
