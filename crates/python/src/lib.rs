@@ -62,6 +62,7 @@ mod stream;
 mod subclass;
 mod targets;
 mod tensor;
+mod writes;
 
 use pyo3::prelude::*;
 
@@ -102,6 +103,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     profiler::register(module)?;
     random::register(module)?;
     saved_hooks::register(module)?;
+    writes::register(module)?;
     subclass::register(module)?;
     memory::register(module)?;
     modules::register(module)

@@ -135,8 +135,14 @@ impl Call<'_> {
     fn heard(&self, dest: Dest<'_>, outputs: &mut Outputs) -> Result<()> {
         let metas: SmallVec<[&Meta; 4]> = self.inputs.iter().map(|input| input.meta()).collect();
         let in_place = matches!(dest, Dest::InPlace);
+        let written: &[&Tensor] = match dest {
+            Dest::New => &[],
+            Dest::InPlace => &self.inputs[..1],
+            Dest::Out(targets) | Dest::Mutating(targets) => targets,
+        };
         let (name, device) = (self.name(), self.entry.device());
-        let call = observe::Call::operation(name, in_place, self.site, device, self.inputs);
+        let call =
+            observe::Call::operation(name, in_place, self.site, device, self.inputs, written);
         let entered = observe::enter(&call);
         let done = self.apply(&metas, dest, outputs);
         entered.leave(outputs);

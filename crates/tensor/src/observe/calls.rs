@@ -48,6 +48,8 @@ pub struct Call<'a> {
     pub device: Option<Device>,
     /// What it is given.
     pub inputs: &'a [&'a Tensor],
+    /// Tensors that were there before, and that it is about to write.
+    pub written: &'a [&'a Tensor],
 }
 
 impl<'a> Call<'a> {
@@ -58,6 +60,7 @@ impl<'a> Call<'a> {
         site: Site,
         device: Device,
         inputs: &'a [&'a Tensor],
+        written: &'a [&'a Tensor],
     ) -> Call<'a> {
         Call {
             name: Cow::Borrowed(name),
@@ -65,6 +68,7 @@ impl<'a> Call<'a> {
             origin: OriginId::intern(name, site),
             device: Some(device),
             inputs,
+            written,
         }
     }
 }
@@ -109,7 +113,14 @@ pub(crate) fn backward(part: impl FnOnce() -> (String, CallKind, OriginId)) -> O
         return None;
     }
     let (name, kind, origin) = part();
-    Some(enter(&Call { name: Cow::Owned(name), kind, origin, device: None, inputs: &[] }))
+    Some(enter(&Call {
+        name: Cow::Owned(name),
+        kind,
+        origin,
+        device: None,
+        inputs: &[],
+        written: &[],
+    }))
 }
 
 /// A part of a program under a name of its own, open until it is dropped.
@@ -153,7 +164,7 @@ pub fn range(site: Site, name: impl FnOnce() -> Cow<'static, str>) -> Range {
 #[cold]
 fn begin_range(site: Site, name: Cow<'static, str>) -> Entered {
     let origin = OriginId::intern("range", site);
-    enter(&Call { name, kind: CallKind::Range, origin, device: None, inputs: &[] })
+    enter(&Call { name, kind: CallKind::Range, origin, device: None, inputs: &[], written: &[] })
 }
 
 /// What the host waits for.
@@ -187,6 +198,7 @@ fn begin_wait(device: Device, what: WaitFor) -> Entered {
         origin: OriginId::intern("synchronize", Site::in_force()),
         device: Some(device),
         inputs: &[],
+        written: &[],
     })
 }
 
@@ -200,6 +212,7 @@ fn named_begins(name: &'static str) {
         origin: OriginId::intern(name, Site::in_force()),
         device: None,
         inputs: &[],
+        written: &[],
     };
     tell(|observer| observer.enter(&call));
 }

@@ -86,7 +86,7 @@ pub(crate) fn to_device(
     manner: Manner,
     site: Site,
 ) -> Result<Tensor> {
-    let heard = || observe::enter(&Call::operation(TO.name, false, site, target, &[source]));
+    let heard = || observe::enter(&Call::operation(TO.name, false, site, target, &[source], &[]));
     let _heard = observe::is_on().then(heard);
     let dense;
     let source = if source.layout().is_dense() {

@@ -11,6 +11,7 @@ from .._plimsoll import Tensor, _forbid_saved_tensors_hooks, _SavedTensorsScope
 from .._plimsoll import RemovableHandle, _register_multi_grad_hook
 from .._plimsoll import _graph_dot as graph_dot
 from .._plimsoll import _graph_text as graph_text
+from ._mutation import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
 
 
 class GradientEdge(NamedTuple):
