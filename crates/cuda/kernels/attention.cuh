@@ -1,4 +1,4 @@
-// What both sources of attention share: sizes, and heads of any strides.
+// What the sources of attention share: sizes, and heads of any strides.
 
 // Mirrors `Shape` in Rust.
 struct Shape {
@@ -28,6 +28,9 @@ struct Heads {
   }
 };
 
+const f32 LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
+
+__device__ __forceinline__ f32 infinite() { return __int_as_float(0x7f800000); }
 template <typename C> __device__ C lowest();
 template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
 template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }

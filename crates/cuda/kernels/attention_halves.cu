@@ -6,44 +6,6 @@
 // A warp has 16 rows of a tile. Of a 16 x 8 tile of sums a thread has two neighbours in row lane /
 // 4 and two in the row 8 below, from column lane % 4 * 2 on.
 
-const f32 LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
-
-// sums += a b for 16 x 16 by 16 x 8.
-__device__ __forceinline__ void multiply(bf16, f32 (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ void multiply(f16, f32 (&sums)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-// Two numbers, the first in the low half.
-__device__ __forceinline__ u32 pair(bf16, f32 low, f32 high) {
-  u32 both;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-__device__ __forceinline__ u32 pair(f16, f32 low, f32 high) {
-  u32 both;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-// Four 8 x 8 matrices, whose rows the lanes point to: lane / 8 is the matrix.
-__device__ __forceinline__ void load_four(u32 (&out)[4], const void *row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-               : "r"((u32)__cvta_generic_to_shared(row))
-               : "memory");
-}
-__device__ __forceinline__ void load_four_turned(u32 (&out)[4], const void *row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-               : "r"((u32)__cvta_generic_to_shared(row))
-               : "memory");
-}
-
 // Rows of D elements in shared memory, 16 bytes apart more than they are long, so that the rows of
 // a matrix lie in different banks.
 template <int D> struct Line { static const int pitch = D + 8; };
@@ -51,17 +13,17 @@ template <int D> struct Line { static const int pitch = D + 8; };
 // 16 rows from `row` on and 16 columns from `column` on, as a left factor.
 template <int D> __device__ __forceinline__ void left(u32 (&a)[4], const u16 *from, int row, int column) {
   int lane = threadIdx.x & 31;
-  load_four(a, from + (row + (lane & 15)) * Line<D>::pitch + column + (lane >> 4) * 8);
+  load_four(a, shared_address(from + (row + (lane & 15)) * Line<D>::pitch + column + (lane >> 4) * 8));
 }
 // A right factor whose columns are 16 rows from `row` on: [0] and [1] are its first 8 columns.
 template <int D> __device__ __forceinline__ void right(u32 (&b)[4], const u16 *from, int row, int column) {
   int lane = threadIdx.x & 31, matrix = lane >> 3;
-  load_four(b, from + (row + (matrix >> 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix & 1) * 8);
+  load_four(b, shared_address(from + (row + (matrix >> 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix & 1) * 8));
 }
 // A right factor whose rows are 16 rows from `row` on: [0] and [1] are its first 8 columns.
 template <int D> __device__ __forceinline__ void right_turned(u32 (&b)[4], const u16 *from, int row, int column) {
   int lane = threadIdx.x & 31, matrix = lane >> 3;
-  load_four_turned(b, from + (row + (matrix & 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix >> 1) * 8);
+  load_four_turned(b, shared_address(from + (row + (matrix & 1) * 8 + (lane & 7)) * Line<D>::pitch + column + (matrix >> 1) * 8));
 }
 
 // Threads of a block.
@@ -333,8 +295,6 @@ struct Saved {
   const Heads &query, &key, &value, &mask, &grad;
   const f32 *sums, *along;
 };
-
-__device__ __forceinline__ f32 infinite() { return __int_as_float(0x7f800000); }
 
 // Weights from scores and the row's logarithm of its sum, in units of the logarithm of 2.
 __device__ __forceinline__ f32 weight_of(f32 score, f32 sum) { return exp2f(score - sum); }

@@ -24,25 +24,73 @@ macro_rules! source {
 /// Attention of float16 in rows of up to 64 elements.
 pub static ATTENTION_F16_64: KernelSource = source!(
     "attention_f16_64",
-    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    ["tail.cuh", "attention.cuh", "tensor_cores.cuh", "attention_halves.cu"],
     "ATTENTION(f16, 64)"
 );
 /// Attention of float16 in rows of up to 128 elements.
 pub static ATTENTION_F16_128: KernelSource = source!(
     "attention_f16_128",
-    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    ["tail.cuh", "attention.cuh", "tensor_cores.cuh", "attention_halves.cu"],
     "ATTENTION(f16, 128)"
 );
 /// Attention of bfloat16 in rows of up to 64 elements.
 pub static ATTENTION_BF16_64: KernelSource = source!(
     "attention_bf16_64",
-    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    ["tail.cuh", "attention.cuh", "tensor_cores.cuh", "attention_halves.cu"],
     "ATTENTION(bf16, 64)"
 );
 /// Attention of bfloat16 in rows of up to 128 elements.
 pub static ATTENTION_BF16_128: KernelSource = source!(
     "attention_bf16_128",
-    ["tail.cuh", "attention.cuh", "attention_halves.cu"],
+    ["tail.cuh", "attention.cuh", "tensor_cores.cuh", "attention_halves.cu"],
+    "ATTENTION(bf16, 128)"
+);
+/// Attention of float16 in packed rows of up to 64 elements.
+pub static ATTENTION_PACKED_F16_64: KernelSource = source!(
+    "attention_packed_f16_64",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_packed.cu"
+    ],
+    "ATTENTION(f16, 64)"
+);
+/// Attention of float16 in packed rows of up to 128 elements.
+pub static ATTENTION_PACKED_F16_128: KernelSource = source!(
+    "attention_packed_f16_128",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_packed.cu"
+    ],
+    "ATTENTION(f16, 128)"
+);
+/// Attention of bfloat16 in packed rows of up to 64 elements.
+pub static ATTENTION_PACKED_BF16_64: KernelSource = source!(
+    "attention_packed_bf16_64",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_packed.cu"
+    ],
+    "ATTENTION(bf16, 64)"
+);
+/// Attention of bfloat16 in packed rows of up to 128 elements.
+pub static ATTENTION_PACKED_BF16_128: KernelSource = source!(
+    "attention_packed_bf16_128",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_packed.cu"
+    ],
     "ATTENTION(bf16, 128)"
 );
 /// Batch normalisation.
@@ -150,6 +198,10 @@ pub static ALL: &[&KernelSource] = &[
     &ATTENTION_BF16_64,
     &ATTENTION_F16_128,
     &ATTENTION_F16_64,
+    &ATTENTION_PACKED_BF16_128,
+    &ATTENTION_PACKED_BF16_64,
+    &ATTENTION_PACKED_F16_128,
+    &ATTENTION_PACKED_F16_64,
     &BATCH_NORM,
     &BINARY,
     &BITWISE,

@@ -1,55 +1,21 @@
 //! Attention in tiles of queries and keys, on operands of any strides: half types by tensor cores
-//! where rows are short enough, all else by plain products.
+//! where rows are short enough, faster where rows are packed and no mask is given
+//! (`attention_packed.rs`), all else by plain products.
 
 use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, KernelSource, source_files};
+use plimsoll_kernels::Meta;
 use plimsoll_kernels::cpu::attention::AttentionArgs;
-use plimsoll_kernels::{Meta, Operand};
 
-use super::strided::Strided;
-use super::tail::{code, computed_in};
+use super::attention_operands::{Shape, heads};
+use super::attention_packed::Packed;
+use super::tail::computed_in;
 use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
 /// Columns of a result that one block makes.
 const COLUMNS: usize = 64;
-/// The most dimensions before the last two, after merging.
-const RANK: usize = 6;
-
-/// Sizes that all heads share.
-struct Shape {
-    heads: usize,
-    queries: usize,
-    keys: usize,
-    width: usize,
-    values: usize,
-    args: AttentionArgs,
-    dtype: DType,
-}
 
 impl Shape {
-    fn of(query: &Meta, value: &Meta, args: AttentionArgs) -> Shape {
-        let (query_shape, value_shape) = (query.shape(), value.shape());
-        let rank = query_shape.len();
-        Shape {
-            heads: query_shape[..rank - 2].iter().product(),
-            queries: query_shape[rank - 2],
-            width: query_shape[rank - 1],
-            keys: value_shape[value_shape.len() - 2],
-            values: value_shape[value_shape.len() - 1],
-            args,
-            dtype: query.dtype,
-        }
-    }
-
-    /// The structure `Shape` of the kernels.
-    fn argument(&self) -> Argument {
-        let AttentionArgs { causal, scale, group, .. } = self.args;
-        let sizes = [self.heads, self.queries, self.keys, self.width, self.values, group];
-        let mut words: Vec<u64> = sizes.map(|size| size as u64).to_vec();
-        words.extend([u64::from(causal), scale.to_bits()]);
-        Argument::Words(words)
-    }
-
     /// Queries or keys of a tile.
     fn side(&self) -> usize {
         if self.dtype == DType::F64 { 32 } else { 64 }
@@ -83,29 +49,6 @@ fn halves(launch: &CudaLaunch<'_>, shape: &Shape) -> Option<(&'static KernelSour
     (capability >= 80).then(|| (source, format!("{}_{width}", type_name(shape.dtype))))
 }
 
-/// The structure `Heads` of the kernels.
-fn heads(launch: &CudaLaunch<'_>, operand: Option<&Operand<'_>>) -> Result<Argument> {
-    let mut words = vec![0u64; 5 + 2 * RANK];
-    let Some(operand) = operand else { return Ok(Argument::Words(words)) };
-    let (shape, strides) = (operand.shape(), operand.layout().strides());
-    let lead = shape.len() - 2;
-    let merged = Strided::in_order((0..lead).map(|dim| (shape[dim], [strides[dim]])));
-    let rank = merged.sizes().len();
-    if rank > RANK {
-        return Err(launch.unsupported(format!("an operand with {rank} dimensions of heads")));
-    }
-    words[0] = operand.first_byte().addr() as u64;
-    words[1] = code(operand.dtype());
-    words[2] = rank as u64;
-    for dim in 0..rank {
-        words[3 + dim] = merged.sizes()[dim] as u64;
-        words[3 + RANK + dim] = merged.strides(0)[dim] as u64;
-    }
-    words[3 + 2 * RANK] = strides[lead] as u64;
-    words[4 + 2 * RANK] = strides[lead + 1] as u64;
-    Ok(Argument::Words(words))
-}
-
 fn grid(units: usize) -> Grid {
     Grid { blocks: (units.min(1 << 20) as u32, 1, 1), threads: 256, shared_bytes: 0 }
 }
@@ -122,6 +65,9 @@ pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<
     let units = shape.forward_units();
     if units == 0 {
         return Ok(());
+    }
+    if let Some(packed) = Packed::of(launch, &shape) {
+        return packed.forward();
     }
     let arguments = [
         shape.argument(),
@@ -153,6 +99,9 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
     let [grad, query, key, value, result, sums] =
         [0, 1, 2, 3, 4, 5].map(|index| &launch.inputs[index]);
     let shape = Shape::of(query.meta(), value.meta(), args);
+    if let Some(packed) = Packed::of(launch, &shape) {
+        return packed.backward();
+    }
     let by_cores = halves(launch, &shape);
     let is_plain = by_cores.is_none();
     let (source, ending) = by_cores

@@ -3,6 +3,8 @@
 //! launch's stream.
 
 mod attention;
+mod attention_operands;
+mod attention_packed;
 mod batch_norm;
 mod binary;
 mod compare;
