@@ -2,6 +2,7 @@
 //! it runs on, and panics or gives an error where the device is wrong.
 
 pub mod agreement;
+pub mod attention;
 pub mod convolutions;
 pub mod deterministic;
 pub mod faults;
@@ -32,7 +33,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 27] = [
+pub static EVERYWHERE: [Program; 28] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -45,6 +46,10 @@ pub static EVERYWHERE: [Program; 27] = [
         agreement::products_and_norms_agree_with_the_cpu,
     ),
     program("gradients_agree_with_the_cpu", agreement::gradients_agree_with_the_cpu),
+    program(
+        "attention_of_half_types_agrees_with_the_cpu",
+        attention::attention_of_half_types_agrees_with_the_cpu,
+    ),
     program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
     program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),
     program(
