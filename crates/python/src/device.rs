@@ -63,7 +63,9 @@ impl PyDevice {
     pub(crate) fn of(device: Device) -> PyDevice {
         let sort = match (device.answers_as_cuda(), device.is_cpu()) {
             (true, _) => "cuda",
-            (_, true) if device.is_dry() && answering("meta") == Some(device) => "meta",
+            (_, true) if device.is_dry() && device::meta().is_ok_and(|meta| meta == device) => {
+                "meta"
+            }
             (_, true) => "cpu",
             _ => "standin",
         };
@@ -99,7 +101,6 @@ impl PyDevice {
             return Ok(device);
         }
         match (self.sort, index) {
-            ("meta", _) => meta(),
             ("cpu", 1..) => {
                 let is_it = |device: &Device| {
                     device.is_cpu() && device.index() == index && !device.is_dry()
@@ -111,17 +112,6 @@ impl PyDevice {
             (sort, index) => device::named(&format!("{sort}:{index}")),
         }
     }
-}
-
-/// The device of meta tensors, which is made when the first asks for it.
-fn meta() -> plimsoll_core::Result<Device> {
-    let mut all = IN_PLACE_OF.write();
-    if let Some((_, device)) = all.iter().find(|(of, _)| *of == "meta") {
-        return Ok(*device);
-    }
-    let device = device::dry(Device::CPU)?;
-    all.push(("meta", device));
-    Ok(device)
 }
 
 fn answering(sort: &str) -> Option<Device> {

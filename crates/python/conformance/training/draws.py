@@ -3,8 +3,9 @@
 One draw can be off by chance: two right programs round to different sides of a kink, and one of them is nearer. Over many draws
 chance falls on both alike, and what is left is a program that rounds more than PyTorch's, or is wrong. So each result, buffer and
 gradient may be off by little more than PyTorch's, in the middle of its draws and in their mean square, in which one draw that is
-badly off outweighs all others. A ReLU that one of 48 draws takes across 0 can double that mean, so who fails there is drawn four
-times as often and judged by the same bounds."""
+badly off outweighs all others. One ReLU that a rounding takes across 0 can double that mean, so who fails in 48 draws is drawn four
+times as often, and fails by the same bounds if that is more than chance: the two distances of a draw stand the other way round as
+often as not, and of a thousand such exchanges fewer than one in a hundred may be as far over as what was seen."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pairs
@@ -24,6 +26,8 @@ from nearness import Wrong
 DRAWS, STEP = (48, 192), 8
 # How much further than PyTorch's: what these quantities of 48 draws of one program differ by.
 MIDDLE, MEAN_SQUARE = 1.25, 1.5
+# How often distances are exchanged to see what chance does, and how rare is more than chance.
+EXCHANGES, CHANCE = 1000, 0.01
 
 
 class Drawn:
@@ -73,7 +77,7 @@ class Draw:
             if drawn in DRAWS:
                 told = _told(name, self._off[name], MIDDLE, MEAN_SQUARE)
                 if not told or drawn == DRAWS[-1]:
-                    return told
+                    return told if told and _is_more_than_chance(self._off[name]) else ""
 
     def _one(self, seed: int) -> Iterator[tuple[str, tuple[float, float]]]:
         torch.manual_seed(seed)
@@ -110,6 +114,23 @@ def _told(name: str, distances: list[tuple[float, float]], middle: float, mean_s
         if here > bound * theirs:
             return f"{name} is off by {here:.3g} of its largest {what} of {len(distances)} draws, PyTorch's by {theirs:.3g}"
     return ""
+
+
+def _is_more_than_chance(distances: list[tuple[float, float]]) -> bool:
+    """Whether the median or the mean square of ours over PyTorch's would hardly be so large if each draw's two distances were exchanged
+    at random."""
+    random = Random(0)
+    for of in (statistics.median, _mean_square):
+        seen = _ratio(of, distances)
+        exchanged = ([pair if random.random() < 0.5 else pair[::-1] for pair in distances] for _ in range(EXCHANGES))
+        if sum(_ratio(of, pairs_of) >= seen for pairs_of in exchanged) < CHANCE * EXCHANGES:
+            return True
+    return False
+
+
+def _ratio(of: Any, distances: list[tuple[float, float]]) -> float:
+    theirs, here = (of(column) for column in zip(*distances, strict=True))
+    return here / theirs if theirs else math.inf
 
 
 def _mean_square(values: Any) -> float:

@@ -161,7 +161,7 @@ pub fn dry_named(model: &str) -> Result<Device> {
     })
 }
 
-/// The device that a text names: `cpu`, `cuda` or `cuda:1`, `dry:h200` for a dry run on a GPU
+/// The device that a text names: `cpu`, `cuda` or `cuda:1`, `meta`, `dry:h200` for a dry run on a GPU
 /// model, and a stand-in that is open, as it calls itself. A text names the same device every time.
 ///
 /// ```
@@ -180,6 +180,7 @@ pub fn named(text: &str) -> Result<Device> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, "0"));
     match (kind, rest.parse::<usize>()) {
         ("cpu", Ok(0)) => Ok(Device::CPU),
+        ("meta", Ok(_)) => super::meta(),
         ("cuda", Ok(index)) => match in_place_of_gpus().get(index) {
             Some(stand_in) => Ok(*stand_in),
             None => cuda(index),

@@ -105,6 +105,30 @@ pub fn dry(of: Device) -> Result<Device> {
     })
 }
 
+/// The device of tensors without memory, whatever their size: PyTorch's `meta`, a dry run of the CPU
+/// that nothing bounds. Every call gives the same.
+///
+/// ```
+/// use plimsoll_tensor::{DType, Tensor, device};
+/// let x = Tensor::zeros(&[1 << 20, 1 << 20], (DType::F32, device::meta()?))?; // 4 TiB
+/// assert_eq!(x.matmul(&x)?.shape(), [1 << 20, 1 << 20]);
+/// assert!(x.cpu().is_err());
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn meta() -> Result<Device> {
+    static META: Mutex<Option<Device>> = Mutex::new(None);
+    let mut meta = META.lock();
+    if let Some(device) = *meta {
+        return Ok(device);
+    }
+    let configuration = Configuration::default();
+    let device = table::add(DeviceKind::Cpu, true, |device| {
+        let arena = Arena::open(device, Box::new(DrySource::new(None)), &configuration);
+        Ok(Entry::new(device, arena, Backend::Cpu, configuration.clone()))
+    })?;
+    Ok(*meta.insert(device))
+}
+
 /// Turns the chaos of tests on (with a seed) or off for a device: unpinned storages lose their
 /// memory at random between operations and must come back by themselves.
 #[doc(hidden)]

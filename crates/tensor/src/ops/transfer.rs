@@ -166,7 +166,8 @@ pub(crate) fn copy_into(
 ) -> Result<()> {
     let name = COPY_.name;
     let heard = || {
-        observe::enter(&Call::operation(name, true, site, target.device(), &[target, source]))
+        let (place, operands) = (target.device(), [target, source]);
+        observe::enter(&Call::operation(name, true, site, place, &operands, &operands[..1]))
     };
     let _heard = observe::is_on().then(heard);
     rules::check_in_place(name, target, Needs::NONE)?;
