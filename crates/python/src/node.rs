@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use parking_lot::Mutex;
 use plimsoll_tensor::signature::{Kind, Signature};
 use plimsoll_tensor::{GradFn, ops};
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::{call, in_flight};
@@ -33,7 +34,7 @@ struct Place(*mut ffi::PyObject);
 unsafe impl Send for Place {}
 
 /// A recorded operation, or the place where a leaf's gradients arrive.
-#[pyclass(name = "Node", module = "plimsoll.autograd.graph", frozen, weakref)]
+#[pyclass(name = "Node", module = "plimsoll.autograd.graph", frozen, weakref, subclass)]
 pub(crate) struct PyNode {
     grad_fn: GradFn,
     place: AtomicPtr<ffi::PyObject>,
@@ -51,10 +52,36 @@ pub(crate) fn object(py: Python<'_>, grad_fn: GradFn) -> PyResult<Bound<'_, PyNo
         // SAFETY: a live object, as above, and only nodes are put there.
         return Ok(unsafe { Bound::from_borrowed_ptr(py, place).cast_into_unchecked() });
     }
-    let made = Bound::new(py, PyNode { grad_fn, place: AtomicPtr::default() })?;
+    let class = class_of(py, &grad_fn)?;
+    let handle = Bound::new(py, NodeHandle(grad_fn))?;
+    let made = PyNode::type_object(py).call_method1("__new__", (class, handle))?;
+    let made = made.cast_into::<PyNode>()?;
     made.get().place.store(made.as_ptr(), Ordering::Relaxed);
     OBJECTS.lock().get_or_insert_default().insert(id, Place(made.as_ptr()));
     Ok(made)
+}
+
+/// A node on its way to become an object of the class of its name. Python cannot make one.
+#[pyclass(name = "_NodeHandle", frozen)]
+struct NodeHandle(GradFn);
+
+/// The class of nodes of this name, as PyTorch has one for each: `MulBackward0`. They differ in
+/// nothing else.
+fn class_of<'py>(py: Python<'py>, grad_fn: &GradFn) -> PyResult<Bound<'py, PyAny>> {
+    static CLASSES: Mutex<Option<HashMap<String, Py<PyAny>>>> = Mutex::new(None);
+    let name = grad_fn.backward_name();
+    let known = CLASSES.lock().as_ref().and_then(|classes| Some(classes.get(&name)?.clone_ref(py)));
+    if let Some(class) = known {
+        return Ok(class.into_bound(py));
+    }
+    let space = PyDict::new(py);
+    // No dictionary of its own, which nothing would keep when the object goes.
+    space.set_item("__slots__", PyTuple::empty(py))?;
+    space.set_item("__module__", "plimsoll.autograd.graph")?;
+    let last = name.rsplit("::").next().unwrap_or(&name).to_string();
+    let class = py.get_type::<PyType>().call1((last, (PyNode::type_object(py),), space))?;
+    CLASSES.lock().get_or_insert_default().insert(name, class.clone().unbind());
+    Ok(class)
 }
 
 impl PyNode {
@@ -78,6 +105,11 @@ impl Drop for PyNode {
 
 #[pymethods]
 impl PyNode {
+    #[new]
+    fn new(handle: &Bound<'_, NodeHandle>) -> PyNode {
+        PyNode { grad_fn: handle.get().0.clone(), place: AtomicPtr::default() }
+    }
+
     /// The name of what it computes in backward, as PyTorch builds it: `MulBackward0`.
     fn name(&self) -> String {
         self.grad_fn.backward_name()
@@ -137,11 +169,20 @@ impl PyNode {
     }
 
     /// What the context of a custom function has, or what an operation saved: `_saved_self`,
-    /// `_saved_result`, by the names of its arguments.
+    /// `_saved_result`, by the names of its arguments; `_raw_saved_self` is that in a box.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let found = match (custom::context(py, &self.grad_fn), name.strip_prefix("_saved_")) {
+        let raw = name.strip_prefix("_raw_saved_");
+        let argument = raw.or_else(|| name.strip_prefix("_saved_"));
+        let found = match (custom::context(py, &self.grad_fn), argument) {
             (Some(context), _) if !name.starts_with("__") => Some(context.getattr(name)?),
-            (None, Some(argument)) => self.saved(py, argument)?,
+            (None, Some(argument)) => match (self.saved(py, argument)?, raw) {
+                (Some(saved), Some(_)) => Some(
+                    py.import("plimsoll.autograd.graph")?
+                        .getattr("SavedTensor")?
+                        .call1((saved,))?,
+                ),
+                (saved, _) => saved,
+            },
             _ => None,
         };
         let none = || {
@@ -158,7 +199,9 @@ impl PyNode {
     }
 
     fn __repr__(slf: &Bound<'_, PyNode>) -> String {
-        format!("<{} object at {:#x}>", slf.get().name(), slf.as_ptr().addr())
+        let name = slf.get().name();
+        let last = name.rsplit("::").next().unwrap_or(&name);
+        format!("<{last} object at {:#x}>", slf.as_ptr().addr())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

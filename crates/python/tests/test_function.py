@@ -125,7 +125,7 @@ def test_nodes_are_named_and_show_the_context():
     assert (node.name(), repr(node).split()[0], y.grad_fn is node) == ("PowerBackward", "<PowerBackward", True)
     assert node.exponent == 3 and node.saved_tensors[0] is x
     (behind,) = node.next_functions
-    assert (behind[0].name(), behind[0].variable is x, behind[1]) == ("AccumulateGrad", True, 0)
+    assert (behind[0].name(), behind[0].variable is x, behind[1]) == ("torch::autograd::AccumulateGrad", True, 0)
     with pytest.raises(AttributeError):
         node.nothing
     y.backward()

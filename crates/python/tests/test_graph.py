@@ -23,7 +23,7 @@ def test_nodes():
     (exp, output), *_ = node.next_functions
     assert (exp.name(), output, isinstance(exp, graph.Node)) == ("ExpBackward0", 0, True)
     ((accumulate, _),) = exp.next_functions
-    assert (accumulate.name(), accumulate.variable is x, accumulate.next_functions) == ("AccumulateGrad", True, ())
+    assert (accumulate.name(), accumulate.variable is x, accumulate.next_functions) == ("torch::autograd::AccumulateGrad", True, ())
     assert (x * 2).grad_fn.next_functions[0][0] is accumulate
     with pytest.raises(AttributeError):
         node.variable
@@ -46,7 +46,7 @@ def test_a_leaf_that_nobody_holds_is_said_to_be_gone():
 def test_edges():
     x = leaf(1.0)
     edge = graph.get_gradient_edge(x)
-    assert (edge.node.name(), edge.output_nr) == ("AccumulateGrad", 0)
+    assert (edge.node.name(), edge.output_nr) == ("torch::autograd::AccumulateGrad", 0)
     y = x * 2
     assert graph.get_gradient_edge(y).node is y.grad_fn
     with pytest.raises(RuntimeError, match="does not require"):

@@ -20,6 +20,13 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
     /// Name, forms and coverage.
     fn info(&self) -> &'static OpInfo;
 
+    /// PyTorch's name of its node in the graph, where its arguments or operands decide that:
+    /// `SumBackward1` of a sum over some dimensions. Other names are made of its own
+    /// (`autograd/node_names.rs`).
+    fn node_name(&self, _inputs: &[Meta]) -> Option<&'static str> {
+        None
+    }
+
     /// The shape rule: checks the operands and says what comes out. `needs` tells which inputs will
     /// get a gradient, so that results only backward wants (a layer norm's mean) exist only then.
     fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred>;

@@ -178,7 +178,7 @@ impl GradFn {
     pub fn backward_name(&self) -> String {
         match &self.0 {
             Edge::Node(node, _) => node.backward_name(),
-            Edge::Leaf(_) => self.name().to_string(),
+            Edge::Leaf(_) => "torch::autograd::AccumulateGrad".to_string(),
         }
     }
 

@@ -26,6 +26,7 @@ pub(crate) mod inherit;
 pub(crate) mod mode;
 mod multi_grad;
 pub(crate) mod node;
+mod node_names;
 mod place;
 pub(crate) mod record;
 pub(crate) mod release;

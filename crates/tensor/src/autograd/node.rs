@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::accumulate::Accumulator;
 use super::custom::{Custom, Function};
 use super::hooks::Hooks;
+use super::node_names;
 use super::saved::SavedTensors;
 use super::tasks::Target;
 use crate::device::Entry;
@@ -180,15 +181,16 @@ impl Node {
     /// The name of what it computes in backward, as PyTorch builds it: `MulBackward0`.
     pub(crate) fn backward_name(&self) -> String {
         let name = self.name();
-        // A custom function's is its class's.
-        if self.function().is_some() {
-            return name.to_string();
+        let known = match &self.derivative {
+            Derivative::Operation(op) => op.node_name(&self.inputs),
+            Derivative::Custom(_) => None,
+        };
+        match known.or_else(|| node_names::listed(name)) {
+            Some(known) => known.to_string(),
+            // A custom function's is its class's.
+            None if self.function().is_some() => name.to_string(),
+            None => node_names::built(name),
         }
-        let words = name.split('_').map(|word| {
-            let (first, rest) = word.split_at(word.len().min(1));
-            first.to_uppercase() + rest
-        });
-        words.collect::<String>() + "Backward0"
     }
 
     /// The user's own function, if it is one.

@@ -76,6 +76,16 @@ impl Operation for Clamp {
         self.info
     }
 
+    fn node_name(&self, inputs: &[Meta]) -> Option<&'static str> {
+        let has_tensors = inputs.len() > 1;
+        Some(match self.info.name {
+            "clamp" if !has_tensors => "ClampBackward1",
+            "clamp_min" if has_tensors => "ClampMinBackward1",
+            "clamp_max" if has_tensors => "ClampMaxBackward1",
+            _ => return None,
+        })
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         elementwise::infer(self.info.name, inputs, inputs[0].dtype)
     }

@@ -87,6 +87,13 @@ impl Operation for GridSample {
         &GRID_SAMPLE
     }
 
+    fn node_name(&self, inputs: &[Meta]) -> Option<&'static str> {
+        match inputs.first()?.shape().len() {
+            4 => Some("GridSampler2DBackward0"),
+            _ => Some("GridSampler3DBackward0"),
+        }
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         check(inputs[0], inputs[1])?;
         let shape = samples(inputs[0].shape(), inputs[1].shape());

@@ -29,6 +29,32 @@ impl Operation for Interpolate {
         &INTERPOLATE
     }
 
+    fn node_name(&self, _inputs: &[Meta]) -> Option<&'static str> {
+        let names = match self.args.mode {
+            InterpolateMode::Nearest => [
+                "UpsampleNearest1DBackward0",
+                "UpsampleNearest2DBackward0",
+                "UpsampleNearest3DBackward0",
+            ],
+            InterpolateMode::NearestExact => [
+                "UpsampleNearestExact1DBackward0",
+                "UpsampleNearestExact2DBackward0",
+                "UpsampleNearestExact3DBackward0",
+            ],
+            InterpolateMode::Linear => [
+                "UpsampleLinear1DBackward0",
+                "UpsampleBilinear2DBackward0",
+                "UpsampleTrilinear3DBackward0",
+            ],
+            InterpolateMode::Cubic => ["", "UpsampleBicubic2DBackward0", ""],
+            InterpolateMode::Area => {
+                ["SqueezeBackward1", "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0"]
+            }
+        };
+        let name = self.sizes.len().checked_sub(1).and_then(|at| names.get(at)).copied();
+        name.filter(|name| !name.is_empty())
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let shape = inputs[0].shape();
         if shape.len() != self.sizes.len() + 2 || !(1..=3).contains(&self.sizes.len()) {

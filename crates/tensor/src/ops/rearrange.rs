@@ -45,6 +45,25 @@ impl Operation for Rearrange {
         self.info
     }
 
+    fn node_name(&self, _inputs: &[Meta]) -> Option<&'static str> {
+        if !std::ptr::eq(self.info, &PAD) {
+            return None;
+        }
+        let is_constant = |along: &Along| matches!(along, Along::Pad(_));
+        let Some(first) = self.along.iter().position(|along| !is_constant(along)) else {
+            return Some("ConstantPadNdBackward0");
+        };
+        match (self.along[first], self.along.len() - first) {
+            (Along::Reflect(_), 1) => Some("ReflectionPad1DBackward0"),
+            (Along::Reflect(_), 2) => Some("ReflectionPad2DBackward0"),
+            (Along::Reflect(_), _) => Some("ReflectionPad3DBackward0"),
+            (Along::Clamp(_), 1) => Some("ReplicationPad1DBackward0"),
+            (Along::Clamp(_), 2) => Some("ReplicationPad2DBackward0"),
+            (Along::Clamp(_), _) => Some("ReplicationPad3DBackward0"),
+            _ => None,
+        }
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         if std::ptr::eq(self.info, &FLIP) {
             // Turned around where it lies, as in PyTorch.

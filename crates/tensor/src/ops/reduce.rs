@@ -59,6 +59,17 @@ impl Operation for Reduce {
         }
     }
 
+    fn node_name(&self, inputs: &[Meta]) -> Option<&'static str> {
+        let is_whole =
+            !self.keepdim && inputs.first().is_some_and(|x| x.shape().len() == self.dims.len());
+        match self.reduction {
+            Reduction::Sum if !is_whole => Some("SumBackward1"),
+            Reduction::Mean if !is_whole => Some("MeanBackward1"),
+            Reduction::Prod if !is_whole => Some("ProdBackward1"),
+            _ => None,
+        }
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let shape = inputs[0].shape();
         self.check_not_empty(shape)?;

@@ -101,6 +101,17 @@ impl Operation for View {
         }
     }
 
+    fn node_name(&self, inputs: &[Meta]) -> Option<&'static str> {
+        let rank = inputs.first().map_or(0, |x| x.shape().len());
+        match self {
+            // All dimensions are named if none was.
+            View::Squeeze(dims) if dims.len() == rank => None,
+            View::Squeeze(dims) if dims.len() == 1 => Some("SqueezeBackward1"),
+            View::Squeeze(_) => Some("SqueezeBackward2"),
+            _ => None,
+        }
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let layout = self.layout(&inputs[0].layout)?;
         Ok(Inferred::View(Meta { layout, dtype: inputs[0].dtype }))

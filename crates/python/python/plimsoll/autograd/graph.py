@@ -14,6 +14,21 @@ from .._plimsoll import _graph_text as graph_text
 from ._mutation import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
 
 
+class SavedTensor:
+    """What `_raw_saved_self` and its kin of a node give: a box with the tensor that the node saved, or with None."""
+
+    def __init__(self, data: Tensor | None) -> None:
+        #: The tensor.
+        self.data = data
+
+    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+        """Refused: what is saved goes through the hooks of `saved_tensors_hooks` while it is recorded."""
+        raise NotImplementedError(
+            "SavedTensor.register_hooks: hooks on one tensor that a node saved already are not here: record it in "
+            "autograd.graph.saved_tensors_hooks(pack_hook, unpack_hook)"
+        )
+
+
 class GradientEdge(NamedTuple):
     """Where the gradient of a tensor goes: a node, and which output of it."""
 

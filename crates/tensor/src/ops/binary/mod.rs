@@ -105,6 +105,22 @@ impl Operation for Binary {
         &self.row.info
     }
 
+    fn node_name(&self, _inputs: &[Meta]) -> Option<&'static str> {
+        Some(match (self.row.info.name, self.second) {
+            ("sub", Second::Left(_)) => "RsubBackward1",
+            // PyTorch multiplies by the reciprocal.
+            ("div", Second::Left(_)) => "MulBackward0",
+            ("div", _) if std::ptr::eq(self.row, &DIV_TRUNC) => "DivBackward2",
+            ("div", _) if std::ptr::eq(self.row, &DIV_FLOOR) => "DivBackward2",
+            ("pow", Second::Tensor) => "PowBackward1",
+            ("pow", Second::Left(_)) => "PowBackward2",
+            ("remainder", Second::Tensor) => "RemainderBackward1",
+            ("fmod", Second::Tensor) => "FmodBackward1",
+            ("copysign", Second::Right(_)) => "CopysignBackward1",
+            _ => return None,
+        })
+    }
+
     #[inline]
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let dtype = inputs[0].dtype;

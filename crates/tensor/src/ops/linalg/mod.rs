@@ -51,6 +51,19 @@ impl Operation for MatMul {
         }
     }
 
+    /// `matmul` ends in another operation of PyTorch's for each kind of operands.
+    fn node_name(&self, inputs: &[Meta]) -> Option<&'static str> {
+        let (MatMul::Any, [a, b]) = (self, inputs) else { return None };
+        match (a.shape().len(), b.shape().len()) {
+            (1, 1) => Some("DotBackward0"),
+            (2, 1) => Some("MvBackward0"),
+            (2, 2) => Some("MmBackward0"),
+            (1, 2) => Some("SqueezeBackward4"),
+            (2, _) => None,
+            _ => Some("UnsafeViewBackward0"),
+        }
+    }
+
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
         let (a, b) = (inputs[0], inputs[1]);
         let op = self.info().name;
