@@ -154,10 +154,16 @@ _LAZY = (
 #: Single names of such parts, and where they are.
 _LAZY_NAMES = {
     "GradScaler": "amp",
+    "_dirichlet_grad": "_random_functions",
+    "_sample_dirichlet": "_random_functions",
+    "_standard_gamma": "_random_functions",
+    "_standard_gamma_grad": "_random_functions",
     "_upsample_bilinear2d_aa": "nn._interpolate",
     "MemoryMonitor": "monitor",
     "MemoryTracker": "monitor",
+    "binomial": "_random_functions",
     "load_ipython_extension": "_cell_memory",
+    "poisson": "_random_functions",
     "rms_norm": "nn.functional",
     "unload_ipython_extension": "_cell_memory",
 }

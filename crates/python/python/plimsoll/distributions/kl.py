@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NoReturn, TypeVar
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ..nn.functional import softplus
 from .bernoulli import Bernoulli, Geometric
 from .categorical import Categorical, OneHotCategorical
-from .continuous import Exponential, Laplace, Uniform
+from .continuous import Cauchy, Exponential, Gumbel, Laplace, Uniform
+from .counts import Binomial, Poisson
 from .distribution import Distribution, Independent, sum_rightmost
-from .normal import HalfNormal, MultivariateNormal, Normal
+from .gamma import Beta, Dirichlet, Gamma, InverseGamma
+from .heavy_tails import HalfCauchy, Pareto
+from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
+from .transformed_distribution import TransformedDistribution
 
+_EULER = 0.57721566490153286060
 _Rule = TypeVar("_Rule", bound=Callable[..., Tensor])
 _RULES: dict[tuple[type, type], Callable[..., Tensor]] = {}
 
@@ -42,6 +47,10 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
             rule = _RULES.get((of_p, of_q))
             if rule is not None:
                 return rule(p, q)
+    _refuse(p, q)
+
+
+def _refuse(p: Distribution, q: Distribution) -> NoReturn:
     raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
 
 
@@ -50,6 +59,16 @@ def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
     made: Tensor = 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
     return made
+
+
+@register_kl(LogNormal, LogNormal)
+def _log_normal(p: Any, q: Any) -> Tensor:
+    return _normal(p, q)
+
+
+# A class below another's is not of its kind here.
+register_kl(LogNormal, Normal)(_refuse)
+register_kl(Normal, LogNormal)(_refuse)
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -105,6 +124,96 @@ def _uniform(p: Any, q: Any) -> Tensor:
     result = ((q.high - q.low) / (p.high - p.low)).log()
     outside = (q.low > p.low) | (q.high < p.high)
     return _plimsoll.where(outside, _plimsoll.full_like(result, float("inf")), result)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Any, q: Any) -> Tensor:
+    together = ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log()
+    made: Tensor = together - (4 * p.scale * q.scale).log()
+    return made
+
+
+@register_kl(HalfCauchy, HalfCauchy)
+def _half_cauchy(p: Any, q: Any) -> Tensor:
+    return _cauchy(p._cauchy, q._cauchy)
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Any, q: Any) -> Tensor:
+    ratio, shift = p.scale / q.scale, (q.loc - p.loc) / q.scale
+    made: Tensor = -ratio.log() - shift + ratio * _EULER + (shift + (1 + ratio).lgamma()).exp() - (1 + _EULER)
+    return made
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Any, q: Any) -> Tensor:
+    own, other = p.concentration, q.concentration
+    scaled = other * (p.rate / q.rate).log() + other.lgamma() - own.lgamma()
+    made: Tensor = scaled + (own - other) * own.digamma() + (q.rate - p.rate) * (own / p.rate)
+    return made
+
+
+@register_kl(InverseGamma, InverseGamma)
+def _inverse_gamma(p: Any, q: Any) -> Tensor:
+    return _gamma(p.base_dist, q.base_dist)
+
+
+@register_kl(Exponential, Gamma)
+def _exponential_gamma(p: Any, q: Any) -> Tensor:
+    ratio, other = q.rate / p.rate, q.concentration
+    made: Tensor = -other * ratio.log() + ratio + other.lgamma() + other * _EULER - (1 + _EULER)
+    return made
+
+
+@register_kl(Gamma, Exponential)
+def _gamma_exponential(p: Any, q: Any) -> Tensor:
+    made: Tensor = -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
+    return made
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Any, q: Any) -> Tensor:
+    own, other = p.concentration, q.concentration
+    total = own.sum(-1)
+    norm = total.lgamma() - other.sum(-1).lgamma() + (other.lgamma() - own.lgamma()).sum(-1)
+    made: Tensor = norm + ((own - other) * (own.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
+    return made
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Any, q: Any) -> Tensor:
+    return _dirichlet(p._dirichlet, q._dirichlet)
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Any, q: Any) -> Tensor:
+    made: Tensor = p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+    return made
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Any, q: Any) -> Tensor:
+    # From 0 to what both can come to.
+    if bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
+    each = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    found = p.total_count * each
+    more = (p.total_count > q.total_count).expand(found.shape)
+    return _plimsoll.where(more, _plimsoll.full_like(found, float("inf")), found)
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Any, q: Any) -> Tensor:
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return _plimsoll.where(p.scale < q.scale, _plimsoll.full_like(found, float("inf")), found)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: Any, q: Any) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        _refuse(p, q)
+    return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

@@ -6,7 +6,7 @@ from __future__ import annotations
 INSTEAD = {
     "torch.vmap": "write the batch as a dimension of its own, or loop and torch.stack the results",
     "torch.Tensor.to_sparse": "tensors are dense; index_add_ and scatter_add_ add by index",
-    "torch.distributions": "those that programs use most are in torch.distributions; transforms are not",
+    "torch.distributions": "torch.distributions has those that programs use most; torch.distributions.TransformedDistribution makes others",
     "torch.func": "torch.func.functional_call and torch.autograd.functional are there",
     "torch.distributed": "one process can use several devices: torch.nn.DataParallel",
     "torch.fft": "there are no complex numbers; torch.nn.functional.conv1d convolves",

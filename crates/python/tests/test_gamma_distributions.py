@@ -1,0 +1,177 @@
+"""Gamma, Dirichlet, Poisson and binomial draws, how they move with their parameters, and the distributions made of
+them, beside closed forms. `conformance/distributions.py` holds them to PyTorch."""
+
+import math
+
+import plimsoll as pm
+import pytest
+from plimsoll import distributions as d
+
+F64 = pm.float64
+
+
+def T(value, **options):
+    return pm.tensor(value, dtype=F64, **options)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.7, 3.0, 39.0, 41.0, 300.0])
+@pytest.mark.parametrize("deviations", [-1.5, -0.3, 0.0, 1.0, 3.0, 4.5])
+def test_gamma_draws_move_as_their_distribution_function_says(alpha, deviations):
+    value = max(alpha + deviations * math.sqrt(alpha), 0.05 * alpha) + (4 if deviations > 4 else 0)
+    above = deviations > 0
+    part = pm.special.gammaincc if above else pm.special.gammainc
+    step = 1e-5 * alpha
+    slope = (part(T(alpha + step), T(value)) - part(T(alpha - step), T(value))).item() / (2 * step)
+    density = math.exp((alpha - 1) * math.log(value) - value - math.lgamma(alpha))
+    expected = (slope if above else -slope) / density
+    assert pm._standard_gamma_grad(T(alpha), T(value)).item() == pytest.approx(expected, rel=2e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1.0, 7.0, 200.0])
+@pytest.mark.parametrize("x", [1e-4, 0.3, 0.5, 0.6, 0.999])
+def test_dirichlet_draws_move_as_a_power_of_a_uniform_one(alpha, x):
+    # Of two components, of which the other's concentration is 1, one is a power of a uniform draw.
+    expected = -x * math.log(x) / alpha / (1 - x)
+    assert pm._dirichlet_grad(T(x), T(alpha), T(alpha + 1)).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_gradients_of_means_are_those_of_the_parameters():
+    pm.manual_seed(3)
+    power, rate = T([0.5, 2.0, 60.0], requires_grad=True), T([1.0, 2.0, 3.0], requires_grad=True)
+    d.Gamma(power, rate).rsample((40_000,)).mean(0).sum().backward()
+    assert power.grad.tolist() == pytest.approx([1.0, 0.5, 1 / 3], rel=0.03)
+    assert rate.grad.tolist() == pytest.approx([-0.5, -0.5, -60 / 9], rel=0.03)
+    parts = T([1.0, 2.0, 3.0], requires_grad=True)
+    d.Dirichlet(parts).rsample((40_000,))[:, 0].mean().backward()
+    # Of c0 / (c0 + c1 + c2).
+    assert parts.grad.tolist() == pytest.approx([5 / 36, -1 / 36, -1 / 36], rel=0.05)
+
+
+def test_once_only():
+    power = T([2.0], requires_grad=True)
+    (slope,) = pm.autograd.grad(d.Gamma(power, T(1.0)).rsample().sum(), power, create_graph=True)
+    with pytest.raises(NotImplementedError, match="the derivative for '_standard_gamma_grad' is not implemented"):
+        slope.sum().backward()
+
+
+WITH_MOMENTS = [
+    d.Gamma(T([0.3, 2.0, 90.0]), T([1.0, 0.5, 2.0])),
+    d.Chi2(T([1.0, 5.0])),
+    d.InverseGamma(T([5.0]), T([2.0])),
+    d.Beta(T([0.5, 3.0]), T([0.5, 1.0])),
+    d.Dirichlet(T([[0.2, 1.0, 4.0]])),
+    d.FisherSnedecor(T([5.0]), T([12.0])),
+    d.StudentT(T([6.0]), T([1.0]), T([2.0])),
+    d.Poisson(T([0.2, 9.0, 11.0, 400.0])),
+    d.Binomial(T([4.0, 50.0, 1000.0]), T([0.9, 0.1, 0.4])),
+    d.NegativeBinomial(T([2.0, 9.5]), T([0.5, 0.2])),
+    d.Pareto(T([1.0]), T([9.0])),
+    d.Weibull(T([2.0]), T([1.5])),
+    d.Kumaraswamy(T([2.0]), T([3.0])),
+    d.MixtureSameFamily(d.Categorical(T([0.2, 0.8])), d.Normal(T([-3.0, 1.0]), T([1.0, 0.5]))),
+]
+
+
+@pytest.mark.parametrize("of", WITH_MOMENTS, ids=lambda one: type(one).__name__)
+def test_draws_have_the_mean_and_variance(of):
+    pm.manual_seed(1)
+    drawn = of.sample((40_000,))
+    assert drawn.shape[1:] == of.mean.shape and not drawn.requires_grad
+    apart = (drawn.mean(0) - of.mean).abs() / (of.stddev / 200)
+    assert apart.max().item() < 4.5
+    assert ((drawn.std(0) - of.stddev).abs() / of.stddev).max().item() < 0.08
+
+
+# A distribution, a draw, and the logarithm of its density there.
+DENSITIES = [
+    (d.Gamma(T(2.0), T(3.0)), 1.0, 2 * math.log(3) - 3),
+    (d.Chi2(T(2.0)), 2.0, -math.log(2) - 1),
+    (d.InverseGamma(T(1.0), T(1.0)), 0.5, -2 + 2 * math.log(2)),
+    (d.Beta(T(2.0), T(1.0)), 0.25, math.log(0.5)),
+    (d.Dirichlet(T([1.0, 1.0, 1.0])), [0.2, 0.3, 0.5], math.log(2)),
+    (d.FisherSnedecor(T(2.0), T(2.0)), 1.0, -math.log(4)),
+    (d.StudentT(T(1.0)), 1.0, -math.log(2 * math.pi)),
+    (d.Poisson(T(2.0)), 3.0, 3 * math.log(2) - 2 - math.log(6)),
+    (d.Binomial(4, T(0.5)), 2.0, math.log(6 / 16)),
+    (d.NegativeBinomial(1, T(0.25)), 2.0, math.log(0.75 * 0.0625)),
+    (d.HalfCauchy(T(1.0)), 1.0, -math.log(math.pi)),
+    (d.Pareto(T(1.0), T(2.0)), 2.0, math.log(2) - 3 * math.log(2)),
+    (d.Weibull(T(1.0), T(1.0)), 3.0, -3.0),
+    (d.Kumaraswamy(T(1.0), T(2.0)), 0.5, 0.0),
+    (d.RelaxedBernoulli(T(1.0), T(0.5)), 0.5, 0.0),
+    (d.RelaxedOneHotCategorical(T(1.0), T([1.0, 1.0])), [0.5, 0.5], 0.0),
+    (d.MixtureSameFamily(d.Categorical(T([1.0, 1.0])), d.Uniform(T([0.0, 0.0]), T([1.0, 2.0]))), 0.5, math.log(0.75)),
+    (d.TransformedDistribution(d.Uniform(T(0.0), T(1.0)), [d.AffineTransform(T(1.0), T(-4.0))]), 0.0, -math.log(4)),
+]
+
+
+@pytest.mark.parametrize("of, value, expected", DENSITIES, ids=lambda one: type(one).__name__)
+def test_densities(of, value, expected):
+    assert of.log_prob(T(value)).item() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_transform_that_remembers_gives_back_what_it_was_given():
+    squashed = d.TransformedDistribution(d.Normal(T(0.0), T(5.0)), [d.TanhTransform(cache_size=1)])
+    drawn = squashed.rsample((100,))
+    # The inverse hyperbolic tangent of 1 is infinite; what was drawn before it was put through is not.
+    assert pm.isfinite(squashed.log_prob(drawn)).all()
+    composed = d.ComposeTransform([d.ExpTransform(), d.AffineTransform(1.0, 2.0)])
+    x = T([0.0, 1.0])
+    assert composed.inv(composed(x)).tolist() == pytest.approx(x.tolist())
+    assert composed.log_abs_det_jacobian(x, composed(x)).tolist() == pytest.approx([math.log(2), 1 + math.log(2)])
+
+
+def test_a_transform_of_ones_own():
+    class Doubled(d.transforms.Transform):
+        domain = d.constraints.real
+        codomain = d.constraints.real
+        bijective = True
+        sign = +1
+
+        def __init__(self, cache_size=1):
+            super().__init__(cache_size=cache_size)
+
+        def _call(self, x):
+            return 2 * x
+
+        def _inverse(self, y):
+            return y / 2
+
+        def log_abs_det_jacobian(self, x, y):
+            return pm.full_like(x, math.log(2))
+
+    doubled, wide = d.TransformedDistribution(d.Normal(T(0.0), T(1.0)), Doubled()), d.Normal(T(0.0), T(2.0))
+    assert doubled.log_prob(T(1.5)).item() == pytest.approx(wide.log_prob(T(1.5)).item())
+
+
+DIVERGENCES = [
+    (d.Gamma(T(1.0), T(2.0)), d.Exponential(T(1.0)), math.log(2) - 0.5),
+    (d.Exponential(T(2.0)), d.Gamma(T(1.0), T(1.0)), math.log(2) - 0.5),
+    (d.Gamma(T(1.0), T(2.0)), d.Gamma(T(1.0), T(1.0)), math.log(2) - 0.5),
+    (d.Beta(T(2.0), T(1.0)), d.Beta(T(1.0), T(1.0)), math.log(2) - 0.5),
+    (d.Poisson(T(2.0)), d.Poisson(T(1.0)), 2 * math.log(2) - 1),
+    (d.Binomial(3, T(0.5)), d.Binomial(3, T(0.25)), 3 * (0.5 * math.log(2) + 0.5 * math.log(0.5 / 0.75))),
+    (d.Cauchy(T(0.0), T(1.0)), d.Cauchy(T(0.0), T(3.0)), math.log(16 / 12)),
+    (d.Gumbel(T(0.0), T(1.0)), d.Gumbel(T(1.0), T(1.0)), math.e - 2),
+]
+
+
+@pytest.mark.parametrize("p, q, expected", DIVERGENCES, ids=lambda one: type(one).__name__)
+def test_divergences(p, q, expected):
+    assert d.kl_divergence(p, q).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_class_below_another_is_not_of_its_kind():
+    with pytest.raises(NotImplementedError, match="p type LogNormal and q type Normal"):
+        d.kl_divergence(d.LogNormal(0.0, 1.0), d.Normal(0.0, 1.0))
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="concentration .* GreaterThan"):
+        d.Gamma(-1.0, 1.0)
+    with pytest.raises(ValueError, match="support"):
+        d.Beta(1.0, 1.0).log_prob(pm.tensor(2.0))
+    with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+        pm.poisson(pm.tensor([-1.0]))
+    with pytest.raises(ValueError, match="floating-point"):
+        pm.binomial(pm.tensor([1]), pm.tensor([0.5]))
