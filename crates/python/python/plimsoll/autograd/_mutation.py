@@ -43,7 +43,7 @@ class _AllowMutationOnSavedContext:
         """Lets go of everything."""
         self._is_open = False
         for kept in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
-            kept.clear()  # type: ignore[attr-defined]
+            kept.clear()
 
     def _pack(self, tensor: Tensor) -> _Handle:
         elements = _elements(tensor)

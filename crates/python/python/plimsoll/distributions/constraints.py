@@ -68,7 +68,7 @@ class _LessThan(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        return value < self.upper_bound
+        return value < self.upper_bound  # type: ignore[no-any-return]
 
 
 class _Interval(Constraint):
@@ -94,7 +94,7 @@ class _IntegerInterval(_Interval):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & super().check(value)
+        return super().check(value) & (value % 1 == 0)
 
 
 class _IntegerGreaterThan(_GreaterThan):
@@ -103,7 +103,7 @@ class _IntegerGreaterThan(_GreaterThan):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+        return (value % 1 == 0) & (value >= self.lower_bound)  # type: ignore[no-any-return]
 
 
 class _OneHot(Constraint):

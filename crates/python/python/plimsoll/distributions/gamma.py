@@ -12,6 +12,7 @@ from .._facts import finfo
 from .._plimsoll import Tensor
 from .._random_functions import _dirichlet_grad, _sample_dirichlet, _standard_gamma
 from ..autograd.function import Function
+from ..functional import as_tensor
 from .distribution import Distribution, all_tensors
 from .normal import standard_normal
 
@@ -67,10 +68,10 @@ class Gamma(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         if not isinstance(value, Tensor):
-            value = _plimsoll.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
+            value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
         power, rate = self.concentration, self.rate
-        return power.xlogy(rate) + (power - 1).xlogy(value) - rate * value - power.lgamma()
+        return power.xlogy(rate) + (power - 1).xlogy(value) - rate * value - power.lgamma()  # type: ignore[no-any-return]
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
@@ -157,7 +158,7 @@ class _DirichletDraw(Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         drawn, concentration = ctx.saved_tensors
         moved = _dirichlet_grad(drawn, concentration, concentration.sum(-1, keepdim=True))
-        return moved * (grad - (drawn * grad).sum(-1, keepdim=True))
+        return moved * (grad - (drawn * grad).sum(-1, keepdim=True))  # type: ignore[no-any-return]
 
 
 class Dirichlet(Distribution):
@@ -210,7 +211,7 @@ class Dirichlet(Distribution):
         power = self.concentration
         count, total = power.shape[-1], power.sum(-1)
         corner = power.lgamma().sum(-1) - total.lgamma()
-        return corner - (count - total) * total.digamma() - ((power - 1.0) * power.digamma()).sum(-1)
+        return corner - (count - total) * total.digamma() - ((power - 1.0) * power.digamma()).sum(-1)  # type: ignore[no-any-return]
 
 
 def _first_corner(concentration: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class RelaxedBernoulli(Distribution):
         drawn = _uniform(self._extended_shape(sample_shape), self._given)
         odds = drawn.log() - (-drawn).log1p() + self.logits
         facts = finfo(self._given.dtype)
-        return (odds / self.temperature).sigmoid().clamp(min=facts.tiny, max=1.0 - facts.eps)
+        return (odds / self.temperature).sigmoid().clamp(min=facts.tiny, max=1.0 - facts.eps)  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
@@ -59,7 +59,7 @@ class RelaxedBernoulli(Distribution):
         odds = within.log() - (-within).log1p()
         apart = self.logits - odds * self.temperature
         density = _log_of(self.temperature) + apart - 2 * softplus(apart)
-        return density + softplus(-odds) + softplus(odds)
+        return density + softplus(-odds) + softplus(odds)  # type: ignore[no-any-return]
 
 
 class RelaxedOneHotCategorical(Distribution):
@@ -96,7 +96,7 @@ class RelaxedOneHotCategorical(Distribution):
         self._check_draw(value, lambda drawn: (drawn >= 0).all(-1) & ((drawn.sum(-1) - 1).abs() < 1e-6), "Simplex()")
         count, log = self.event_shape[-1], value.log()
         apart = log_softmax(self.logits - log * self.temperature, dim=-1).sum(-1)
-        return math.lgamma(count) + (count - 1) * _log_of(self.temperature) + apart - log.sum(-1)
+        return math.lgamma(count) + (count - 1) * _log_of(self.temperature) + apart - log.sum(-1)  # type: ignore[no-any-return]
 
 
 def _log_of(temperature: Any) -> Any:

@@ -62,7 +62,7 @@ class TransformedDistribution(Distribution):
             self._check_draw(value)
         else:
             self._check_draw(value, support.check, repr(support))
-        dims, total = len(self.event_shape), 0.0
+        dims, total = len(self.event_shape), value.new_zeros(())
         for transform in reversed(self.transforms):
             given = transform.inv(value)
             dims += transform.domain.event_dim - transform.codomain.event_dim
