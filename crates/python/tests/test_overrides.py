@@ -151,3 +151,34 @@ def test_it_can_be_switched_off():
         with pytest.raises(TypeError):
             pm.add(X, LIKE)
     assert Logged.log == [] and type(s + 1) is Logged
+
+
+def test_a_class_that_would_not_be_asked_below_autograd_is_refused():
+    with pytest.raises(NotImplementedError, match="Below defines __torch_dispatch__, which Plimsoll does not have"):
+
+        class Below(pm.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+
+def test_a_function_that_classes_take_over():
+    @pm.overrides.wrap_torch_function(lambda x, y=None: (x, y))
+    def summed(x, y=None):
+        return x + 1 if y is None else x + y
+
+    assert summed(X).tolist() == [2.0, 2.0]
+    name, function, types, args, kwargs = summed(X, y=Like())
+    assert (name, function, types) == ("Like", summed, (Like,)) and args[0] is X and list(kwargs) == ["y"]
+
+
+def test_names_of_functions():
+    import plimsoll.nn.functional as F
+    from plimsoll.overrides import is_tensor_method_or_property, resolve_name
+
+    named = {pm.add: "add", pm.Tensor.add: "Tensor.add", F.relu: "nn.functional.relu", pm.Tensor.__add__: "Tensor.__add__"}
+    for function, name in named.items():
+        assert resolve_name(function) == f"plimsoll.{name}"
+        assert is_tensor_method_or_property(function) == name.startswith("Tensor.")
+    assert resolve_name(pm.Tensor.shape.__get__) == "plimsoll.Tensor.shape.__get__"
+    assert resolve_name(len) is None and not is_tensor_method_or_property(len)

@@ -96,6 +96,17 @@ def __format__(self: Tensor, format_spec: str) -> str:
     return object.__format__(self, format_spec)
 
 
+def __init_subclass__(cls: Any, **options: Any) -> None:
+    """Refuses a class whose `__torch_dispatch__` nobody would call: it would compute other things than its author means."""
+    super(Tensor, cls).__init_subclass__(**options)
+    if "__torch_dispatch__" in vars(cls):
+        raise NotImplementedError(
+            f"{cls.__name__} defines __torch_dispatch__, which Plimsoll does not have: operations below autograd are not told "
+            "to Python; __torch_function__ is called for operations on objects of the class"
+        )
+
+
+Tensor.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor._repr_html_ = _repr_html_  # type: ignore[method-assign]
 Tensor.nelement = nelement  # type: ignore[method-assign]

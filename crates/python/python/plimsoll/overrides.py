@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any, Callable, Iterable
 
 from ._plimsoll import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from ._plimsoll import Tensor, _disabled_torch_function_impl
+from ._plimsoll import Tensor, _disabled_torch_function_impl, _namespace
 
 __all__ = [
     "handle_torch_function",
@@ -13,6 +15,9 @@ __all__ = [
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
 ]
 
 _ORDINARY = (Tensor.__torch_function__, _disabled_torch_function_impl)
@@ -61,3 +66,61 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 def is_tensor_like(inp: Any) -> bool:
     """Whether it is a tensor, or of a class that takes operations over."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: classes of what `dispatcher` picks of the arguments may take the function over.
+
+    >>> import plimsoll as pm
+    >>> @pm.overrides.wrap_torch_function(lambda x: (x,))
+    ... def doubled(x):
+    ...     return 2 * x
+    >>> doubled(pm.ones(1))
+    tensor([2.])
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+#: Where functions that classes may take over stand.
+_PLACES = ("", "nn.functional", "linalg", "special", "functional")
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether it is a method of tensors, or gets one of their attributes."""
+    name = getattr(func, "__name__", None)
+    if name == "__get__":
+        return True
+    return name is not None and getattr(Tensor, name, None) is func
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The name that programs call it by; None if it is no function of tensors.
+
+    >>> import plimsoll as pm
+    >>> pm.overrides.resolve_name(pm.Tensor.add)
+    'plimsoll.Tensor.add'
+    """
+    name = getattr(f, "__name__", None)
+    if name is None:
+        return None
+    if name == "__get__":
+        owner = getattr(getattr(f, "__self__", None), "__name__", None)
+        return None if owner is None else f"{_namespace()}.Tensor.{owner}.__get__"
+    if getattr(Tensor, name, None) is f:
+        return f"{_namespace()}.Tensor.{name}"
+    for place in _PLACES:
+        module = sys.modules.get(f"plimsoll.{place}" if place else "plimsoll")
+        if getattr(module, name, None) is f:
+            return ".".join(part for part in (_namespace(), place, name) if part)
+    return None

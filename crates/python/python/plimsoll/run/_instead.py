@@ -36,6 +36,8 @@ INSTEAD = {
     "torch.cuda.make_graphed_callables": "there are no graphs; call the function each time",
     "torch.mps": "devices are cpu and cuda",
     "torch.xpu": "devices are cpu and cuda",
+    "torch.overrides.TorchFunctionMode": "a class's own __torch_function__ is called for operations on its objects",
+    "torch.utils._python_dispatch": "a class's own __torch_function__ is called for operations on its objects",
     "torch.library": "torch.autograd.Function is an operation of your own, in Python",
     "torch.ops": "call the functions of torch and torch.nn.functional",
     "torch._C": "this is PyTorch's compiled part; call the public names",
