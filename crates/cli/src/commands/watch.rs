@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = &[
     ("_session.py", include_str!("../../watch/_session.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),
     ("_watch.py", include_str!("../../watch/_watch.py")),
+    ("_windows.py", include_str!("../../watch/_windows.py")),
 ];
 
 /// Runs the program; the status is its own.

@@ -15,10 +15,13 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from ._places import Place, place_of
 
-# Steps that are noted at a time, and the longest pause between windows: a leak that starts late is
-# in a window before 100 steps are over.
+# Steps that are noted at a time while the run is young or something stays, and the longest pause.
+# In the steady state one step is noted after each pause; a whole window follows only if something
+# of it stays. A leak that starts late is named before 100 steps are over: the pause, the noted
+# step and those it must outlive, and a window with those.
 WINDOW_STEPS = 6
-LONGEST_PAUSE = 84
+SAMPLE_STEPS = 1
+LONGEST_PAUSE = 72
 # Rows beyond it are not noted, so that the watch's own memory is bounded.
 MOST_ROWS = 200_000
 # Noted steps that are judged, and rows a line that are kept from before.
@@ -79,13 +82,15 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if self.making.is_noting:
+        result = func(*args, **kwargs) if kwargs else func(*args)
+        making = self.making
+        # Half of the operations make nothing, and this is all that they pay.
+        if making.is_noting and making.makes.get(func) is not False:
             try:
-                self.making.note(func, result, sys._getframe(1))
+                making.note(func, result, sys._getframe(1))
             except Exception as error:  # the program goes on whatever happens here
-                self.making.is_noting = False
-                self.making.trouble = f"noting stopped: {type(error).__name__}: {error}"
+                making.is_noting = False
+                making.trouble = f"noting stopped: {type(error).__name__}: {error}"
         return result
 
 
@@ -103,14 +108,15 @@ class Making:
         self.trouble: str | None = None
         self._mode: _Noting | None = None
         self._thread = 0
-        self._makes: dict[Any, bool] = {}
+        # Whether an operation can make memory, of those that were met.
+        self.makes: dict[Any, bool] = {}
         self._since = 0
         self._is_between = False
 
     def note(self, func: Any, result: Any, frame: Any) -> None:
-        makes = self._makes.get(func)
+        makes = self.makes.get(func)
         if makes is None:
-            makes = self._makes[func] = _makes_memory(func)
+            makes = self.makes[func] = _makes_memory(func)
         if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
             return
         place: Place | None = None

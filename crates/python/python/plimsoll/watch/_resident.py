@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-MOST_SAMPLES = 256
+MOST_SAMPLES = 64
 # Growth below either is the noise of allocators.
 LEAST_BYTES = 16 << 20
 LEAST_BYTES_PER_STEP = 16 << 10

@@ -18,23 +18,28 @@ from . import _kinds as kinds
 from ._census import Census, Owner
 from ._cycles import freed_by_collector
 from ._findings import Finding, why
-from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
+from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
 from ._holders import Hold
-from ._making import LONGEST_PAUSE, WINDOW_STEPS, Making, Row
+from ._making import WINDOW_STEPS, Making, Row
 from ._naming import finding_of, grouped, key_of, nodes_finding, others_of
 from ._nodes import Nodes
 from ._places import Place
 from ._resident import Resident
 from ._steps import OPTIMIZER, Steps
+from ._windows import Windows
 
 # Steps between two judgements, in and after windows and between them.
 JUDGE_EVERY = 2
 JUDGE_BETWEEN = 16
-# The steps of the first censuses; later ones come with windows, as far apart as their cost allows.
+# The steps of the first censuses; later ones come with windows, as far apart as their cost allows
+# while something grows and while nothing does.
 FIRST_CENSUSES = (8, 12, 16)
 CENSUS_SHARE = 0.03
+IDLE_CENSUS_SHARE = 0.01
 # A judgement or census beyond this is slow, and comes as rarely as its share of the time allows.
+# A judgement of fewer rows is not: asking for the processor's time can cost more than it.
 SLOW_SECONDS = 0.25
+MANY_ROWS = 10_000
 # While something grows it is looked at again when the run is longer by this factor.
 LOOK_AGAIN = 1.5
 # Collections that the watch itself asks for in one run.
@@ -60,8 +65,8 @@ class Session:
         self._found: list[Finding] = []
         self._cycles: dict[Place | None, Finding] = {}
         self._collections = 0
-        self._switch_at = WARM_UP_STEPS
-        self._pause = WINDOW_STEPS
+        self.windows = Windows(self.making)
+        self._census_at: set[int] = set()
         self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
         self._last_census = (0, 0.0, 0.0)
         self._lock = threading.RLock()
@@ -138,10 +143,12 @@ class Session:
         step = self.steps.count
         self._sequence.append(_get_sequence_nr())
         self.making.tick(step)
+        if self._is_quiet(step) and not is_new_clock:
+            return
         if is_new_clock and step > 1:
             # Another loop: its state is made lazily too.
             self.growth.warm_up(step)
-            self._switch_at = min(self._switch_at, step + WARM_UP_STEPS)
+            self.windows.begin_anew(step)
         noting, self.making.is_noting = self.making.is_noting, False
         if self._is_judgement_due(step):
             self._judge(step)
@@ -150,21 +157,20 @@ class Session:
         if self.on_findings is not None:
             self.on_findings(step)
         self.making.is_noting = noting
-        self._turn_window(step)
-
-    def _turn_window(self, step: int) -> None:
-        if step < self._switch_at:
-            return
-        if self.making.is_noting:
-            self.making.close()
-            self._switch_at = step + self._pause
-            self._pause = min(self._pause * 2, LONGEST_PAUSE)
-        elif self.making.open():
-            self._switch_at = step + WINDOW_STEPS
-        else:
+        if not self.windows.tick(step):
             own = "the program has a dispatch mode of its own on: lines are not noted under it"
             self._limit(self.making.trouble or own)
-            self._switch_at = step + WINDOW_STEPS
+        if self.windows.alarmed:
+            # Small results may hold large graphs: count nodes now and after the window.
+            self._census_at = {step + 1, step + WINDOW_STEPS}
+
+    def _is_quiet(self, step: int) -> bool:
+        """Nothing is due, as in most steps: this is what they pay."""
+        if step % JUDGE_BETWEEN == 0 or self.making.rows or self.making.is_open or self.on_findings is not None:
+            return False
+        if step <= FIRST_CENSUSES[-1] or self.suspects or step in self._census_at:
+            return False
+        return not self.windows.is_due(step)
 
     def _pass_ended(self) -> None:
         if self.is_running and self.steps.epochs:
@@ -186,18 +192,19 @@ class Session:
 
     def _judge(self, step: int) -> None:
         self.resident.sample(step)
-        began = time.thread_time()
+        is_large = len(self.making.rows) > MANY_ROWS
+        began = time.thread_time() if is_large else 0.0
         self.growth.let_go(self.making.prune(), step)
         before = set(self.suspects)
         rows = list(self.making.rows.values())
         self.suspects = self.growth.epoch_suspects(rows, self.making.noted_epochs, step)
         self.suspects |= self.growth.suspects(rows, self.making.noted, step)
-        took = time.thread_time() - began
+        took = time.thread_time() - began if is_large else 0.0
         # Very many live storages: judge as rarely as its cost asks for.
         self._judge_at = time.perf_counter() + took / CENSUS_SHARE if took > SLOW_SECONDS else 0.0
         if set(self.suspects) - before:
             # Something new: look soon and often.
-            self._pause = WINDOW_STEPS
+            self.windows.look_often()
             self._look(step)
         elif len(self.suspects) < len(before):
             self._found = [finding for finding in self._found if self._is_still_held(finding)]
@@ -216,10 +223,14 @@ class Session:
         is_cheap = took < SLOW_SECONDS
         if step in FIRST_CENSUSES and is_cheap:
             return last != step
+        if step in self._census_at and is_cheap:
+            return last != step
         if self.suspects and is_cheap and step >= last * LOOK_AGAIN:
             return True
-        is_asked = self.suspects or (self.making.is_noting and step >= self._switch_at)
-        return bool(is_asked) and time.perf_counter() - at > took / CENSUS_SHARE
+        if not self.suspects and not (self.making.is_open and self.windows.is_due(step)):
+            return False
+        share = CENSUS_SHARE if self.suspects else IDLE_CENSUS_SHARE
+        return time.perf_counter() - at > took / share
 
     def _census(
         self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False

@@ -41,6 +41,8 @@ class Steps:
         self.epochs = 0
         self.rank = NOTHING
         self._clock: Any = None
+        # The optimizer that is the clock, weakly: its next step needs no look at the line it is on.
+        self._optimizer: Callable[[], Any] = lambda: None
         self._others = 0
         self._depth = 0
         self._loaders = collections.deque([lambda: None], maxlen=4)
@@ -57,7 +59,8 @@ class Steps:
         handle = register_optimizer_step_post_hook(self._optimizer_stepped)
         self._undo.append(handle.remove)
         self._follow_loaders()
-        self._follow_calls()
+        if self.rank <= MODULE:
+            self._follow_calls()
 
     def stop(self) -> None:
         for undo in self._undo:
@@ -91,6 +94,7 @@ class Steps:
     def _take_over(self, rank: int, who: Any) -> None:
         self._is_new = self.rank > NOTHING
         self.rank, self._clock, self._others = rank, who, 0
+        self._optimizer = lambda: None
         if rank > MODULE:
             self._end_calls()
 
@@ -107,11 +111,17 @@ class Steps:
         self.on_epoch()
 
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
+        if self.rank == OPTIMIZER and self._optimizer() is optimizer:
+            self.tick(OPTIMIZER, self._clock)
+            return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         place = place_of_waiting(sys._getframe(1))
         parameters = optimizer.param_groups[0]["params"]
         shape = tuple(parameters[0].shape) if parameters else ()
-        self.tick(OPTIMIZER, (place and place[:2], len(parameters), shape))
+        who = (place and place[:2], len(parameters), shape)
+        self.tick(OPTIMIZER, who)
+        if self._clock == who:
+            self._optimizer = weakref.ref(optimizer)
 
     def _follow_loaders(self) -> None:
         kind = torch.utils.data.dataloader._BaseDataLoaderIter

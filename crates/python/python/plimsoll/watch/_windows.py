@@ -1,0 +1,66 @@
+"""When steps are noted: whole windows while the run is young or something stays, single steps in the steady state. It
+opens and closes `_making.py`; what was noted is judged by `_growth.py`."""
+
+from __future__ import annotations
+
+from ._growth import SETTLE_STEPS, WARM_UP_STEPS
+from ._making import LONGEST_PAUSE, SAMPLE_STEPS, WINDOW_STEPS, Making
+from ._places import Place
+
+
+class Windows:
+    """Turns noting on and off at step boundaries. While nothing stays, pauses grow to the longest, and then one step
+    is noted after each: whatever a leak keeps was made in some step, so a step of which nothing stays tells that
+    nothing leaks in every step."""
+
+    def __init__(self, making: Making) -> None:
+        self.making = making
+        self.switch_at = WARM_UP_STEPS
+        # Lines of which the latest single step left something behind for the first time.
+        self.alarmed: set[Place | None] = set()
+        self._pause = WINDOW_STEPS
+        self._sampled: int | None = None
+        self._is_alarm = False
+        self._known: set[Place | None] = set()
+
+    def begin_anew(self, step: int) -> None:
+        """Another loop has begun, whose state is made lazily too."""
+        self.switch_at = min(self.switch_at, step + WARM_UP_STEPS)
+
+    def look_often(self) -> None:
+        """Something new grows."""
+        self._pause = WINDOW_STEPS
+
+    def is_due(self, step: int) -> bool:
+        return step >= self.switch_at
+
+    def tick(self, step: int) -> bool:
+        """Opens or closes what is due; False if a window could not be opened."""
+        self.alarmed = set()
+        if self._sampled is not None and step > self._sampled + SETTLE_STEPS:
+            self._judge_sample(step)
+        if step < self.switch_at:
+            return True
+        if self.making.is_noting:
+            self.making.close()
+            self.switch_at = step + self._pause
+            self._pause = min(self._pause * 2, LONGEST_PAUSE)
+            return True
+        if not self.making.open():
+            self.switch_at = step + WINDOW_STEPS
+            return False
+        is_sample = self._pause == LONGEST_PAUSE and not self._is_alarm
+        self._sampled = step if is_sample else None
+        self._is_alarm = False
+        self.switch_at = step + (SAMPLE_STEPS if is_sample else WINDOW_STEPS)
+        return True
+
+    def _judge_sample(self, step: int) -> None:
+        """What of the noted step has outlived the steps after it asks for a whole window."""
+        sampled, self._sampled = self._sampled, None
+        stayed = {row.place for row in self.making.rows.values() if row.step == sampled and row.is_alive()}
+        if stayed:
+            self._is_alarm = True
+            self.switch_at = step
+            self.alarmed = stayed - self._known
+            self._known |= stayed
