@@ -76,6 +76,7 @@ class Session:
         self._judge_at = 0.0
         self._durations: dict[bool, list[float]] = {True: [0, 0.0], False: [0, 0.0]}
         self._ended_at = 0.0
+        self._ended_step = 0
 
     # ---- life ----
 
@@ -136,15 +137,14 @@ class Session:
     def _time_step(self, now: float, was_noting: bool) -> None:
         if self._ended_at:
             of = self._durations[was_noting]
-            of[0] += 1
+            of[0] += self.steps.count - self._ended_step
             of[1] += now - self._ended_at
+        self._ended_step = self.steps.count
 
     def _tick(self, is_new_clock: bool) -> None:
         step = self.steps.count
         self._sequence.append(_get_sequence_nr())
         self.making.tick(step)
-        if self._is_quiet(step) and not is_new_clock:
-            return
         if is_new_clock and step > 1:
             # Another loop: its state is made lazily too.
             self.growth.warm_up(step)
@@ -163,14 +163,15 @@ class Session:
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
             self._census_at = {step + 1, step + WINDOW_STEPS}
+        self._be_quiet(step)
 
-    def _is_quiet(self, step: int) -> bool:
-        """Nothing is due, as in most steps: this is what they pay."""
-        if step % JUDGE_BETWEEN == 0 or self.making.rows or self.making.is_open or self.on_findings is not None:
-            return False
-        if step <= FIRST_CENSUSES[-1] or self.suspects or step in self._census_at:
-            return False
-        return not self.windows.is_due(step)
+    def _be_quiet(self, step: int) -> None:
+        """Where nothing is due for some time, steps are only counted until shortly before something is."""
+        if self.making.rows or self.making.is_open or self.suspects or self.on_findings is not None:
+            return
+        if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0):
+            # Sequence numbers of some steps are known again by then.
+            self.steps.quiet_until = self.windows.switch_at - SETTLE_STEPS - 2
 
     def _pass_ended(self) -> None:
         if self.is_running and self.steps.epochs:

@@ -35,9 +35,9 @@ class Steps:
     ):
         self.on_step, self.on_epoch = on_step, on_epoch
         self.on_pass_end, self.on_batch = on_pass_end, on_batch
-        # Steps since the beginning, by whatever told them, and those of what tells them now.
+        # Steps since the beginning, by whatever told them; `on_step` is not called before this one.
         self.count = 0
-        self.told = 0
+        self.quiet_until = 0
         self.epochs = 0
         self.rank = NOTHING
         self._clock: Any = None
@@ -47,13 +47,20 @@ class Steps:
         self._depth = 0
         self._loaders = collections.deque([lambda: None], maxlen=4)
         self._is_new = False
-        self._since_epoch = 0
+        # The counts at which the clock took over and the epoch began.
+        self._clock_began = 0
+        self._epoch_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
 
     @property
     def told_by(self) -> str:
         return TOLD_BY[self.rank]
+
+    @property
+    def told(self) -> int:
+        """The steps of what tells them now."""
+        return self.count - self._clock_began
 
     def start(self) -> None:
         handle = register_optimizer_step_post_hook(self._optimizer_stepped)
@@ -76,7 +83,7 @@ class Steps:
         if rank > self.rank > NOTHING:
             # Something better tells steps: this one has been counted already.
             self._take_over(rank, who)
-            self.told = 1
+            self._clock_began = self.count - 1
             return
         if rank == self.rank and who != self._clock:
             self._others += 1
@@ -86,10 +93,9 @@ class Steps:
             self._take_over(rank, who)
         self._others = 0
         self.count += 1
-        self.told += 1
-        self._since_epoch += 1
         is_new, self._is_new = self._is_new, False
-        self.on_step(is_new)
+        if is_new or self.count >= self.quiet_until:
+            self.on_step(is_new)
 
     def _take_over(self, rank: int, who: Any) -> None:
         self._is_new = self.rank > NOTHING
@@ -104,15 +110,20 @@ class Steps:
 
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
-        if self._since_epoch < 2:
+        if self.count - self._epoch_began < 2:
             return
-        self._since_epoch = 0
+        self._epoch_began = self.count
         self.epochs += 1
         self.on_epoch()
 
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
-        if self.rank == OPTIMIZER and self._optimizer() is optimizer:
-            self.tick(OPTIMIZER, self._clock)
+        if self._optimizer() is optimizer:
+            # The way of nearly all steps: little code, as all of it comes cold from memory.
+            if self.count + 1 < self.quiet_until:
+                self.count += 1
+                self._others = 0
+            else:
+                self.tick(OPTIMIZER, self._clock)
             return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         place = place_of_waiting(sys._getframe(1))
