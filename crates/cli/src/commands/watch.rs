@@ -14,12 +14,15 @@ const FILES: &[(&str, &str)] = &[
     ("__init__.py", include_str!("../../watch/__init__.py")),
     ("__main__.py", include_str!("../../watch/__main__.py")),
     ("_census.py", include_str!("../../watch/_census.py")),
+    ("_checker.py", include_str!("../../watch/_checker.py")),
     ("_command.py", include_str!("../../watch/_command.py")),
     ("_cycles.py", include_str!("../../watch/_cycles.py")),
+    ("_excluded.py", include_str!("../../watch/_excluded.py")),
     ("_findings.py", include_str!("../../watch/_findings.py")),
     ("_growth.py", include_str!("../../watch/_growth.py")),
     ("_holders.py", include_str!("../../watch/_holders.py")),
     ("_kinds.py", include_str!("../../watch/_kinds.py")),
+    ("_magic.py", include_str!("../../watch/_magic.py")),
     ("_making.py", include_str!("../../watch/_making.py")),
     ("_naming.py", include_str!("../../watch/_naming.py")),
     ("_nodes.py", include_str!("../../watch/_nodes.py")),
@@ -32,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("_steps.py", include_str!("../../watch/_steps.py")),
     ("_watch.py", include_str!("../../watch/_watch.py")),
     ("_windows.py", include_str!("../../watch/_windows.py")),
+    ("pytest_plugin.py", include_str!("../../watch/pytest_plugin.py")),
 ];
 
 /// Runs the program; the status is its own.

@@ -41,6 +41,7 @@ class Census:
         self.owners: dict[int, Owner] = {}
         self.nodes: dict[Any, tuple[int, Owner | None, list[int]]] = {}
         self.bytes_of: dict[int, int] = {}
+        self.shapes: dict[int, tuple[int, ...]] = {}
         self.live_bytes = 0
         self._old = old
         self._tensors: list[tuple[torch.Tensor, Hold]] = []
@@ -98,6 +99,7 @@ class Census:
             kind = kinds.SLICE
         self.owners[key] = Owner(kind, hold, is_scalar, has_graph)
         self.bytes_of[key] = nbytes
+        self.shapes[key] = tuple(tensor.shape)
         self.live_bytes += nbytes
 
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:

@@ -73,12 +73,16 @@ def key_of(hold: Hold) -> Any:
     return steps[:at] if at is not None else steps
 
 
-def grouped(suspects: Iterable[Suspect], census: Census) -> tuple[dict[Any, Group], list[tuple[Suspect, Any]]]:
-    """Groups by holder, and the rows that no name leads to."""
+def grouped(
+    suspects: Iterable[Suspect], census: Census, excluded: set[int]
+) -> tuple[dict[Any, Group], list[tuple[Suspect, Any]]]:
+    """Groups by holder, and the rows that no name leads to; without the excluded storages."""
     groups: dict[Any, Group] = collections.defaultdict(Group)
     unknown = []
     for suspect in suspects:
         for row in suspect.rows:
+            if row.key in excluded:
+                continue
             owner = census.owners.get(row.key)
             if owner is not None:
                 groups[key_of(holder_of(owner.hold))].add(suspect, row, owner)

@@ -17,6 +17,7 @@ from torch._C._autograd import _get_sequence_nr
 from . import _kinds as kinds
 from ._census import Census, Owner
 from ._cycles import freed_by_collector
+from ._excluded import Excluded
 from ._findings import Finding, why
 from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
 from ._holders import Hold
@@ -58,6 +59,7 @@ class Session:
         self.suspects: dict[Place | None, Suspect] = {}
         self.first_told: dict[str, int] = {}
         self.limits: dict[str, None] = {}
+        self.excluded = Excluded()
         self.on_findings: Any = None
         self.is_running = False
         self.fillings: list[Any] = []
@@ -256,7 +258,7 @@ class Session:
         if self._last_census[0] != step:
             self.nodes.take(census, self.making.rows, step)
         self._last_census = (step, time.perf_counter(), took)
-        groups, unknown = grouped(self.suspects.values(), census)
+        groups, unknown = grouped(self.suspects.values(), census, self.excluded.keys())
         unknown_bytes = sum(row.bytes for _, row in unknown)
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(s.judged_steps for s, _ in unknown):
             if census.is_complete:
@@ -322,7 +324,8 @@ class Session:
     @property
     def findings(self) -> list[Finding]:
         """What grows so far, or, once stopped, the verdicts and notes; the largest first."""
-        return sorted([*self._found, *self._cycles.values()], key=lambda finding: -finding.bytes_per_step)
+        found = [finding for finding in (*self._found, *self._cycles.values()) if not self.excluded.has(finding)]
+        return sorted(found, key=lambda finding: -finding.bytes_per_step)
 
     @property
     def verdicts(self) -> list[Finding]:

@@ -5,7 +5,7 @@ PyTorch."""
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from ._findings import Finding
 
@@ -22,11 +22,13 @@ class LeakError(AssertionError):
 class Watch(contextlib.ContextDecorator):
     """Watches the block or function; `findings` and `text()` can be read during and after it.
 
-    With `error_on_leak` the end of the block raises `LeakError` if something leaks.
+    With `error_on_leak` the end of the block raises `LeakError` if something leaks. `exclude` takes growth that is
+    wanted: tensors, lines (`"train.py:17"`) and names on the holder's path (`"replay"`).
     """
 
-    def __init__(self, error_on_leak: bool = False):
+    def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = ()):
         self.error_on_leak = error_on_leak
+        self._exclude = list(exclude)
         self._session: Session | None = None
 
     def __enter__(self) -> Watch:
@@ -34,9 +36,13 @@ class Watch(contextlib.ContextDecorator):
 
         if _running:
             raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
-        self._session = Session()
-        _running.append(self._session)
-        self._session.start()
+        session = Session()
+        session.excluded.add(self._exclude)
+        # The session tells tensors by their storages, and keeps none alive.
+        self._exclude.clear()
+        self._session = session
+        _running.append(session)
+        session.start()
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
@@ -45,6 +51,17 @@ class Watch(contextlib.ContextDecorator):
             self._session.stop()
             if error is None and self.error_on_leak and self.verdicts:
                 raise LeakError(self.text())
+
+    def exclude(self, *what: Any) -> None:
+        """More growth that is wanted."""
+        if self._session is not None:
+            self._session.excluded.add(what)
+        else:
+            self._exclude.extend(what)
+
+    def step(self) -> None:
+        """Ends a step, as `plimsoll.watch.step()` does."""
+        step()
 
     @property
     def findings(self) -> list[Finding]:
@@ -69,9 +86,9 @@ class Watch(contextlib.ContextDecorator):
         return as_json(self._session, not self._session.is_running) if self._session is not None else "{}\n"
 
 
-def watch(*, error_on_leak: bool = False) -> Watch:
+def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = ()) -> Watch:
     """A watch for a `with` block or a function; also called as `plimsoll.watch()`."""
-    return Watch(error_on_leak)
+    return Watch(error_on_leak, exclude)
 
 
 def running() -> Session | None:
@@ -102,9 +119,9 @@ def epoch() -> None:
         session.steps.on_pass_end()
 
 
-def assert_no_leak(function: Callable[[], Any], steps: int = 30) -> None:
+def assert_no_leak(function: Callable[[], Any], steps: int = 30, *, exclude: Iterable[Any] = ()) -> None:
     """Calls `function` as often as told, a step each, and raises `LeakError` if something grows."""
-    with Watch(error_on_leak=True):
+    with Watch(error_on_leak=True, exclude=exclude):
         for _ in range(steps):
             function()
             step()

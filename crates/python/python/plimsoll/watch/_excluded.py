@@ -1,0 +1,48 @@
+"""What a watch is asked not to report: tensors, and findings of a line or a name. Growth that is known and wanted stays
+out of the verdict. Tensors are told by their storages, weakly."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from ._findings import Finding
+
+
+class Excluded:
+    """Tensors, and texts of which one names a line (`train.py:17`) or a name on the holder's path (`replay`)."""
+
+    def __init__(self, what: Iterable[Any] = ()) -> None:
+        self._texts: list[str] = []
+        self._storages: list[Any] = []
+        self.add(what)
+
+    def add(self, what: Iterable[Any]) -> None:
+        for one in what:
+            if isinstance(one, str):
+                self._texts.append(one)
+                continue
+            import torch
+            from torch.multiprocessing.reductions import StorageWeakRef
+
+            from ._making import storage_of
+
+            if not issubclass(type(one), torch.Tensor):
+                # A list could only be told by its address, which another takes when it is gone.
+                raise TypeError(
+                    f"watch: exclude takes tensors, lines ('train.py:17') and names ('replay'), not {type(one).__name__}"
+                )
+            storage = storage_of(one)
+            if storage is not None:
+                self._storages.append(StorageWeakRef(storage))
+
+    def keys(self) -> set[int]:
+        """The storages that still live; those that do not are forgotten, as another may take their key."""
+        self._storages = [weak for weak in self._storages if not weak.expired()]
+        return {weak.cdata for weak in self._storages}
+
+    def has(self, finding: Finding) -> bool:
+        return self.names(finding.lines, finding.path)
+
+    def names(self, lines: list[str], path: list[dict[str, Any]]) -> bool:
+        names = {str(step.get("name", "")).strip("'\"") for step in path}
+        return any(text in lines or text in names for text in self._texts)
