@@ -20,14 +20,18 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         description="Run a PyTorch program and say what grows: the line, the kind, the holder, the remedy.",
         allow_abbrev=False,
     )
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to write the report")
+    parser.add_argument("--format", choices=["text", "json", "html"], default="text", help="how to write the report")
     parser.add_argument("--output", metavar="FILE", help="write the report there instead of standard error")
     parser.add_argument("--fail", action="store_true", help=f"exit with {FOUND_LEAK} if the program leaks")
     parser.add_argument("--every", type=_count, metavar="STEPS", help="also say what grows so far, every so many steps")
+    parser.add_argument("--phases", action="store_true", help="also say in which phase of a step what grows is made")
+    parser.add_argument(
+        "--exclude", action="append", default=[], metavar="WHAT", help="a line (train.py:17) or a name whose growth is wanted"
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
     # What follows the program or the module is the program's, even if it looks like an option of ours.
-    ours, theirs = divide(arguments, {"--format", "--output", "--every"})
+    ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude"})
     options = parser.parse_args(ours)
     options.program = theirs
     if not options.module and not options.program:
@@ -85,6 +89,9 @@ class Reporter:
 
         self.session = Session()
         begin(self.session)
+        self.session.excluded.add(self.options.exclude)
+        if self.options.phases:
+            self.session.follow_phases()
         if self.options.every:
             self.session.on_findings = self._so_far
         self.session.start()
@@ -103,9 +110,10 @@ class Reporter:
             self._write(is_final=False)
 
     def _write(self, is_final: bool) -> None:
-        from . import _render
+        from ._page import page
+        from ._render import as_json, text
 
-        write = _render.as_json if self.options.format == "json" else _render.text
+        write = {"json": as_json, "html": page, "text": text}[self.options.format]
         report = write(self.session, is_final).encode(errors="backslashreplace")
         try:
             if self.options.output:

@@ -27,6 +27,7 @@ class Finding:
     is_note: bool = False
     seen_at_step: int = 0
     files: list[str] = dataclasses.field(default_factory=list)
+    phase: str = ""
 
     @property
     def line(self) -> str:

@@ -37,9 +37,11 @@ _STORAGES = torch.storage.__file__
 class Row:
     """One storage that was seen being made."""
 
-    __slots__ = ("weak", "key", "bytes", "place", "step", "epoch")
+    __slots__ = ("weak", "key", "bytes", "place", "step", "epoch", "phase")
 
-    def __init__(self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int):
+    def __init__(
+        self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int, phase: str = ""
+    ):
         self.weak = StorageWeakRef(storage)
         self.key = storage._cdata
         self.bytes = nbytes
@@ -47,6 +49,8 @@ class Row:
         self.step = step
         # The epoch after which it was made, before the next one began; 0 within steps.
         self.epoch = epoch
+        # Where phases are followed.
+        self.phase = phase
 
     def is_alive(self) -> bool:
         return not self.weak.expired()
@@ -104,6 +108,7 @@ class Making:
         self.is_noting = False
         self.step = 0
         self.epoch = 0
+        self.phase = ""
         self.full = False
         self.trouble: str | None = None
         self._mode: _Noting | None = None
@@ -131,7 +136,12 @@ class Making:
                 self.full = True
                 return
             place = place or place_of(frame)
-            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step, self.epoch)
+            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step, self.epoch, self.phase)
+
+    @property
+    def window(self) -> int:
+        """The step at whose beginning the window was opened."""
+        return self._since
 
     @property
     def is_open(self) -> bool:

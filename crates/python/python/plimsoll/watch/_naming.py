@@ -26,6 +26,7 @@ class Group:
     def __init__(self) -> None:
         self.lines: collections.Counter[Place | None] = collections.Counter()
         self.kinds: collections.Counter[str] = collections.Counter()
+        self.phases: collections.Counter[str] = collections.Counter()
         self.owners: dict[str, Owner] = {}
         self.keys: set[int] = set()
         self._names: set[str] = set()
@@ -39,6 +40,7 @@ class Group:
         each = row.bytes / suspect.judged_steps
         self.lines[suspect.place] += each
         self.kinds[kind] += each
+        self.phases[row.phase] += each
         self.owners.setdefault(kind, owner)
         self._names.add(next((step.name for step in owner.hold.path() if step.how == "item"), ""))
         self.keys.add(row.key)
@@ -114,6 +116,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         is_verdict=group.is_judged_enough,
         is_note=bound_of(owner.hold) is not None,
         seen_at_step=step,
+        phase=group.phases.most_common(1)[0][0],
     )
 
 

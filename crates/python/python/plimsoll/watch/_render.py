@@ -9,6 +9,7 @@ from typing import Any
 from ._findings import Finding
 from ._growth import SETTLE_STEPS, SUSPECT_STEPS, WARM_UP_STEPS
 from ._kinds import NODES
+from ._levels import meaning
 
 WIDTH = 80
 
@@ -29,6 +30,7 @@ def _finding(finding: Finding, verdict: str) -> list[str]:
     rows = [
         ("line", finding.line + others),
         ("kind", finding.kind),
+        *([("made in", finding.phase)] if finding.phase else []),
         ("held by", finding.held_by),
         *(("and by", words) for words, _ in finding.also_held_by),
         ("cause", finding.cause),
@@ -47,7 +49,7 @@ def notes(session: Any) -> list[str]:
     said = list(session.limits)
     if session.making.full:
         said.append("so many storages were alive at once that not all were noted")
-    each = session.resident.growth_per_step()
+    each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step for finding in session.findings)
     if each > 2 * told:
         said.append(
@@ -55,6 +57,29 @@ def notes(session: Any) -> list[str]:
             "(Python objects, a library, fragmentation)"
         )
     return said
+
+
+def levels_of(session: Any) -> dict[str, dict[str, float]]:
+    """Which levels of memory grow. What of the process is not tensors is a note."""
+    return session.levels.growing()  # type: ignore[no-any-return]
+
+
+def _levels(session: Any) -> list[str]:
+    lines = []
+    for place, of in levels_of(session).items():
+        each = ", ".join(f"{name} by {size(count)}" for name, count in of.items())
+        said = f"{place}: grows a step: {each}: {meaning(set(of))}"
+        lines += textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return lines
+
+
+def _phases(session: Any) -> list[str]:
+    phases = session.phase_table
+    lines = ["  phases of a step: changes by, and its end grows a step by"] if phases else []
+    for phase in phases:
+        change, growth = (f"{'-' if one < 0 else '+'}{size(abs(one))}" for one in phase[1:])
+        lines += [f"    {phase.name:15} {change:>12} {growth:>12}"]
+    return lines
 
 
 def text(session: Any, is_final: bool = True) -> str:
@@ -75,6 +100,7 @@ def text(session: Any, is_final: bool = True) -> str:
         lines += _finding(finding, "note: grew" if is_final else "growing so far:")
         if finding.is_note:
             lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+    lines += _levels(session) + _phases(session)
     if session.fillings:
         lines += ["  out of memory; what was alive, by holder:"]
     for filling in session.fillings:
@@ -106,6 +132,8 @@ def as_json(session: Any, is_final: bool = True) -> str:
         "way": "dispatch windows",
         "findings": [_object(finding, session) for finding in session.findings],
         "out_of_memory": [filling._asdict() for filling in session.fillings],
+        "levels_growing": levels_of(session),
+        "phases": [phase._asdict() for phase in session.phase_table],
         "notes": notes(session),
         "cost_seconds": round(session.cost_seconds, 4),
         "watched_seconds": round(session.watched_seconds, 4),
@@ -127,6 +155,7 @@ def _object(finding: Finding, session: Any) -> dict[str, Any]:
         "held_by": finding.held_by,
         "also_held_by": [{"held_by": words, "path": path} for words, path in finding.also_held_by],
         "path": finding.path,
+        "phase": finding.phase,
         "cause": finding.cause,
         "remedy": finding.remedy,
         "seen_at_step": finding.seen_at_step,

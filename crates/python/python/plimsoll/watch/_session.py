@@ -21,11 +21,12 @@ from ._excluded import Excluded
 from ._findings import Finding, why
 from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
 from ._holders import Hold
+from ._levels import Levels
 from ._making import WINDOW_STEPS, Making, Row
 from ._naming import finding_of, grouped, key_of, nodes_finding, others_of
 from ._nodes import Nodes
 from ._places import Place
-from ._resident import Resident
+from ._phases import Phase, Phases
 from ._steps import OPTIMIZER, Steps
 from ._windows import Windows
 
@@ -54,7 +55,8 @@ class Session:
         self.making = Making()
         self.growth = Growth()
         self.nodes = Nodes()
-        self.resident = Resident()
+        self.levels = Levels()
+        self.phases: Phases | None = None
         self.steps = Steps(self._step_ended, self._epoch_ended, self._pass_ended, self._pass_begun)
         self.suspects: dict[Place | None, Suspect] = {}
         self.first_told: dict[str, int] = {}
@@ -84,6 +86,9 @@ class Session:
 
     def start(self) -> Session:
         self.is_running = True
+        if self.phases is not None:
+            # Before the steps: a phase's end comes before what is done at the end of a step.
+            self.phases.start()
         self.steps.start()
         if hasattr(os, "register_at_fork"):
             # Weakly: what is registered is never forgotten.
@@ -96,7 +101,7 @@ class Session:
             return
         self.is_running = False
         self.making.close()
-        self.steps.stop()
+        self._stop_following()
         self._finish()
 
     def _leave_child(self) -> None:
@@ -104,7 +109,20 @@ class Session:
         if self.is_running:
             self.is_running = False
             self.making.close()
-            self.steps.stop()
+            self._stop_following()
+
+    def _stop_following(self) -> None:
+        self.steps.stop()
+        if self.phases is not None:
+            self.phases.stop()
+
+    def follow_phases(self) -> None:
+        """To be called before `start`."""
+        self.phases = Phases(self.making)
+
+    @property
+    def phase_table(self) -> list[Phase]:
+        return self.phases.told() if self.phases is not None else []
 
     @property
     def is_ours(self) -> bool:
@@ -129,7 +147,7 @@ class Session:
             self.making.is_noting = False
             self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
             self.making.close()
-            self.steps.stop()
+            self._stop_following()
         finally:
             self._is_busy = False
             self._ended_at = time.perf_counter()
@@ -194,7 +212,7 @@ class Session:
     # ---- judgement ----
 
     def _judge(self, step: int) -> None:
-        self.resident.sample(step)
+        self.levels.sample(step)
         is_large = len(self.making.rows) > MANY_ROWS
         began = time.thread_time() if is_large else 0.0
         self.growth.let_go(self.making.prune(), step)
