@@ -22,6 +22,7 @@ use plimsoll_core::{Device, DeviceKind, Error, Result};
 use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, Source};
 
 use crate::Tensor;
+use crate::lock::Mutex;
 
 pub(crate) use entry::{Backend, Entry};
 pub use gpu::{
