@@ -61,16 +61,16 @@ impl Hash for PyDevice {
 impl PyDevice {
     /// The object for a device that is open.
     pub(crate) fn of(device: Device) -> PyDevice {
+        if device::is_meta(device) {
+            return PyDevice { sort: "meta", index: None, is_dry: false, open: Some(device) };
+        }
         let sort = match (device.answers_as_cuda(), device.is_cpu()) {
             (true, _) => "cuda",
-            (_, true) if device.is_dry() && device::meta().is_ok_and(|meta| meta == device) => {
-                "meta"
-            }
             (_, true) => "cpu",
             _ => "standin",
         };
         let answers = answering(sort) == Some(device);
-        let is_host = sort == "meta" || sort == "cpu" && (device.index() == 0 || answers);
+        let is_host = sort == "cpu" && (device.index() == 0 || answers);
         let index = (!is_host).then_some(if answers { 0 } else { device.index() });
         PyDevice { sort, index, is_dry: device.is_dry() && !answers, open: Some(device) }
     }

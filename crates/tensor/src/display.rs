@@ -13,6 +13,7 @@ use plimsoll_memory::{Site, with_site};
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::default_dtype::default_dtype;
+use crate::device::is_meta;
 use crate::lock::RwLock;
 
 /// How tensors are written: PyTorch's print options.
@@ -84,7 +85,9 @@ impl fmt::Display for Tensor {
             }
         };
         if self.device() != Device::CPU {
-            suffixes.insert(0, format!("device='{}'", self.device()));
+            let device = self.device();
+            let name = if is_meta(device) { "meta".to_string() } else { device.to_string() };
+            suffixes.insert(0, format!("device='{name}'"));
         }
         // What values look like tells int64 and bool, unless there are none.
         let is_plain = match self.dtype() {

@@ -148,7 +148,7 @@ globals().update(_in_place_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "multiprocessing", "nn", "onnx", "optim",
+    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "monitor", "multiprocessing", "nn", "onnx", "optim",
     "overrides", "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
@@ -178,6 +178,7 @@ if _TYPE_CHECKING:
     from . import func as func
     from . import jit as jit
     from . import masked as masked
+    from . import monitor as monitor
     from . import multiprocessing as multiprocessing
     from . import nn as nn
     from . import onnx as onnx

@@ -106,6 +106,20 @@ pub fn dry(of: Device) -> Result<Device> {
     })
 }
 
+/// What [`meta`] gives, once somebody asked.
+static META: Mutex<Option<Device>> = Mutex::new(None);
+
+/// Whether this is the device of tensors without memory.
+///
+/// ```
+/// use plimsoll_tensor::{Device, device};
+/// assert!(device::is_meta(device::meta()?) && !device::is_meta(Device::cpu()));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn is_meta(device: Device) -> bool {
+    device.is_dry() && *META.lock() == Some(device)
+}
+
 /// The device of tensors without memory, whatever their size: PyTorch's `meta`, a dry run of the CPU
 /// that nothing bounds. Every call gives the same.
 ///
@@ -117,7 +131,6 @@ pub fn dry(of: Device) -> Result<Device> {
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn meta() -> Result<Device> {
-    static META: Mutex<Option<Device>> = Mutex::new(None);
     let mut meta = META.lock();
     if let Some(device) = *meta {
         return Ok(device);
