@@ -124,3 +124,6 @@ def test_what_it_does_not_take():
         FlopCounterMode(nn.Linear(1, 1))
     with plimsoll.profiler.profile(), pytest.raises(ValueError, match="a profiler is running already"):
         FlopCounterMode().__enter__()
+    with pytest.raises(RuntimeError, match="cancelled the count"), pytest.warns(UserWarning, match="is cancelled"):
+        with FlopCounterMode(), plimsoll.profiler.profile():
+            pass

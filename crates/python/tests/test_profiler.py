@@ -179,12 +179,35 @@ def test_a_range_as_a_decorator():
     assert (row.key, row.count, row.is_user_annotation) == ("named", 3, True)
 
 
-def test_one_at_a_time_and_results_only_at_the_end():
-    with profile() as prof:
-        with pytest.raises(ValueError, match="running already"):
-            profile().start()
-        with pytest.raises(AssertionError, match="end its block"):
-            prof.events()
+def test_results_only_at_the_end():
+    with profile() as prof, pytest.raises(AssertionError, match="end its block"):
+        prof.events()
+
+
+@pytest.mark.parametrize("kind", [profile, old.profile])
+def test_one_that_starts_cancels_the_one_that_runs(kind):
+    """As in PyTorch, where the outer one has no events then."""
+    with kind() as outer:
+        pm.ones(2).exp()
+        with pytest.warns(UserWarning, match="it is cancelled") as told, kind() as inner:
+            pm.ones(2).log()
+        pm.ones(2).sin()
+    assert told[0].filename == __file__
+    assert list(outer.key_averages()) == []
+    found = {row.key for row in inner.key_averages()}
+    assert "aten::log" in found and not found & {"aten::exp", "aten::sin"}
+    if kind is profile:
+        with pytest.raises(AssertionError, match="start no other in it"):
+            outer.advice()
+    # One that was cancelled and forgotten leaves the others alone.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = kind(), kind()
+        first.__enter__(), second.__enter__()
+        del first
+        pm.ones(2).exp()
+        second.__exit__(None, None, None)
+    assert "aten::exp" in {row.key for row in second.key_averages()}
 
 
 def test_the_old_name():

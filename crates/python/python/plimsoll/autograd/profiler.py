@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from .. import _plimsoll
 from .._modes import _Function
+from . import _profiler_session
 from .profiler_util import EventList, FunctionEventAvg
 
 __all__ = ["profile", "record_function"]
@@ -74,8 +75,8 @@ class profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
-        _plimsoll._profiler_start(
-            self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
+        _profiler_session.begin(
+            self, self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
         )
         self._running = True
         return self
@@ -83,14 +84,16 @@ class profile:
     def __exit__(self, *failure: object) -> None:
         if not self.enabled:
             return
-        recording = _plimsoll._profiler_stop()
+        recording = _profiler_session.end(self)
         self._running = False
-        self.function_events = EventList.of(recording, self.profile_memory, self.with_flops)
+        # Another one may have cancelled it.
+        found = EventList([]) if recording is None else EventList.of(recording, self.profile_memory, self.with_flops)
+        self.function_events = found
 
     def __del__(self) -> None:
         # One that is forgotten while it records must not stand in the way of the next one.
         if getattr(self, "_running", False):
-            _plimsoll._profiler_stop()
+            _profiler_session.end(self)
 
     def _events(self) -> EventList:
         if self.function_events is None:

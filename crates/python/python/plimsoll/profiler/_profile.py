@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _plimsoll
+from ..autograd import _profiler_session
 from ..autograd.profiler import record_function
 from ..autograd.profiler_util import EventList
 from ._schedule import RECORDS, ProfilerAction, always
@@ -93,7 +94,7 @@ class profile:
     def __del__(self) -> None:
         # One that is forgotten while it records must not stand in the way of the next one.
         if getattr(self, "_running", False):
-            _plimsoll._profiler_stop()
+            _profiler_session.end(self)
 
     def start(self) -> None:
         """Begins with the first step."""
@@ -146,8 +147,8 @@ class profile:
         if self._running:
             # Started twice: it begins anew.
             self._drop_trace()
-        _plimsoll._profiler_start(
-            self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
+        _profiler_session.begin(
+            self, self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules
         )
         self._running = self._prepared = True
         self._metadata.update(self.preset_metadata)
@@ -156,21 +157,24 @@ class profile:
         if not self._prepared:
             raise AssertionError("Profiler must be initialized before starting trace")
         if self._running:
-            _plimsoll._profiler_stop()
+            _profiler_session.end(self)
             self._running = False
 
     def _stop_trace(self) -> None:
         if not self._prepared:
             raise AssertionError("Profiler must be initialized before stopping trace")
         if self._running:
-            self._recording = _plimsoll._profiler_stop()
-            self._events_made = None
+            self._recording = _profiler_session.end(self)
+            # Of one that another cancelled.
+            self._events_made = None if self._recording is not None else EventList([])
             self._running = False
             self._metadata_of_trace = dict(self._metadata)
 
     def _recorded(self) -> Any:
         if self._recording is None:
-            raise AssertionError("Profiler must be initialized before getting its results; end its block first")
+            raise AssertionError(
+                "Profiler must be initialized before getting its results; end its block first, and start no other in it"
+            )
         return self._recording
 
     def events(self) -> EventList:

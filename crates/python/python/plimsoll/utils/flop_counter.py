@@ -7,7 +7,7 @@ import warnings
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .. import _plimsoll
+from ..autograd import _profiler_session
 from ..autograd.profiler import record_function
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
@@ -71,8 +71,9 @@ class FlopCounterMode:
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self._roots.clear()
-        # Shapes, no memory, no stacks, counts, modules.
-        _plimsoll._profiler_start(True, False, False, True, True)
+        if _profiler_session.owner() is not None:
+            raise ValueError("FlopCounterMode: a profiler is running already; stop it before counting")
+        _profiler_session.begin(self, shapes=True, memory=False, stacks=False, flops=True, modules=True)
         self._inside = 0
         self._hooks = [
             register_module_forward_pre_hook(self._called),
@@ -83,9 +84,9 @@ class FlopCounterMode:
     def __exit__(self, *failure: object) -> None:
         for hook in self._hooks:
             hook.remove()
-        recording = _plimsoll._profiler_stop()
+        recording = _profiler_session.end(self)
         if recording is None:
-            raise RuntimeError("FlopCounterMode: something stopped the recording before the end of its block")
+            raise RuntimeError("FlopCounterMode: a profiler that started in its block cancelled the count")
         self._add_up(recording.events())
         if self.display:
             print(self.get_table(self.depth))
