@@ -260,6 +260,7 @@ fn write_for_pytorch() {
     save(folder.join("values.pt"), &read("values.pt")).unwrap();
     save(folder.join("devices.pt"), &read("devices.pt")).unwrap();
     save(folder.join("attributed.pt"), &read("attributed.pt")).unwrap();
+    save(folder.join("circles.pt"), &read("circles.pt")).unwrap();
     save(folder.join("training.pt"), &read("training.pt")).unwrap();
     let state = safetensors::load_file(golden("tensors.safetensors"), Device::cpu()).unwrap();
     safetensors::save_file(&state, folder.join("tensors.safetensors"), &Default::default())

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use plimsoll_files::{Dict, Value};
 use pyo3::exceptions::PyTypeError;
@@ -21,7 +21,7 @@ use crate::dtype::{self, PyDType};
 use crate::size;
 use crate::tensor::PyTensor;
 
-/// How deep containers may nest; deeper ones hold themselves, mostly.
+/// How deep containers may nest.
 const DEPTH: usize = 500;
 
 /// The scalars of NumPy that are a number or a text of Python's, without loss.
@@ -54,6 +54,8 @@ pub(crate) struct Classes<'py> {
     pickling_error: Bound<'py, PyType>,
     /// Containers of the tree that stand in several places, by address, and their values.
     shared: RefCell<HashMap<usize, Option<Arc<Value>>>>,
+    /// Those of them whose value is being made.
+    open: RefCell<HashMap<usize, Weak<Value>>>,
     objects: RefCell<HashMap<*const Value, Made<'py>>>,
 }
 
@@ -76,6 +78,7 @@ impl<'py> Classes<'py> {
             uninitialized: class("plimsoll.nn.parameter", "UninitializedParameter")?,
             pickling_error: class("pickle", "PicklingError")?,
             shared: RefCell::default(),
+            open: RefCell::default(),
             objects: RefCell::default(),
         })
     }
@@ -157,12 +160,36 @@ impl<'py> Classes<'py> {
         match known {
             None => self.container(object, depth + 1),
             Some(Some(value)) => Ok(Value::Shared(value)),
-            Some(None) => {
-                let value = Arc::new(self.container(object, depth + 1)?);
-                self.shared.borrow_mut().insert(address, Some(value.clone()));
-                Ok(Value::Shared(value))
-            }
+            Some(None) => self.shared_container(object, depth + 1),
         }
+    }
+
+    /// A container that stands in several places, one of them itself, maybe.
+    fn shared_container(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        let address = object.as_ptr() as usize;
+        let within = self.open.borrow().get(&address).cloned();
+        if let Some(within) = within {
+            let is_dict = object.is_instance_of::<PyDict>() && !object.get_type().is(&self.counter);
+            if is_dict || object.is_instance_of::<PyList>() {
+                return Ok(Value::Within(within));
+            }
+            let class = object.get_type().fully_qualified_name()?;
+            return Err(self.refused(&format!("a {class} that holds itself")));
+        }
+        let mut fault = None;
+        let value = Arc::new_cyclic(|within| {
+            self.open.borrow_mut().insert(address, within.clone());
+            self.container(object, depth).unwrap_or_else(|error| {
+                fault = Some(error);
+                Value::None
+            })
+        });
+        self.open.borrow_mut().remove(&address);
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        self.shared.borrow_mut().insert(address, Some(value.clone()));
+        Ok(Value::Shared(value))
     }
 
     fn tensor(&self, tensor: &Bound<'py, PyTensor>) -> PyResult<Value> {
@@ -180,9 +207,7 @@ impl<'py> Classes<'py> {
 
     fn container(&self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
         if depth > DEPTH {
-            let what =
-                format!("containers nested more than {DEPTH} deep, or one that holds itself");
-            return Err(self.refused(&what));
+            return Err(self.refused(&format!("containers nested more than {DEPTH} deep")));
         }
         if let Ok(tensor) = object.cast::<PyTensor>() {
             let own = attributes(tensor)?.unwrap_or_else(|| PyDict::new(object.py()));
@@ -291,26 +316,72 @@ impl<'py> Classes<'py> {
                 let known = self.objects.borrow().get(&place).map(|made| made.object.clone());
                 match known {
                     Some(object) => object,
-                    None => {
-                        let object = self.object(py, Value::clone(&value))?;
-                        self.objects
-                            .borrow_mut()
-                            .insert(place, Made { object: object.clone(), _value: value });
-                        object
-                    }
+                    None => self.shared_object(py, &value)?,
                 }
+            }
+            Value::Within(container) => {
+                let made = self.objects.borrow();
+                let made = made.get(&container.as_ptr()).map(|made| made.object.clone());
+                made.ok_or_else(|| {
+                    PyTypeError::new_err("a container that holds itself, elsewhere")
+                })?
             }
         })
     }
 
-    fn dict_object(&self, py: Python<'py>, dict: Dict) -> PyResult<Bound<'py, PyAny>> {
-        let object = if dict.is_ordered() {
-            self.ordered_dict.call0()?
-        } else if dict.is_counter() {
-            self.counter.call0()?
-        } else {
-            PyDict::new(py).into_any()
+    /// The object of a value that stands in several places. Lists and dicts are known before they
+    /// are filled: they may hold themselves.
+    fn shared_object(&self, py: Python<'py>, value: &Arc<Value>) -> PyResult<Bound<'py, PyAny>> {
+        let know = |object: &Bound<'py, PyAny>| {
+            let made = Made { object: object.clone(), _value: value.clone() };
+            self.objects.borrow_mut().insert(Arc::as_ptr(value), made);
         };
+        match &**value {
+            Value::List(items) => {
+                let list = PyList::empty(py);
+                know(list.as_any());
+                for item in items {
+                    list.append(self.object(py, item.clone())?)?;
+                }
+                Ok(list.into_any())
+            }
+            Value::Dict(dict) => {
+                let object = self.empty_dict_object(py, dict)?;
+                know(&object);
+                self.fill_dict_object(py, &object, dict.clone())?;
+                Ok(object)
+            }
+            other => {
+                let object = self.object(py, other.clone())?;
+                know(&object);
+                Ok(object)
+            }
+        }
+    }
+
+    fn dict_object(&self, py: Python<'py>, dict: Dict) -> PyResult<Bound<'py, PyAny>> {
+        let object = self.empty_dict_object(py, &dict)?;
+        self.fill_dict_object(py, &object, dict)?;
+        Ok(object)
+    }
+
+    /// An empty dict of the same class.
+    fn empty_dict_object(&self, py: Python<'py>, dict: &Dict) -> PyResult<Bound<'py, PyAny>> {
+        if dict.is_ordered() {
+            self.ordered_dict.call0()
+        } else if dict.is_counter() {
+            self.counter.call0()
+        } else {
+            Ok(PyDict::new(py).into_any())
+        }
+    }
+
+    fn fill_dict_object(
+        &self,
+        py: Python<'py>,
+        object: &Bound<'py, PyAny>,
+        dict: Dict,
+    ) -> PyResult<()> {
         if let Some(attributes) = dict.attributes() {
             for (name, value) in attributes.iter() {
                 let name =
@@ -321,7 +392,7 @@ impl<'py> Classes<'py> {
         for (key, value) in dict {
             object.set_item(self.object(py, key)?, self.object(py, value)?)?;
         }
-        Ok(object)
+        Ok(())
     }
 }
 

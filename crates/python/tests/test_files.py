@@ -137,8 +137,8 @@ class Own(dict):
 def test_what_cannot_be_saved_keeps_the_old_file(tmp_path):
     path = tmp_path / "state.pt"
     plimsoll.save({"step": 1}, path)
-    holds_itself = []
-    holds_itself.append(holds_itself)
+    holds_itself = ([],)
+    holds_itself[0].append(holds_itself)
     for value, says in [
         (Own(), "Own"),
         (object(), "object"),
@@ -318,6 +318,20 @@ def test_attributes_of_tensors_and_values_made_by_a_call():
     check_attributed(read)
     check_attributed(back(read))
     assert back({1j: 2}) == {1j: 2}
+
+
+def check_circles(read):
+    assert read["list"][1] is read["list"] and read["list"][0] == 1 and len(read["list"]) == 2
+    assert read["dict"]["itself"] is read["dict"] and list(read["dict"]) == ["itself", "x"]
+    assert type(read["ordered"]) is collections.OrderedDict and read["ordered"]["in"][0] is read["ordered"]
+    first, second = read["both"]
+    assert first[0] is second and second[0] is first and first is not second
+
+
+def test_containers_that_hold_themselves():
+    read = plimsoll.load(GOLDEN / "circles.pt")
+    check_circles(read)
+    check_circles(back(read))
 
 
 def test_attributes_hold_what_files_hold():

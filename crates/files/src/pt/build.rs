@@ -4,7 +4,7 @@
 
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{NoGrad, Tensor};
@@ -38,8 +38,9 @@ pub(super) fn value<'a>(
     let budget = budget_bytes(pickle_bytes);
     let _plain = NoGrad::enter();
     let shared = shared(heap, item);
-    let (read, tensors, made) = (HashMap::new(), HashMap::new(), HashMap::new());
-    Builder { heap, storages, budget, read, tensors, shared, made }.value(item, 0)
+    let (read, tensors) = (HashMap::new(), HashMap::new());
+    let (made, open) = (HashMap::new(), HashMap::new());
+    Builder { heap, storages, budget, read, tensors, shared, made, open }.value(item, 0)
 }
 
 struct Builder<'a> {
@@ -54,6 +55,8 @@ struct Builder<'a> {
     /// that they were charged.
     shared: HashSet<u32>,
     made: HashMap<u32, (Arc<Value>, usize)>,
+    /// Those of them that are being made.
+    open: HashMap<u32, Weak<Value>>,
 }
 
 /// The containers that several places refer to.
@@ -148,17 +151,35 @@ impl<'a> Builder<'a> {
             self.charge(bytes)?;
             return Ok(Value::Shared(value));
         }
+        if let Some(within) = self.open.get(&at) {
+            return match object {
+                Object::List(_) | Object::Dict { .. } => Ok(Value::Within(within.clone())),
+                _ => Err(unpickling(
+                    "data.pkl: a container other than a list or dict holds itself",
+                    None,
+                )),
+            };
+        }
         let before = self.budget;
-        let value = Arc::new(self.container(object, depth)?);
+        let mut fault = None;
+        let value = Arc::new_cyclic(|within| {
+            self.open.insert(at, within.clone());
+            self.container(object, depth).unwrap_or_else(|error| {
+                fault = Some(error);
+                Value::None
+            })
+        });
+        self.open.remove(&at);
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
         self.made.insert(at, (value.clone(), before - self.budget));
         Ok(Value::Shared(value))
     }
 
     fn container(&mut self, object: &'a Object, depth: usize) -> Result<Value> {
         if depth > DEPTH {
-            let what = format!(
-                "data.pkl: containers are nested more than {DEPTH} deep, or hold themselves"
-            );
+            let what = format!("data.pkl: containers are nested more than {DEPTH} deep");
             return Err(unpickling(what, None));
         }
         Ok(match object {

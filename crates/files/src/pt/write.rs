@@ -111,6 +111,13 @@ impl Pickle {
             Value::Parameter(tensor) => self.tensor(tensor, true)?,
             Value::Attributed(both) => self.attributed(&both.0, &both.1, depth)?,
             Value::Shared(inner) => self.shared(inner, depth)?,
+            Value::Within(container) => match self.shared.get(&container.as_ptr()) {
+                Some((_, place)) => self.out.again(*place),
+                None => {
+                    let what = "a container that holds itself, and is no list or dict of its tree";
+                    return Err(Error::invalid_argument(what).in_operation("save"));
+                }
+            },
         }
         Ok(())
     }
@@ -121,10 +128,29 @@ impl Pickle {
             self.out.again(*place);
             return Ok(());
         }
-        self.value(value, depth)?;
+        // Lists and dicts are remembered before they are filled: they may hold themselves.
+        match &**value {
+            Value::List(items) => {
+                self.out.empty_list();
+                self.remember(value);
+                self.fill_list(items, depth)
+            }
+            Value::Dict(dict) if !dict.is_counter() => {
+                self.begin_dict(dict);
+                self.remember(value);
+                self.fill_dict(dict, depth)
+            }
+            other => {
+                self.value(other, depth)?;
+                self.remember(value);
+                Ok(())
+            }
+        }
+    }
+
+    fn remember(&mut self, value: &Arc<Value>) {
         let place = self.out.remember();
         self.shared.insert(Arc::as_ptr(value), (value.clone(), place));
-        Ok(())
     }
 
     /// Protocol 2 has no bytes: they are a text of Latin-1, encoded.
@@ -140,6 +166,10 @@ impl Pickle {
 
     fn list(&mut self, items: &[Value], depth: usize) -> Result<()> {
         self.out.empty_list();
+        self.fill_list(items, depth)
+    }
+
+    fn fill_list(&mut self, items: &[Value], depth: usize) -> Result<()> {
         if !items.is_empty() {
             self.out.open();
             for item in items {
@@ -164,15 +194,23 @@ impl Pickle {
     }
 
     fn dict(&mut self, dict: &Dict, depth: usize) -> Result<()> {
+        self.begin_dict(dict);
+        self.fill_dict(dict, depth)
+    }
+
+    fn begin_dict(&mut self, dict: &Dict) {
         if dict.is_ordered() {
             self.empty_ordered_dict();
-        } else {
-            if dict.is_counter() {
-                self.out.global("collections", "Counter");
-                self.out.open();
-            }
-            self.out.empty_dict();
+            return;
         }
+        if dict.is_counter() {
+            self.out.global("collections", "Counter");
+            self.out.open();
+        }
+        self.out.empty_dict();
+    }
+
+    fn fill_dict(&mut self, dict: &Dict, depth: usize) -> Result<()> {
         if !dict.is_empty() {
             self.out.open();
             for (key, value) in dict.iter() {

@@ -62,6 +62,17 @@ def attributed():
     return {**values, "complex": 1.5 - 2j, "bytearray": bytearray(b"a\xff"), "empty": bytearray()}
 
 
+def circles():
+    """Containers that hold themselves."""
+    plain, table, ordered, first, second = [1], {}, collections.OrderedDict(), [], []
+    plain.append(plain)
+    table["itself"], table["x"] = table, torch.ones(1)
+    ordered["in"] = [ordered]
+    first.append(second)
+    second.append(first)
+    return {"list": plain, "dict": table, "ordered": ordered, "both": [first, second]}
+
+
 def training():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
@@ -93,6 +104,7 @@ def main():
     torch.save(values(), HERE / "protocol4.pt", pickle_protocol=4)
     torch.save([torch.device("cpu"), torch.device("cuda", 1)], HERE / "devices.pt")
     torch.save(attributed(), HERE / "attributed.pt")
+    torch.save(circles(), HERE / "circles.pt")
     torch.save(training()[1], HERE / "training.pt")
     torch.save({"model": Own()}, HERE / "class.pt")
     torch.save([Command()], HERE / "command.pt")

@@ -43,6 +43,9 @@ def main():
     ours = torch.load(folder / "attributed.pt", weights_only=True)
     same(ours, attributed(), "attributed")
     assert ours["noted"] is ours["again"]
+    ours = torch.load(folder / "circles.pt", weights_only=True)
+    assert ours["list"][1] is ours["list"] and ours["dict"]["itself"] is ours["dict"]
+    assert ours["ordered"]["in"][0] is ours["ordered"] and ours["both"][0][0][0] is ours["both"][0]
     model, state = training()
     ours = torch.load(folder / "training.pt", weights_only=True)
     same(ours, state, "training")

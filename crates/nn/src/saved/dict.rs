@@ -67,6 +67,7 @@ impl Key {
             Value::Device(name) => Key::Name(name.clone()),
             Value::List(_) | Value::Set(_) | Value::Dict(_) | Value::ByteArray(_) => return None,
             Value::Tensor(_) | Value::Parameter(_) | Value::Attributed(_) => return None,
+            Value::Within(_) => return None,
             Value::Shared(inner) => Key::of(inner)?,
         })
     }

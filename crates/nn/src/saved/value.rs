@@ -3,7 +3,7 @@
 //! (`state.rs`); its form as a value is `state_dict.rs`. Writing a tree to a file is not done here.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use plimsoll_tensor::{DType, Device, Error, Result, Tensor};
 
@@ -59,6 +59,9 @@ pub enum Value {
     Parameter(Tensor),
     /// A tensor or a parameter with attributes of its own in Python, by name.
     Attributed(Box<(Value, Dict)>),
+    /// The list or dict of a [`Value::Shared`] that this stands in: one that holds itself. What asks
+    /// for a container does not look through it, so nobody goes round in a circle.
+    Within(Weak<Value>),
 }
 
 impl Value {
@@ -256,11 +259,25 @@ impl Value {
             Value::Shared(inner) => {
                 let place = Arc::as_ptr(inner);
                 if !known.contains_key(&place) {
-                    let copy = Value::Shared(Arc::new(inner.copied(device, known)?));
-                    known.insert(place, copy);
+                    let mut fault = None;
+                    let copy = Arc::new_cyclic(|within| {
+                        known.insert(place, Value::Within(within.clone()));
+                        inner.copied(device, known).unwrap_or_else(|error| {
+                            fault = Some(error);
+                            Value::None
+                        })
+                    });
+                    if let Some(fault) = fault {
+                        return Err(fault);
+                    }
+                    known.insert(place, Value::Shared(copy));
                 }
                 known[&place].clone()
             }
+            Value::Within(container) => match known.get(&container.as_ptr()) {
+                Some(copy) => copy.clone(),
+                None => self.clone(),
+            },
             other => other.clone(),
         })
     }
@@ -290,6 +307,7 @@ impl Value {
             Value::Tensor(_) => "tensor",
             Value::Parameter(_) => "parameter",
             Value::Attributed(both) => both.0.type_name(),
+            Value::Within(container) => container.upgrade().map_or("None", |held| held.type_name()),
             Value::Shared(inner) => inner.type_name(),
         }
     }
