@@ -148,8 +148,8 @@ globals().update(_in_place_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "monitor", "multiprocessing", "nn", "onnx", "optim",
-    "overrides", "profiler", "signal", "testing", "types", "version", "watch",
+    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "monitor", "multiprocessing", "nn", "onnx",
+    "ops", "optim", "overrides", "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
 _LAZY_NAMES = {
@@ -182,6 +182,7 @@ if _TYPE_CHECKING:
     from . import multiprocessing as multiprocessing
     from . import nn as nn
     from . import onnx as onnx
+    from . import ops as ops
     from . import optim as optim
     from . import overrides as overrides
     from . import profiler as profiler

@@ -39,7 +39,7 @@ INSTEAD = {
     "torch.overrides.TorchFunctionMode": "a class's own __torch_function__ is called for operations on its objects",
     "torch.utils._python_dispatch": "a class's own __torch_function__ is called for operations on its objects",
     "torch.library": "torch.autograd.Function is an operation of your own, in Python",
-    "torch.ops": "call the functions of torch and torch.nn.functional",
+    "torch.ops": "torch.ops.aten has PyTorch's own operations; torch.autograd.Function is one of your own, in Python",
     "torch._C": "this is PyTorch's compiled part; call the public names",
     "torch._dynamo": "nothing is compiled here; torch.compile gives its argument back",
     "torch._inductor": "nothing is compiled here; torch.compile gives its argument back",

@@ -21,6 +21,7 @@ from ..autograd.function import Function
 from ..cuda import random as _cuda_random
 from ..nn import functional
 from ..nn.modules.module import Module
+from ..ops import OpOverload, OpOverloadPacket
 from ._pytree import tree_leaves
 
 __all__ = [
@@ -346,10 +347,10 @@ def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """The contexts of a checkpoint that keeps the results of some operations, for its `context_fn`. The policy is called as
-    `policy(ctx, op, *tensors)` with the operation's name and answers with a `CheckpointPolicy`, or True to save. A list
-    of operations, by name or as functions, saves theirs."""
+    `policy(ctx, op, *tensors)` with the operation's name, which `torch.ops.aten`'s are equal to, and answers with a
+    `CheckpointPolicy`, or True to save. A list of operations, as these, by name or as functions, saves theirs."""
     if isinstance(policy_fn_or_list, list):
-        chosen = {_operation_name(operation) for operation in policy_fn_or_list}
+        chosen = {name for operation in policy_fn_or_list for name in _operation_names(operation)}
 
         def policy_fn(ctx: Any, op: str, *args: Any) -> Any:
             return op in chosen
@@ -371,16 +372,25 @@ def create_selective_checkpoint_contexts(
     return _Selection(selective, selective.record), _Selection(selective, selective.replay)
 
 
-def _operation_name(operation: Any) -> str:
+def _operation_names(operation: Any) -> tuple[str, ...]:
+    """The names, here, of an operation of a list: by PyTorch's name, as a function, or by name."""
+    if isinstance(operation, OpOverload):
+        return operation.operations
+    if isinstance(operation, OpOverloadPacket):
+        raise ValueError(
+            f"Expected op in `op_list` to be an OpOverload but got: {operation} of type {type(operation)}. Please update the "
+            f"OpOverloadPacket to a specific OpOverload. For example, if you have `torch.ops.{operation}`, change it to "
+            f"`torch.ops.{operation}.default`."
+        )
     name = operation if isinstance(operation, str) else getattr(operation, "__name__", None)
     if not isinstance(name, str):
         raise ValueError(
-            f"Expected op in `op_list` to be a function or the name of an operation but got: {operation} of type "
+            f"Expected op in `op_list` to be an OpOverload, a function or the name of an operation but got: {operation} of type "
             f"{type(operation)}."
         )
     if not any(hasattr(place, name) for place in (_plimsoll, Tensor, functional)):
         raise ValueError(f"Expected op in `op_list` to be the name of an operation, and there is none called {name!r}")
-    return name
+    return (name,)
 
 
 def checkpoint_region(policy: CheckpointPolicy, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
