@@ -214,3 +214,17 @@ def test_momentum_goes_on_after_the_model_changed_its_dtype():
     optimizer.step()
     kept = optimizer.state[model.weight]["momentum_buffer"]
     assert (kept.dtype, kept.item(), model.weight.item()) == (plimsoll.float32, 5.0, 1 - 1 - 2.5)
+
+
+def test_lbfgs_without_iterations_stays_where_it_is():
+    param = nn.Parameter(plimsoll.ones(2))
+    optimizer = optim.LBFGS([param], max_iter=0)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (param**2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 2.0 and param.tolist() == [1.0, 1.0]
+    assert (optimizer.state[param]["n_iter"], optimizer.state[param]["prev_loss"]) == (0, None)

@@ -110,6 +110,7 @@ class _Steps:
 
     def run(self, loss: float, grad: Tensor) -> None:
         group, evaluations = self.group, 1
+        loss_before = self.state.get("prev_loss")
         for iteration in range(1, group["max_iter"] + 1):
             self.state["n_iter"] += 1
             self._turn(grad)
