@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("_render.py", include_str!("../../watch/_render.py")),
     ("_session.py", include_str!("../../watch/_session.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),
+    ("_unseen.py", include_str!("../../watch/_unseen.py")),
     ("_watch.py", include_str!("../../watch/_watch.py")),
     ("_windows.py", include_str!("../../watch/_windows.py")),
     ("pytest_plugin.py", include_str!("../../watch/pytest_plugin.py")),

@@ -24,6 +24,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--output", metavar="FILE", help="write the report there instead of standard error")
     parser.add_argument("--fail", action="store_true", help=f"exit with {FOUND_LEAK} if the program leaks")
     parser.add_argument("--every", type=_count, metavar="STEPS", help="also say what grows so far, every so many steps")
+    parser.add_argument("--on-oom", metavar="FILE", help="write what is alive there whenever memory runs out")
     parser.add_argument("--phases", action="store_true", help="also say in which phase of a step what grows is made")
     parser.add_argument(
         "--exclude", action="append", default=[], metavar="WHAT", help="a line (train.py:17) or a name whose growth is wanted"
@@ -31,7 +32,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
     # What follows the program or the module is the program's, even if it looks like an option of ours.
-    ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude"})
+    ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude", "--on-oom"})
     options = parser.parse_args(ours)
     options.program = theirs
     if not options.module and not options.program:
@@ -92,6 +93,8 @@ class Reporter:
         self.session.excluded.add(self.options.exclude)
         if self.options.phases:
             self.session.follow_phases()
+        if self.options.on_oom:
+            self.session.shortages.on_shortage = self._shortage
         if self.options.every:
             self.session.on_findings = self._so_far
         self.session.start()
@@ -105,6 +108,12 @@ class Reporter:
         if self.session.is_ours:
             self.session.ask(lambda: self._write(is_final=False))
 
+    def _shortage(self) -> None:
+        """Memory has run out, and the error is on its way: written at once, as the process may not live on."""
+        from ._render import shortage_text
+
+        self._put(shortage_text(self.session).encode(errors="backslashreplace"), self.options.on_oom)
+
     def _so_far(self, step: int) -> None:
         if step % self.options.every == 0 and self.session.findings:
             self._write(is_final=False)
@@ -115,9 +124,12 @@ class Reporter:
 
         write = {"json": as_json, "html": page, "text": text}[self.options.format]
         report = write(self.session, is_final).encode(errors="backslashreplace")
+        self._put(report, self.options.output)
+
+    def _put(self, report: bytes, path: str | None) -> None:
         try:
-            if self.options.output:
-                with open(self.options.output, "wb") as file:
+            if path:
+                with open(path, "wb") as file:
                     file.write(report)
             else:
                 os.write(self._errors, report)
@@ -138,7 +150,11 @@ class Reporter:
             from ._out_of_memory import fillings, is_out_of_memory
 
             if is_out_of_memory(error):
-                self.session.fillings = fillings(self.session, error)
+                # Its frames have ended by now, and are read from the error. What was seen when it was raised
+                # is the same.
+                self.session.fillings = fillings(self.session, error) or self.session.fillings
+                if self.options.on_oom:
+                    self._shortage()
         self.session.stop()
         self._write(is_final=True)
         return bool(self.session.verdicts)

@@ -31,7 +31,7 @@ class Finding:
 
     @property
     def line(self) -> str:
-        return self.lines[0] if self.lines else "unknown line"
+        return self.lines[0] if self.lines else "not seen (between noted steps, in another thread, or under a mode of the program)"
 
 
 def words_of(hold: Hold) -> str:

@@ -86,8 +86,13 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **kwargs) if kwargs else func(*args)
         making = self.making
+        try:
+            result = func(*args, **kwargs) if kwargs else func(*args)
+        except (RuntimeError, MemoryError) as error:
+            if making.on_error is not None:
+                making.on_error(error)
+            raise
         # Half of the operations make nothing, and this is all that they pay.
         if making.is_noting and making.makes.get(func) is not False:
             try:
@@ -109,6 +114,8 @@ class Making:
         self.step = 0
         self.epoch = 0
         self.phase = ""
+        # Is told errors of noted operations.
+        self.on_error: Any = None
         self.full = False
         self.trouble: str | None = None
         self._mode: _Noting | None = None

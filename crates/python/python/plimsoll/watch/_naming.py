@@ -141,6 +141,26 @@ def nodes_finding(growing: GrowingNodes, step: int) -> Finding:
     )
 
 
+def unseen_finding(growing: Any, step: int) -> Finding:
+    """Of a holder whose gains no window saw being made: the line is not known."""
+    owner = growing.owner
+    cause, remedy = why(owner.kind, owner.hold, owner.is_scalar, owner.has_graph)
+    return Finding(
+        bytes_per_step=growing.bytes_per_step,
+        objects_per_step=growing.storages_per_step,
+        lines=[],
+        kind=owner.kind,
+        held_by=words_of(owner.hold),
+        also_held_by=[],
+        path=steps_of(owner.hold),
+        cause=cause,
+        remedy=remedy,
+        is_verdict=growing.is_steady,
+        is_note=bound_of(owner.hold) is not None,
+        seen_at_step=step,
+    )
+
+
 def others_of(group: Group, look: Any) -> list[Hold]:
     """Who else holds the same bytes: what a census without the named holder still finds. `look(skip, edges)` takes
     one."""

@@ -1,10 +1,14 @@
-"""What fills the memory when a program ends because there is no more: live bytes by holder, kind and line, the
-largest first. The frames that the error went through are still there with it, and are read like running ones."""
+"""What fills the memory when there is no more: live bytes by holder, kind and line, the largest first. Of an error that
+ends the program the frames it went through are still there with it, and are read like running ones; one that the
+program catches is seen where it is raised: CUDA's allocator tells before it fails, Python 3.12 and later tells every
+raise, and before that noted steps do."""
 
 from __future__ import annotations
 
 import collections
-from typing import Any, NamedTuple
+import sys
+import weakref
+from typing import Any, Callable, NamedTuple
 
 import torch
 
@@ -14,6 +18,8 @@ from ._naming import key_of
 
 # Holders that are told.
 MOST_HOLDERS = 6
+# Shortages of one run that are looked at: a program may try again and again.
+MOST_LOOKS = 3
 
 
 class Filling(NamedTuple):
@@ -33,12 +39,83 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def fillings(session: Any, error: BaseException) -> list[Filling]:
+class Shortages:
+    """Hears of memory running out while the program runs, whether it catches the error or not."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._looks = 0
+        self._last = 0
+        self._tool: int | None = None
+        self._has_observer = False
+        self.count = 0
+        self.on_shortage: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is not None:
+            free = [tool for tool in (3, 4) if monitoring.get_tool(tool) is None]
+            if free:
+                self._tool = free[0]
+                monitoring.use_tool_id(self._tool, "plimsoll watch")
+                monitoring.register_callback(self._tool, monitoring.events.RAISE, self._raised)
+                monitoring.set_events(self._tool, monitoring.events.RAISE)
+
+    def stop(self) -> None:
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is not None and self._tool is not None:
+            monitoring.set_events(self._tool, 0)
+            monitoring.free_tool_id(self._tool)
+            self._tool = None
+
+    def follow_device(self) -> None:
+        """Once CUDA is in use: its allocator tells before the error is raised. What is attached stays."""
+        if self._has_observer or not torch.cuda.is_initialized():
+            return
+        attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+        if attach is not None:
+            self._has_observer = True
+            # Weakly: what is attached is never forgotten.
+            seen = weakref.WeakMethod(self.seen)
+            attach(lambda *_: (method := seen()) and method())
+
+    def _raised(self, code: Any, offset: int, error: BaseException) -> None:
+        if isinstance(error, (RuntimeError, MemoryError)):
+            self.raised(error)
+
+    def raised(self, error: BaseException) -> None:
+        """An error that may be one. It comes from several places on its way, and CUDA's has been told already."""
+        if self._has_observer and isinstance(error, torch.OutOfMemoryError):
+            return
+        if id(error) != self._last and is_out_of_memory(error):
+            self._last = id(error)
+            self.seen()
+
+    def seen(self, error: BaseException | None = None) -> None:
+        """Looks at what is alive, at once: the frames that hold it still run."""
+        if not self._session.is_running or not self._session.is_ours:
+            return
+        self.count += 1
+        if self._looks >= MOST_LOOKS:
+            return
+        self._looks += 1
+        found = fillings(self._session, error)
+        if found:
+            self._session.fillings = found
+        if self.on_shortage is not None:
+            self.on_shortage()
+
+
+def fillings(session: Any, error: BaseException | None) -> list[Filling]:
     """Never fails: an error here must not hide the program's."""
+    traceback = error.__traceback__ if error is not None else None
+    noting, session.making.is_noting = session.making.is_noting, False
     try:
-        census = Census(session.own_ids(), traceback=error.__traceback__, loops=session.steps.loaders())
+        census = Census(session.own_ids(), traceback=traceback, loops=session.steps.loaders())
     except Exception:
         return []
+    finally:
+        session.making.is_noting = noting
     by_holder: dict[Any, list[int]] = collections.defaultdict(list)
     for key, owner in census.owners.items():
         by_holder[key_of(holder_of(owner.hold))].append(key)

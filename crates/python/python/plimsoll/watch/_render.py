@@ -82,6 +82,23 @@ def _phases(session: Any) -> list[str]:
     return lines
 
 
+def _fillings(session: Any) -> list[str]:
+    lines = ["  out of memory; what was alive, by holder:"] if session.fillings else []
+    for filling in session.fillings:
+        made = f", made at {filling.line}" if filling.line else ""
+        said = f"{filling.kind} ({filling.storages}), held by {filling.held_by}{made}"
+        lines += textwrap.wrap(
+            said, WIDTH, initial_indent=f"  {size(filling.bytes):>11}  ", subsequent_indent=" " * 15,
+            break_long_words=False,
+        )  # fmt: skip
+    return lines
+
+
+def shortage_text(session: Any) -> str:
+    """What is alive when memory runs out, alone."""
+    return "\n".join([f"watch: memory ran out at step {session.steps.count}", *_fillings(session)]) + "\n"
+
+
 def text(session: Any, is_final: bool = True) -> str:
     """80 columns."""
     steps, told_by = session.steps.told, session.steps.told_by
@@ -101,15 +118,7 @@ def text(session: Any, is_final: bool = True) -> str:
         if finding.is_note:
             lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
     lines += _levels(session) + _phases(session)
-    if session.fillings:
-        lines += ["  out of memory; what was alive, by holder:"]
-    for filling in session.fillings:
-        made = f", made at {filling.line}" if filling.line else ""
-        said = f"{filling.kind} ({filling.storages}), held by {filling.held_by}{made}"
-        lines += textwrap.wrap(
-            said, WIDTH, initial_indent=f"  {size(filling.bytes):>11}  ", subsequent_indent=" " * 15,
-            break_long_words=False,
-        )  # fmt: skip
+    lines += _fillings(session)
     least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
     if is_final and steps < least:
         lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `watch.step()`"]

@@ -23,11 +23,13 @@ from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspe
 from ._holders import Hold
 from ._levels import Levels
 from ._making import WINDOW_STEPS, Making, Row
-from ._naming import finding_of, grouped, key_of, nodes_finding, others_of
+from ._naming import finding_of, grouped, key_of, nodes_finding, others_of, unseen_finding
 from ._nodes import Nodes
 from ._places import Place
+from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._steps import OPTIMIZER, Steps
+from ._unseen import Unseen
 from ._windows import Windows
 
 # Steps between two judgements, in and after windows and between them.
@@ -55,6 +57,7 @@ class Session:
         self.making = Making()
         self.growth = Growth()
         self.nodes = Nodes()
+        self.unseen = Unseen()
         self.levels = Levels()
         self.phases: Phases | None = None
         self.steps = Steps(self._step_ended, self._epoch_ended, self._pass_ended, self._pass_begun)
@@ -65,6 +68,8 @@ class Session:
         self.on_findings: Any = None
         self.is_running = False
         self.fillings: list[Any] = []
+        self.shortages = Shortages(self)
+        self.making.on_error = lambda error: self.shortages.raised(error)
         self.own_seconds = 0.0
         self._found: list[Finding] = []
         self._cycles: dict[Place | None, Finding] = {}
@@ -90,6 +95,7 @@ class Session:
             # Before the steps: a phase's end comes before what is done at the end of a step.
             self.phases.start()
         self.steps.start()
+        self.shortages.start()
         if hasattr(os, "register_at_fork"):
             # Weakly: what is registered is never forgotten.
             leave = weakref.WeakMethod(self._leave_child)
@@ -113,6 +119,7 @@ class Session:
 
     def _stop_following(self) -> None:
         self.steps.stop()
+        self.shortages.stop()
         if self.phases is not None:
             self.phases.stop()
 
@@ -165,6 +172,7 @@ class Session:
         step = self.steps.count
         self._sequence.append(_get_sequence_nr())
         self.making.tick(step)
+        self.shortages.follow_device()
         if is_new_clock and step > 1:
             # Another loop: its state is made lazily too.
             self.growth.warm_up(step)
@@ -187,7 +195,7 @@ class Session:
 
     def _be_quiet(self, step: int) -> None:
         """Where nothing is due for some time, steps are only counted until shortly before something is."""
-        if self.making.rows or self.making.is_open or self.suspects or self.on_findings is not None:
+        if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
         if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0):
             # Sequence numbers of some steps are known again by then.
@@ -232,7 +240,7 @@ class Session:
 
     def _is_still_held(self, finding: Finding) -> bool:
         held = {str(place) for place in self.suspects}
-        return finding.kind == kinds.NODES or any(line in held for line in finding.lines)
+        return finding.kind == kinds.NODES or not finding.lines or any(line in held for line in finding.lines)
 
     def _is_judgement_due(self, step: int) -> bool:
         """Often in a window and until its last step has settled, rarely between windows."""
@@ -246,11 +254,12 @@ class Session:
             return last != step
         if step in self._census_at and is_cheap:
             return last != step
-        if self.suspects and is_cheap and step >= last * LOOK_AGAIN:
+        is_growing = bool(self.suspects or self._found)
+        if is_growing and is_cheap and step >= last * LOOK_AGAIN:
             return True
-        if not self.suspects and not (self.making.is_open and self.windows.is_due(step)):
+        if not is_growing and not (self.making.is_open and self.windows.is_due(step)):
             return False
-        share = CENSUS_SHARE if self.suspects else IDLE_CENSUS_SHARE
+        share = CENSUS_SHARE if is_growing else IDLE_CENSUS_SHARE
         return time.perf_counter() - at > took / share
 
     def _census(
@@ -264,7 +273,7 @@ class Session:
 
     def own_ids(self) -> set[int]:
         """The watch's own objects, which a census passes by."""
-        own = (self, vars(self), self.making, self.growth, self.nodes, self.steps)
+        own = (self, vars(self), self.making, self.growth, self.nodes, self.unseen, self.steps)
         return {id(one) for one in own}
 
     def _look(self, step: int) -> None:
@@ -275,6 +284,7 @@ class Session:
         took = time.thread_time() - began
         if self._last_census[0] != step:
             self.nodes.take(census, self.making.rows, step)
+            self.unseen.take(census, self.making, step)
         self._last_census = (step, time.perf_counter(), took)
         groups, unknown = grouped(self.suspects.values(), census, self.excluded.keys())
         unknown_bytes = sum(row.bytes for _, row in unknown)
@@ -296,6 +306,11 @@ class Session:
         for growing in self.nodes.growing():
             finding = nodes_finding(growing, step)
             if finding.held_by.split(" -> grad_fn")[0] not in told:
+                self._found.append(finding)
+        told = {finding.held_by for finding in self._found}
+        for holder in self.unseen.growing():
+            finding = unseen_finding(holder, step)
+            if finding.held_by not in told:
                 self._found.append(finding)
         for finding in self._found:
             self.first_told.setdefault(finding.line + finding.kind, step)

@@ -1,0 +1,89 @@
+"""Holders that grow by storages whose making is not seen: other threads make them, or the program's own dispatch mode
+is on. Bytes by holder, census by census; a holder that only gains, although steps were noted meanwhile and none of
+what it gained was, grows. It knows no lines; `_growth.py` judges what is seen."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, NamedTuple
+
+from . import _kinds as kinds
+from ._census import Census, Owner
+from ._findings import container_of, holder_of
+from ._growth import PATIENCE, TOLERATED_BYTES
+from ._making import Making
+from ._naming import key_of
+
+# Holders that are followed; those with the fewest bytes are dropped.
+MOST_HOLDERS = 64
+# Censuses in a row in which a holder gains before it is told, and before it is a verdict.
+GROWING_CENSUSES = 3
+VERDICT_CENSUSES = 4
+_BELONGING = {kinds.PARAMETER, kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER}
+
+
+class GrowingHolder(NamedTuple):
+    owner: Owner
+    bytes_per_step: float
+    storages_per_step: float
+    is_steady: bool
+
+
+class Unseen:
+    """How many bytes each container has had that no window saw being made."""
+
+    def __init__(self) -> None:
+        self._history: dict[Any, collections.deque[tuple[int, int, int]]] = {}
+        self._owners: dict[Any, Owner] = {}
+        self._most_before_drop: collections.Counter[Any] = collections.Counter()
+        self._noted = 0
+
+    def take(self, census: Census, making: Making, step: int) -> None:
+        if len(making.noted) == self._noted and self._history:
+            # No step was noted since: nothing can be told from what was not seen.
+            return
+        self._noted = len(making.noted)
+        found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
+        for key, owner in census.owners.items():
+            if owner.kind in _BELONGING or container_of(owner.hold) is None:
+                continue
+            edge = key_of(holder_of(owner.hold))
+            of = found[edge]
+            if not of[1]:
+                self._owners[edge] = owner
+            of[0] += census.bytes_of[key]
+            of[1] += 1
+            of[2] += key in making.rows
+        for edge in set(self._history) | set(found):
+            count, storages, seen = found.get(edge, (0, 0, 0))
+            if seen:
+                # The windows see what this one gains, and judge it.
+                self._history.pop(edge, None)
+                continue
+            history = self._history.setdefault(edge, collections.deque(maxlen=VERDICT_CENSUSES))
+            if history and count < history[-1][1]:
+                self._most_before_drop[edge] = max(self._most_before_drop[edge], history[-1][1])
+            history.append((step, count, storages))
+        self._forget()
+
+    def _forget(self) -> None:
+        by_bytes = sorted(self._history, key=lambda edge: self._history[edge][-1][1])
+        for edge in by_bytes[: max(len(by_bytes) - MOST_HOLDERS, 0)]:
+            del self._history[edge]
+        for edge in self._owners.keys() - self._history.keys():
+            del self._owners[edge]
+
+    def growing(self) -> list[GrowingHolder]:
+        found = []
+        for edge, history in self._history.items():
+            counts = [count for _, count, _ in history]
+            is_rising = all(before < after for before, after in zip(counts, counts[1:]))
+            if len(counts) < GROWING_CENSUSES or not is_rising or edge not in self._owners:
+                continue
+            (early, before, fewer), (late, now, more) = history[0], history[-1]
+            steps = max(late - early, 1)
+            if (now - before) / steps < TOLERATED_BYTES or now <= PATIENCE * self._most_before_drop[edge]:
+                continue
+            is_steady = len(counts) >= VERDICT_CENSUSES
+            found.append(GrowingHolder(self._owners[edge], (now - before) / steps, (more - fewer) / steps, is_steady))
+        return found

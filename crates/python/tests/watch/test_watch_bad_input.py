@@ -1,0 +1,230 @@
+"""Programs that make a watch difficult: each prints and ends as it does alone, and what the watch says is right or says
+what it could not see."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import runner  # noqa: E402
+
+TRAIN = """
+import torch
+torch.manual_seed(0)
+kept = []
+model = torch.nn.Linear(32, 32)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(x=None):
+    optimizer.zero_grad()
+    loss = model(torch.randn(16, 32) if x is None else x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+"""
+
+# What each prints is what it computes; the second is a text that the report must have, or None for no finding.
+PROGRAMS = {
+    "other_threads_keep": ("""
+import queue, threading
+asked, done = queue.Queue(), queue.Queue()
+def work():
+    while asked.get():
+        kept.append(torch.ones(64, 64) * 2)
+        done.put(1)
+threading.Thread(target=work, daemon=True).start()
+for _ in range(60):
+    asked.put(1); done.get(); print(step())
+asked.put(0)
+""", "global `kept` -> list of"),
+    "other_threads_prefetch": ("""
+import queue, threading
+batches = queue.Queue(maxsize=4)
+def work():
+    for at in range(60):
+        batches.put(torch.full((16, 32), at / 60))
+threading.Thread(target=work, daemon=True).start()
+for _ in range(60):
+    print(step(batches.get()))
+""", None),
+    "trains_in_a_thread": ("""
+import threading
+def work():
+    for _ in range(40):
+        kept.append(torch.ones(64, 64)); print(step())
+one = threading.Thread(target=work); one.start(); one.join()
+""", "global `kept` -> list of"),
+    "forks": ("""
+import os
+for at in range(40):
+    print(step(), flush=True)
+    if at == 20 and os.fork() == 0:
+        for _ in range(20):
+            kept.append(torch.ones(64, 64)); step()
+        os._exit(3)
+    if at == 20: print(os.wait()[1] >> 8, flush=True)
+""", None),
+    "workers_that_are_kept": ("""
+from torch.utils.data import DataLoader
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 160
+    def __getitem__(self, at): return torch.full((32,), at / 160)
+for batch in DataLoader(Data(), batch_size=4, num_workers=2):
+    kept.append(batch.repeat(8, 8)); print(step(batch))
+""", "global `kept` -> list of"),
+    "compiled": ("""
+net = torch.compile(model, backend="aot_eager")
+for _ in range(40):
+    optimizer.zero_grad(); out = net(torch.randn(16, 32)); out.square().mean().backward(); optimizer.step()
+    kept.append(out.detach().repeat(1, 8)); print(out.sum().item())
+""", "global `kept` -> list of"),
+    "compiled_and_clean": ("""
+net = torch.compile(model, backend="aot_eager")
+for _ in range(40):
+    optimizer.zero_grad(); net(torch.randn(16, 32)).square().mean().backward(); optimizer.step()
+print(model.weight.sum().item())
+""", None),
+    "a_subclass_is_kept": ("""
+class Named(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+calls = []
+for _ in range(40):
+    step(); kept.append(torch.ones(64, 64).as_subclass(Named) + 1)
+print(len(calls), calls[:3])
+""", "global `kept` -> list of"),
+    "hostile_objects": ("""
+class Hostile:
+    def __getattr__(self, name): raise SystemExit(f"asked for {name}")
+    def __eq__(self, other): raise SystemExit("compared")
+    def __hash__(self): return 1
+    def __bool__(self): raise SystemExit("asked for its truth")
+    def __len__(self): raise SystemExit("asked for its length")
+    def __iter__(self): raise SystemExit("iterated")
+    def __repr__(self): raise SystemExit("printed")
+    @property
+    def grad(self): raise SystemExit("a property was read")
+    __class__ = property(lambda self: exit("asked for its class"))
+hostile = [Hostile() for _ in range(3)]
+table = {hostile[0]: 1}
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step())
+""", "global `kept` -> list of"),
+    "leaves_at_once": ("""
+import os
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); step()
+print("left", flush=True)
+os._exit(5)
+""", "global `kept` -> list of"),
+    "its_own_signal": ("""
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: print("its own"))
+for at in range(40):
+    print(step())
+    if at % 10 == 0: os.kill(os.getpid(), signal.SIGUSR1)
+""", None),
+    "no_collector": ("""
+import gc
+gc.disable()
+class Batch:
+    def __init__(self):
+        self.x = torch.ones(64, 64); self.me = self
+for _ in range(40):
+    Batch(); step()
+print(gc.isenabled(), gc.get_count()[1:] != ())
+""", "collector is off"),
+    "errors_are_raised_and_caught": ("""
+for at in range(40):
+    try:
+        step(torch.ones(3, 5))
+    except RuntimeError as error:
+        print(type(error).__name__, str(error)[:30])
+    print(step())
+""", None),
+    "runs_out_and_goes_on": ("""
+for at in range(40):
+    kept.append(torch.ones(64, 64)); print(step())
+    if at == 6:
+        try: torch.ones(2**55)
+        except (RuntimeError, MemoryError) as error: print(type(error).__name__)
+""", "out_of_memory"),
+    "many_tensors": ("""
+many = [torch.ones(1) for _ in range(60_000)]
+for _ in range(40):
+    print(step())
+""", None),
+    "closes_its_streams": ("""
+import os, sys
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); step()
+print("closed", flush=True)
+sys.stderr.close(); os.close(2)
+""", "global `kept` -> list of"),
+    "a_mode_of_its_own": ("""
+from torch.utils._python_dispatch import TorchDispatchMode
+class Counts(TorchDispatchMode):
+    count = 0
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        Counts.count += 1
+        return func(*args, **(kwargs or {}))
+with Counts():
+    for _ in range(40):
+        step()
+print(Counts.count)
+""", None),
+    "recurses_deeply": ("""
+import sys
+def deep(level):
+    return step() if level == 0 else deep(level - 1)
+for _ in range(40):
+    print(deep(600))
+""", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_runs_as_it_does_alone(name, tmp_path):
+    source, told = PROGRAMS[name]
+    program, report = tmp_path / f"{name}.py", tmp_path / "report.json"
+    program.write_text(TRAIN + source)
+    alone = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, str(runner.PACKAGE), "--format", "json", "--output", str(report), str(program)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+    said = json.loads(report.read_text())
+    assert "the watch stopped" not in str(said["notes"])
+    if told is None:
+        assert [finding for finding in said["findings"] if finding["verdict"]] == []
+        assert said["steps"] >= 30
+    elif told == "out_of_memory":
+        assert {one["held_by"].split(" ->")[0] for one in said["out_of_memory"]} >= {"global `kept`"}
+    else:
+        assert told in report.read_text()
+
+
+def test_what_is_alive_is_written_when_memory_runs_out(tmp_path):
+    program, report, there = tmp_path / "fills.py", tmp_path / "report", tmp_path / "shortage"
+    program.write_text(TRAIN + "kept.append(torch.ones(64, 64))\n" + PROGRAMS["runs_out_and_goes_on"][0])
+    command = [sys.executable, str(runner.PACKAGE), "--on-oom", str(there), "--output", str(report), str(program)]
+    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    assert there.read_text().startswith("watch: memory ran out at step 7\n")
+    assert "held by global `kept` -> list of 8" in there.read_text()
+
+
+def test_a_signal_ends_it_as_it_would(tmp_path):
+    program = tmp_path / "long.py"
+    program.write_text(TRAIN + "print('begun', flush=True)\nwhile True:\n    step()\n")
+    for which in (signal.SIGTERM, signal.SIGKILL):
+        running = subprocess.Popen([sys.executable, str(runner.PACKAGE), str(program)], stdout=subprocess.PIPE, text=True)
+        assert running.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        running.send_signal(which)
+        assert running.wait(timeout=60) == -which
+        running.stdout.close()
