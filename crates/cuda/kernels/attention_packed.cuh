@@ -4,6 +4,7 @@
 //
 // In shared memory a row is D elements, and its 16-byte chunks are exchanged by the row's number,
 // so that equal chunks of eight rows lie in different banks. A warp has M times 16 rows of a tile.
+// Products are in attention_warps.cuh and attention_warpgroups.cuh, of which a source has one.
 
 // The rows of a head. Elements of a row are neighbours; rows start at multiples of 16 bytes, and
 // `width` is a multiple of 8. The launch sees to it.
@@ -17,11 +18,12 @@ struct Rows {
 __device__ __forceinline__ Rows rows_of(const Heads &of, u32 head, i64 count, i64 width) {
   i64 at = 0;
 #pragma unroll 1
-  for (int d = 0; d < of.rank; ++d) {
-    u32 size = (u32)of.sizes[d], rest = d + 1 < of.rank ? head / size : 0;
+  for (int d = 0; d + 1 < of.rank; ++d) {
+    u32 size = (u32)of.sizes[d], rest = head / size;
     at += (i64)(head - rest * size) * of.strides[d];
     head = rest;
   }
+  if (of.rank > 0) at += (i64)head * of.strides[of.rank - 1];
   return Rows{(u16 *)of.address + at, of.row, (int)count, (int)width};
 }
 
@@ -43,70 +45,11 @@ template <int D, int COUNT, int THREADS> __device__ __forceinline__ void fetch(u
   }
 }
 __device__ __forceinline__ void fetched_so_far() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-__device__ __forceinline__ void wait_for_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void wait_for_all_but() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
-// A warp's rows from `first` on as left factors, from memory: each is read by one warp, once.
-template <int D, int M> __device__ __forceinline__ void own_rows(u32 (&a)[M][D / 16][4], const Rows &rows, int first) {
-  int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int m = 0; m < M; ++m)
-#pragma unroll
-    for (int k = 0; k < D / 16; ++k)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        int row = first + m * 16 + i % 2 * 8 + lane / 4, column = k * 16 + i / 2 * 8 + lane % 4 * 2;
-        bool there = row < rows.count && column < rows.width;
-        a[m][k][i] = there ? *(const u32 *)(rows.start + row * rows.step + column) : 0u;
-      }
-}
-
-// Where a lane points to for a right factor whose columns, or rows if `turned`, are rows in shared
-// memory. Chunk 2 k more is `^ k << 5`, because tiles lie at multiples of a row's bytes.
-template <int D> __device__ __forceinline__ u32 right_place(bool turned) {
-  int lane = threadIdx.x & 31, low = lane >> 3 & 1, high = lane >> 4;
-  return place<D>((turned ? low : high) * 8 + (lane & 7), turned ? high : low);
-}
-
-// `sums` (16 M x 8 N) += rows in `a` times rows in shared memory, of which `from` is the lane's
-// `right_place`.
-template <typename T, int D, int M, int N>
-__device__ __forceinline__ void row_products(f32 (&sums)[M][N][4], const u32 (&a)[M][D / 16][4], u32 from) {
-#pragma unroll
-  for (int k = 0; k < D / 16; ++k)
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      u32 b[4];
-      load_four(b, (from ^ (k << 5)) + n * 8 * 2 * D);
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply(T(), sums[m][n], a[m][k], b[0], b[1]);
-        multiply(T(), sums[m][n + 1], a[m][k], b[2], b[3]);
-      }
-    }
-}
-
-// `sums` (16 M x D) += weights (16 M x 8 N) times rows in shared memory, of which `from` is the
-// lane's turned `right_place`.
-template <typename T, int D, int M, int N>
-__device__ __forceinline__ void weigh(f32 (&sums)[M][D / 8][4], const f32 (&weights)[M][N][4], u32 from) {
-#pragma unroll
-  for (int k = 0; k < N; k += 2) {
-    u32 a[M][4];
-#pragma unroll
-    for (int m = 0; m < M; ++m)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) a[m][i] = pair(T(), weights[m][k + i / 2][i % 2 * 2], weights[m][k + i / 2][i % 2 * 2 + 1]);
-#pragma unroll
-    for (int n = 0; n < D / 8; n += 2) {
-      u32 b[4];
-      load_four_turned(b, (from ^ (n << 4)) + k * 8 * 2 * D);
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply(T(), sums[m][n], a[m], b[0], b[1]);
-        multiply(T(), sums[m][n + 1], a[m], b[2], b[3]);
-      }
-    }
-  }
+// Two neighbours of a row; zeros beyond the end and past the width.
+__device__ __forceinline__ u32 word(const Rows &rows, int row, int column) {
+  return row < rows.count && column < rows.width ? *(const u32 *)(rows.start + row * rows.step + column) : 0u;
 }
 
 template <int M, int N> __device__ __forceinline__ void clear(f32 (&tiles)[M][N][4]) {
@@ -123,6 +66,21 @@ __device__ __forceinline__ f32 power_of_two(f32 x) {
   f32 y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// 1 / x, to the last but one bit.
+__device__ __forceinline__ f32 reciprocal(f32 x) {
+  f32 y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+template <int M, int N> __device__ __forceinline__ void scale_by(f32 (&tiles)[M][N][4], const f32 (&by)[M][N][4]) {
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) tiles[m][n][i] *= by[m][n][i];
 }
 
 // Takes out the scores of a warp that are not seen: rows are queries, columns keys before `keys`.

@@ -53,7 +53,7 @@ pub fn cudnn_convolutions() -> usize {
 }
 
 /// Compiles nothing, and says why.
-pub fn compile(name: &str, _source: &str, _capability: u32) -> Result<Vec<u8>> {
+pub fn compile(name: &str, _source: &str, _architecture: &str) -> Result<Vec<u8>> {
     Err(Error::unsupported("cuda", format!("{name}.cu cannot be compiled: {WHY}")))
 }
 

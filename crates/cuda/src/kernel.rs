@@ -18,6 +18,9 @@ use plimsoll_memory::StreamId;
 use crate::error::Told;
 use crate::{Argument, Context, Grid, KernelSource, nvrtc};
 
+/// Shared memory that a block gets of which the driver was not told before.
+const UNASKED_SHARED_BYTES: u32 = 48 << 10;
+
 /// What a cubin has: every kernel of its file, or one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -39,7 +42,8 @@ impl KernelSource {
         if let Some(Ok(code)) = cache.as_ref().map(|folder| std::fs::read(folder.join(&one))) {
             return Ok((code, Part::Kernel));
         }
-        let code = nvrtc::compile(self.name, &self.text_of(kernel), capability)?;
+        let architecture = self.architecture(capability);
+        let code = nvrtc::compile(self.name, &self.text_of(kernel), &architecture)?;
         if let Some(folder) = cache {
             store(&folder, &one, &code);
         }
@@ -154,6 +158,13 @@ impl Context {
         arguments: &[Argument],
     ) -> Result<()> {
         let _bound = self.bind()?;
+        if grid.shared_bytes > UNASKED_SHARED_BYTES {
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = grid.shared_bytes as i32;
+            // SAFETY: the function is of a module that is loaded and never unloaded.
+            unsafe { result::function::set_function_attribute(kernel.0, most, bytes) }
+                .told("cuFuncSetAttribute")?;
+        }
         let handle = self.handle(stream)?;
         let mut pointers: Vec<_> = arguments.iter().map(Argument::pointer).collect();
         let threads = (grid.threads, 1, 1);

@@ -8,9 +8,35 @@ pub struct KernelSource {
     pub name: &'static str,
     /// The whole text.
     pub text: &'static str,
+    /// The one compute capability whose own instructions the text uses, which those after it do not
+    /// have; `None` if any will do.
+    pub only_on: Option<u32>,
 }
 
 impl KernelSource {
+    /// Whether a GPU of that compute capability runs it.
+    ///
+    /// ```
+    /// use plimsoll_cuda::source_files::{ATTENTION_GROUPS_BF16_64, UNARY};
+    /// assert!(UNARY.runs_on(80) && ATTENTION_GROUPS_BF16_64.runs_on(90));
+    /// assert!(!ATTENTION_GROUPS_BF16_64.runs_on(100));
+    /// ```
+    pub fn runs_on(&self, capability: u32) -> bool {
+        self.only_on.is_none_or(|only| only == capability)
+    }
+
+    /// What NVRTC calls the architecture that it is compiled for.
+    ///
+    /// ```
+    /// use plimsoll_cuda::source_files::{ATTENTION_GROUPS_BF16_64, UNARY};
+    /// assert_eq!(UNARY.architecture(90), "sm_90");
+    /// assert_eq!(ATTENTION_GROUPS_BF16_64.architecture(90), "sm_90a");
+    /// ```
+    pub fn architecture(&self, capability: u32) -> String {
+        let ending = if self.only_on.is_some() { "a" } else { "" };
+        format!("sm_{capability}{ending}")
+    }
+
     /// The file name of its cubin for a compute capability.
     pub fn cubin_name(&self, capability: u32) -> String {
         format!("{}-sm{capability}-{:016x}.cubin", self.name, self.hash())

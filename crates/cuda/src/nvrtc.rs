@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString};
 use cudarc::nvrtc::{result, sys};
 use plimsoll_core::{Error, Result};
 
-/// A cubin of `source` for compute capability `capability` (90 for 9.0).
-pub fn compile(name: &str, source: &str, capability: u32) -> Result<Vec<u8>> {
+/// A cubin of `source` for an architecture (`sm_90`).
+pub fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
     // SAFETY: only tries to open the library.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::unsupported(
@@ -24,7 +24,7 @@ pub fn compile(name: &str, source: &str, capability: u32) -> Result<Vec<u8>> {
     };
     let program = result::create_program(&text, None).map_err(|e| failed("read", e))?;
     let options = [
-        format!("--gpu-architecture=sm_{capability}"),
+        format!("--gpu-architecture={architecture}"),
         "--std=c++17".to_string(),
         // NVRTC 13.0 takes a lambda with `auto` inside a device function for the host's.
         "--device-as-default-execution-space".to_string(),

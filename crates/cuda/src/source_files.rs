@@ -4,14 +4,18 @@
 use crate::KernelSource;
 
 /// A source of that name: the prelude, then the file of its name; or the files that are listed, and
-/// a last line.
+/// a last line. Before all that, the one compute capability that it is for.
 macro_rules! source {
     ($name:literal) => {
         source!($name, [concat!($name, ".cu")])
     };
     ($name:literal, [$($file:expr),+] $(, $last:literal)?) => {
+        source!(None, $name, [$($file),+] $(, $last)?)
+    };
+    ($only:expr, $name:literal, [$($file:expr),+] $(, $last:literal)?) => {
         KernelSource {
             name: $name,
+            only_on: $only,
             text: concat!(
                 include_str!("../kernels/prelude.cuh"),
                 $(include_str!(concat!("../kernels/", $file)),)+
@@ -45,7 +49,7 @@ pub static ATTENTION_BF16_128: KernelSource = source!(
     ["tail.cuh", "attention.cuh", "tensor_cores.cuh", "attention_halves.cu"],
     "ATTENTION(bf16, 128)"
 );
-/// Attention of float16 in packed rows of up to 64 elements.
+/// Attention of float16 in packed rows of up to 64 elements, by warps.
 pub static ATTENTION_PACKED_F16_64: KernelSource = source!(
     "attention_packed_f16_64",
     [
@@ -53,11 +57,12 @@ pub static ATTENTION_PACKED_F16_64: KernelSource = source!(
         "attention.cuh",
         "tensor_cores.cuh",
         "attention_packed.cuh",
+        "attention_warps.cuh",
         "attention_packed.cu"
     ],
     "ATTENTION(f16, 64)"
 );
-/// Attention of float16 in packed rows of up to 128 elements.
+/// Attention of float16 in packed rows of up to 128 elements, by warps.
 pub static ATTENTION_PACKED_F16_128: KernelSource = source!(
     "attention_packed_f16_128",
     [
@@ -65,11 +70,26 @@ pub static ATTENTION_PACKED_F16_128: KernelSource = source!(
         "attention.cuh",
         "tensor_cores.cuh",
         "attention_packed.cuh",
+        "attention_warps.cuh",
         "attention_packed.cu"
     ],
     "ATTENTION(f16, 128)"
 );
-/// Attention of bfloat16 in packed rows of up to 64 elements.
+/// Attention of float16 in packed rows of up to 64 elements, by groups of warps.
+pub static ATTENTION_GROUPS_F16_64: KernelSource = source!(
+    Some(90),
+    "attention_groups_f16_64",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_warpgroups.cuh",
+        "attention_packed.cu"
+    ],
+    "ATTENTION(f16, 64)"
+);
+/// Attention of bfloat16 in packed rows of up to 64 elements, by warps.
 pub static ATTENTION_PACKED_BF16_64: KernelSource = source!(
     "attention_packed_bf16_64",
     [
@@ -77,11 +97,12 @@ pub static ATTENTION_PACKED_BF16_64: KernelSource = source!(
         "attention.cuh",
         "tensor_cores.cuh",
         "attention_packed.cuh",
+        "attention_warps.cuh",
         "attention_packed.cu"
     ],
     "ATTENTION(bf16, 64)"
 );
-/// Attention of bfloat16 in packed rows of up to 128 elements.
+/// Attention of bfloat16 in packed rows of up to 128 elements, by warps.
 pub static ATTENTION_PACKED_BF16_128: KernelSource = source!(
     "attention_packed_bf16_128",
     [
@@ -89,9 +110,24 @@ pub static ATTENTION_PACKED_BF16_128: KernelSource = source!(
         "attention.cuh",
         "tensor_cores.cuh",
         "attention_packed.cuh",
+        "attention_warps.cuh",
         "attention_packed.cu"
     ],
     "ATTENTION(bf16, 128)"
+);
+/// Attention of bfloat16 in packed rows of up to 64 elements, by groups of warps.
+pub static ATTENTION_GROUPS_BF16_64: KernelSource = source!(
+    Some(90),
+    "attention_groups_bf16_64",
+    [
+        "tail.cuh",
+        "attention.cuh",
+        "tensor_cores.cuh",
+        "attention_packed.cuh",
+        "attention_warpgroups.cuh",
+        "attention_packed.cu"
+    ],
+    "ATTENTION(bf16, 64)"
 );
 /// Batch normalisation.
 pub static BATCH_NORM: KernelSource = source!("batch_norm");
@@ -198,6 +234,8 @@ pub static ALL: &[&KernelSource] = &[
     &ATTENTION_BF16_64,
     &ATTENTION_F16_128,
     &ATTENTION_F16_64,
+    &ATTENTION_GROUPS_BF16_64,
+    &ATTENTION_GROUPS_F16_64,
     &ATTENTION_PACKED_BF16_128,
     &ATTENTION_PACKED_BF16_64,
     &ATTENTION_PACKED_F16_128,

@@ -4,7 +4,7 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, faults, gpu, indexing, memory, sorting, taking_back, targets, training,
+    agreement, attention, faults, gpu, indexing, memory, sorting, taking_back, targets, training,
 };
 
 fn gpu_device() -> Option<Device> {
@@ -54,6 +54,11 @@ fn products_and_norms_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn gradients_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(agreement::gradients_agree_with_the_cpu)
+}
+
+#[test]
+fn attention_of_half_types_agrees_with_the_cpu() -> Result<()> {
+    on_every_accelerator(attention::attention_of_half_types_agrees_with_the_cpu)
 }
 
 #[test]

@@ -13,55 +13,97 @@ const CHUNK: usize = 8;
 /// Threads of a block.
 const THREADS: u32 = 128;
 
+/// The most blocks in a grid's second dimension.
+const GRID_ROWS: usize = 65_535;
+
+/// A source with what its `Tiling` says of blocks.
+struct Kernels {
+    source: &'static KernelSource,
+    /// The longest rows.
+    width: usize,
+    /// Rows of a block of forward and of the queries' gradients. One of the keys' has 64.
+    query_rows: usize,
+    /// Dynamic shared memory of a block of the keys' gradients: a ring of two tiles twice, where it
+    /// starts at a multiple of 1 KiB, and, in a group of warps, keys and values.
+    key_bytes: u32,
+}
+
+/// Groups of warps where the GPU has them, warps elsewhere.
+fn kernels(dtype: DType, longest: usize, capability: u32) -> Option<Kernels> {
+    let half = dtype == DType::F16;
+    if capability < 80 || !matches!(dtype, DType::F16 | DType::BF16) {
+        return None;
+    }
+    let groups = [&source_files::ATTENTION_GROUPS_BF16_64, &source_files::ATTENTION_GROUPS_F16_64];
+    let source = groups[usize::from(half)];
+    if longest <= 64 && source.runs_on(capability) {
+        return Some(Kernels { source, width: 64, query_rows: 64, key_bytes: 49 << 10 });
+    }
+    let (sources, width, query_rows) = match longest {
+        ..=64 => {
+            let sources =
+                [&source_files::ATTENTION_PACKED_BF16_64, &source_files::ATTENTION_PACKED_F16_64];
+            (sources, 64, 128)
+        }
+        ..=128 => {
+            let sources =
+                [&source_files::ATTENTION_PACKED_BF16_128, &source_files::ATTENTION_PACKED_F16_128];
+            (sources, 128, 64)
+        }
+        _ => return None,
+    };
+    Some(Kernels { source: sources[usize::from(half)], width, query_rows, key_bytes: 33 << 10 })
+}
+
 /// Attention by these kernels, forward or backward.
 pub(super) struct Packed<'a> {
     launch: &'a CudaLaunch<'a>,
     shape: &'a Shape,
-    source: &'static KernelSource,
-    /// What the kernels' names end in.
-    ending: String,
-    /// Blocks of forward and of the queries' gradients, and of the keys' gradients.
-    query_units: usize,
-    key_units: usize,
+    kernels: Kernels,
 }
 
 impl<'a> Packed<'a> {
     /// `None` where an input or output is not for these kernels.
     pub(super) fn of(launch: &'a CudaLaunch<'a>, shape: &'a Shape) -> Option<Packed<'a>> {
-        let (source, width) = match (shape.dtype, shape.width.max(shape.values)) {
-            (DType::F16, ..=64) => (&source_files::ATTENTION_PACKED_F16_64, 64),
-            (DType::F16, ..=128) => (&source_files::ATTENTION_PACKED_F16_128, 128),
-            (DType::BF16, ..=64) => (&source_files::ATTENTION_PACKED_BF16_64, 64),
-            (DType::BF16, ..=128) => (&source_files::ATTENTION_PACKED_BF16_128, 128),
-            _ => return None,
-        };
-        // Rows of a block, by `Tiling` of the kernels.
-        let query_rows = if width == 64 { 128 } else { 64 };
-        let query_units = shape.heads * shape.queries.div_ceil(query_rows);
-        let key_units = shape.heads / shape.args.group.max(1) * shape.keys.div_ceil(64);
+        let capability = launch.context.properties().capability;
+        let kernels = kernels(shape.dtype, shape.width.max(shape.values), capability)?;
         // The largest score is looked for before scores are scaled; positions have 32 bits.
         let is_scaled_up = (shape.args.scale as f32).is_normal() && shape.args.scale > 0.0;
         let is_small =
-            shape.queries.max(shape.keys) < 1 << 30 && query_units.max(key_units) < 1 << 31;
+            shape.queries.max(shape.keys).div_ceil(64) <= GRID_ROWS && shape.heads < 1 << 31;
         // Other operands are logarithms of sums, which are f32.
         let halves = |operand: &&Operand<'_>| operand.dtype() == shape.dtype;
         let mut operands = launch.inputs.iter().chain(launch.outputs).filter(halves);
-        let is_fit = launch.context.properties().capability >= 80
-            && !shape.args.mask
-            && is_scaled_up
-            && is_small
-            && operands.all(has_packed_rows);
-        let ending = format!("{}_{width}", type_name(shape.dtype));
-        is_fit.then_some(Packed { launch, shape, source, ending, query_units, key_units })
+        let is_fit = !shape.args.mask && is_scaled_up && is_small && operands.all(has_packed_rows);
+        is_fit.then_some(Packed { launch, shape, kernels })
     }
 
-    fn run(&self, part: &str, units: usize, arguments: &[Argument]) -> Result<()> {
-        if units == 0 {
+    /// Blocks in the order of `unit_of` of the kernels.
+    fn run(
+        &self,
+        part: &str,
+        (heads, tiles): (usize, usize),
+        shared_bytes: u32,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let heads_first = self.shape.args.causal || heads > GRID_ROWS;
+        let (first, second) = if heads_first { (heads, tiles) } else { (tiles, heads) };
+        if first == 0 || second == 0 {
             return Ok(());
         }
-        let grid = Grid { blocks: (units as u32, 1, 1), threads: THREADS, shared_bytes: 0 };
-        let kernel = format!("attention_packed_{part}{}", self.ending);
-        self.launch.run(self.source, &kernel, grid, arguments)
+        let blocks = (first as u32, second as u32, 1);
+        let grid = Grid { blocks, threads: THREADS, shared_bytes };
+        let Kernels { source, width, .. } = self.kernels;
+        let kernel = format!("attention_packed_{part}{}_{width}", type_name(self.shape.dtype));
+        self.launch.run(source, &kernel, grid, arguments)
+    }
+
+    fn query_units(&self) -> (usize, usize) {
+        (self.shape.heads, self.shape.queries.div_ceil(self.kernels.query_rows))
+    }
+
+    fn key_units(&self) -> (usize, usize) {
+        (self.shape.heads / self.shape.args.group.max(1), self.shape.keys.div_ceil(64))
     }
 
     fn input(&self, index: usize) -> Result<Argument> {
@@ -83,7 +125,7 @@ impl<'a> Packed<'a> {
             self.output(0)?,
             sums.map_or(Ok(NOTHING), |sums| contiguous(self.launch, sums))?,
         ];
-        self.run("", self.query_units, &arguments)
+        self.run("", self.query_units(), 0, &arguments)
     }
 
     /// Operands as `attention_backward` has them. The kernel of the queries writes the workspace,
@@ -95,10 +137,10 @@ impl<'a> Packed<'a> {
         let numbers = [sums, whole(self.launch.workspace.pointer().addr())];
         let of_queries = [result, grad.clone()];
         let arguments = [&read[..], &of_queries[..], &numbers[..], &[self.output(0)?][..]].concat();
-        self.run("queries_", self.query_units, &arguments)?;
+        self.run("queries_", self.query_units(), 0, &arguments)?;
         let written = [self.output(1)?, self.output(2)?];
         let arguments = [&read[..], &[grad][..], &numbers[..], &written[..]].concat();
-        self.run("keys_", self.key_units, &arguments)
+        self.run("keys_", self.key_units(), self.kernels.key_bytes, &arguments)
     }
 }
 
