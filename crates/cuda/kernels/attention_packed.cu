@@ -4,9 +4,10 @@
 // of fewer than D elements are padded with zeros in shared memory. Products add up in f32; weights
 // are rounded to the half type between two products. A line after this text names the dtype and D.
 //
-// A block has one tile of queries or keys, whose rows its warps keep in registers, and goes over
-// the other side in tiles that are copied to shared memory while it works on those before. No sum
-// depends on the order of blocks, so results are the same each time.
+// A block has one tile of queries or keys, whose rows it keeps (`Kept`), and goes over the other side
+// in tiles that are copied to shared memory while it works on those before. No sum depends on the
+// order of blocks, so results are the same each time. The gradients of queries and of keys are two
+// passes, each of which makes the weights again.
 
 // How far the scores of a row may rise above what they were divided by, as a power of 2, before
 // the row's results are made smaller: weights of up to 256 are as exact as those of up to 1.
@@ -152,7 +153,7 @@ __device__ __forceinline__ f32 sum_of(const f32 *sums, int row, int count) {
   return sum == lowest<f32>() ? infinite() : sum * LOG2_E;
 }
 
-// The product of two numbers each in two words of half types, added up.
+// The products of two words' low halves and of their high halves, added up.
 __device__ __forceinline__ f32 word_product(bf16, u32 a, u32 b) {
   return __uint_as_float(a << 16) * __uint_as_float(b << 16) + __uint_as_float(a & 0xffff0000u) * __uint_as_float(b & 0xffff0000u);
 }

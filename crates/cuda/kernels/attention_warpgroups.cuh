@@ -1,12 +1,15 @@
 
 // Products of attention_packed.cu by groups of four warps, which only the GPUs of compute capability
-// 9.0 have: right factors are read from shared memory by the tensor cores themselves.
+// 9.0 have: tensor cores read factors from shared memory themselves, and warps go on meanwhile.
 
 // Warps that multiply together.
 const int TOGETHER = 4;
 
+// Before a barrier: what was copied is seen by tensor cores too.
 __device__ __forceinline__ void show_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// A number that is the same in all lanes, told to the compiler.
 __device__ __forceinline__ u32 uniform(u32 x) { return __shfl_sync(~0u, x, 0); }
+// Waits for all products but the last N calls'.
 template <int N> __device__ __forceinline__ void finish_products_but() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 
 // Sums have their first values before the products begin.

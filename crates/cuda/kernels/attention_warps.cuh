@@ -4,12 +4,12 @@
 // Warps that multiply together.
 const int TOGETHER = 1;
 
-// What a thread does before others read what it copied; with a number that is the same for them;
-// before products of rows; and before it uses sums, when the last N products need not be finished.
+// What groups of warps do besides (see attention_warpgroups.cuh), and a warp need not: show others
+// what was copied, agree on a number, settle sums and begin products, wait for all but N products.
 __device__ __forceinline__ void show_copies() {}
+__device__ __forceinline__ u32 uniform(u32 x) { return x; }
 template <int M, int N> __device__ __forceinline__ void settle(f32 (&)[M][N][4]) {}
 __device__ __forceinline__ void begin_products() {}
-__device__ __forceinline__ u32 uniform(u32 x) { return x; }
 template <int N> __device__ __forceinline__ void finish_products_but() {}
 
 // The rows of a block's tile from `first` on, which stay while others come and go, as left factors:
@@ -38,8 +38,8 @@ template <int D> __device__ __forceinline__ u32 right_place(bool turned) {
   return place<D>((turned ? low : high) * 8 + (lane & 7), turned ? high : low);
 }
 
-// `sums` (16 M x 8 N) = or, not `fresh`, += rows that are kept times rows in shared memory, of which `from`
-// is the lane's `right_place`.
+// `sums` (16 M x 8 N) = or, not `fresh`, += rows that are kept times rows in shared memory, of which
+// `from` is the lane's `right_place`.
 template <typename T, int D, bool fresh, int WARPS, int M, int N>
 __device__ __forceinline__ void row_products(f32 (&sums)[M][N][4], const Kept<D, M, WARPS> &left, u32 from) {
   if (fresh) clear(sums);

@@ -12,7 +12,6 @@ use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 const CHUNK: usize = 8;
 /// Threads of a block.
 const THREADS: u32 = 128;
-
 /// The most blocks in a grid's second dimension.
 const GRID_ROWS: usize = 65_535;
 
@@ -23,8 +22,8 @@ struct Kernels {
     width: usize,
     /// Rows of a block of forward and of the queries' gradients. One of the keys' has 64.
     query_rows: usize,
-    /// Dynamic shared memory of a block of the keys' gradients: a ring of two tiles twice, where it
-    /// starts at a multiple of 1 KiB, and, in a group of warps, keys and values.
+    /// Dynamic shared memory of a block of the keys' gradients: two stages of two tiles of 8 KiB,
+    /// 1 KiB to align them, and for groups of warps a tile of keys and one of values.
     key_bytes: u32,
 }
 
