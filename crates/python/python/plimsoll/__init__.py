@@ -142,9 +142,11 @@ from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
 from .storage import is_storage as is_storage
 
+from ._foreach import FUNCTIONS as _foreach_functions
 from ._in_place_functions import FUNCTIONS as _in_place_functions
 
 globals().update(_in_place_functions)
+globals().update(_foreach_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
