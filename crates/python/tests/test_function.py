@@ -590,3 +590,21 @@ def test_a_dirty_input_counts_as_written():
     assert Claims.apply(y) is y and y._version == 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         square.sum().backward()
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_backward_can_be_called_through_the_node(boxed):
+    class Twice(Function):
+        boxed_grads_call = boxed
+
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x, 3 * x
+
+        @staticmethod
+        def backward(ctx, *grads):
+            first, second = grads[0] if boxed else grads
+            return 2 * first + 3 * second
+
+    first, _ = Twice.apply(leaf(1.0, 2.0))
+    assert first.grad_fn.apply(pm.ones(2), pm.full((2,), 10.0)).tolist() == [32.0, 32.0]

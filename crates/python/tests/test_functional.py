@@ -66,3 +66,13 @@ def test_attention_sees_the_past_alone():
 def test_softmax_without_a_dimension_warns():
     with pytest.warns(UserWarning, match="dim"):
         assert F.softmax(plimsoll.zeros(2, 2)).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_parts_are_copied_or_written():
+    x = plimsoll.arange(5.0)
+    parts = plimsoll.split_copy(x, 2)
+    assert [part.tolist() for part in parts] == [[0.0, 1.0], [2.0, 3.0], [4.0]] and parts[0].data_ptr() != x.data_ptr()
+    into = [plimsoll.zeros(2), plimsoll.zeros(2), plimsoll.zeros(1)]
+    assert plimsoll.split_copy(x, 2, out=into) is None and [part.tolist() for part in into] == [part.tolist() for part in parts]
+    with pytest.raises(RuntimeError, match="out= argument of size 3, got size 1"):
+        plimsoll.split_copy(x, 2, out=into[:1])

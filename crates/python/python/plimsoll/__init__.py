@@ -81,6 +81,7 @@ from ._functions_in_python import is_signed as is_signed
 from ._functions_in_python import pairwise_distance as pairwise_distance
 from ._functions_in_python import pdist as pdist
 from ._functions_in_python import range as range
+from ._functions_in_python import split_copy as split_copy
 from ._functions_in_python import threshold as threshold  # type: ignore[assignment]
 from ._functions_in_python import typename as typename
 from ._functions_in_python import vander as vander

@@ -138,6 +138,23 @@ def range(start: float, end: float | None = None, step: float = 1, **options: An
     return (start + step * whole).to(options.pop("device", None) or _plimsoll.get_default_device(), options["dtype"])
 
 
+def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...] | None:
+    """Copies of the parts of a tensor, of `split_size` along a dimension, or written to the tensors of `out`.
+
+    >>> import plimsoll as pm
+    >>> pm.split_copy(pm.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    parts = input.split(split_size, dim)
+    if out is None:
+        return tuple(part.clone() for part in parts)
+    if len(out) != len(parts):
+        raise RuntimeError(f"split_copy_Tensor_out() expected an out= argument of size {len(parts)}, got size {len(out)}")
+    for target, part in zip(out, parts):
+        target.resize_(part.shape).copy_(part)
+    return None
+
+
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a vector's elements as columns, from the highest unless they increase."""
     if x.dim() != 1:

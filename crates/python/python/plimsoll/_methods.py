@@ -96,7 +96,7 @@ def __format__(self: Tensor, format_spec: str) -> str:
     return object.__format__(self, format_spec)
 
 
-def __init_subclass__(cls: Any, **options: Any) -> None:
+def __init_subclass__(cls: Any, /, **options: Any) -> None:
     """Refuses a class whose `__torch_dispatch__` nobody would call: it would compute other things than its author means."""
     super(Tensor, cls).__init_subclass__(**options)
     if "__torch_dispatch__" in vars(cls):

@@ -16,6 +16,8 @@ class FunctionCtx:
     `save_for_backward`, which counts them and notices when they are overwritten."""
 
     needs_input_grad: tuple[bool, ...] = ()
+    #: The class whose `backward` gets this.
+    _forward_cls: type[Function]
     _saved: tuple[Tensor | None, ...] = ()
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
@@ -50,6 +52,11 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros for results that have no gradient (the default), or None."""
         self._materialize = value
+
+    def apply(self, *args: Any) -> Any:
+        """Calls `backward` with gradients of the results, as the graph does."""
+        of = self._forward_cls
+        return of.backward(self, list(args)) if getattr(of, "boxed_grads_call", False) else of.backward(self, *args)
 
     def _forget(self) -> None:
         # The graph has them now, and checks them.
