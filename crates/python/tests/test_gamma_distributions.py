@@ -175,3 +175,13 @@ def test_what_is_refused():
         pm.poisson(pm.tensor([-1.0]))
     with pytest.raises(ValueError, match="floating-point"):
         pm.binomial(pm.tensor([1]), pm.tensor([0.5]))
+
+
+def test_a_dry_run_draws_and_goes_back_without_values():
+    dry = pm.device("dry:h200")
+    for of, count in ((d.Normal, 2), (d.Uniform, 2), (d.Gamma, 2), (d.Beta, 2), (d.StudentT, 3)):
+        given = [pm.full((3,), 1.0 + at, device=dry, requires_grad=True) for at in range(count)]
+        drawn = of(*given).rsample((2,))
+        (drawn.sum() + of(*given).log_prob(drawn).sum()).backward()
+        assert drawn.shape == (2, 3) and given[0].grad.shape == (3,)
+    assert d.Poisson(pm.ones(3, device=dry)).sample().shape == pm.binomial(pm.ones(3, device=dry), pm.ones(3, device=dry)).shape

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
-from .distribution import Distribution, LocationScale, all_tensors
+from .distribution import Distribution, LocationScale, all_hold, all_tensors
 
 _EULER = 0.57721566490153286060
 
@@ -27,7 +27,7 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = all_tensors(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
+        if self._validate_args and not all_hold(self.low < self.high):
             raise ValueError("Uniform is not defined when low>= high")
 
     def _parameters(self) -> tuple[str, ...]:

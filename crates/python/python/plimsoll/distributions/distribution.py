@@ -19,6 +19,11 @@ def all_tensors(*values: Any) -> tuple[Tensor, ...]:
     return tuple(_plimsoll.broadcast_tensors(*made))
 
 
+def all_hold(holds: Tensor) -> bool:
+    """Whether a condition holds everywhere. A dry run has no values to look at, and takes it that it does."""
+    return holds.device._is_dry or bool(holds.all())
+
+
 class Distribution:
     """A batch of distributions."""
 
@@ -107,7 +112,7 @@ class Distribution:
 
     def _check(self, name: str, value: Tensor, holds: Tensor, constraint: str) -> None:
         """Raises unless a parameter is what it must be."""
-        if self._validate_args and not bool(holds.all()):
+        if self._validate_args and not all_hold(holds):
             raise ValueError(
                 f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                 f"{type(self).__name__} to satisfy the constraint {constraint}, but found invalid values:\n{value}"
@@ -123,7 +128,7 @@ class Distribution:
             raise ValueError(
                 f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
             )
-        if holds is not None and not bool(holds(value).all()):
+        if holds is not None and not all_hold(holds(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                 f"({support}) of the distribution {type(self).__name__}, but found invalid values:\n{value}"
