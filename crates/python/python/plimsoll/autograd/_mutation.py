@@ -93,12 +93,12 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     if _open:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _AllowMutationOnSavedContext()
-    _open.append(context)
-    saves, writes = _SavedTensorsScope(context._pack, context._unpack), _plimsoll._Writes(context._before_write)
-    try:
+    with contextlib.ExitStack() as stack:
+        writes = _plimsoll._Writes(context._before_write)
+        stack.callback(writes.leave)
+        saves = _SavedTensorsScope(context._pack, context._unpack)
+        stack.callback(saves.leave)
+        _open.append(context)
+        stack.callback(_open.remove, context)
+        stack.callback(context.clear)
         yield context
-    finally:
-        writes.leave()
-        saves.leave()
-        _open.remove(context)
-        context.clear()
