@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import traceback
@@ -68,20 +69,40 @@ def forked(work) -> Ran:
         return Ran(os.waitstatus_to_exitcode(ended), out, errors, report)
 
 
-def watched(program: pathlib.Path, *options: str) -> Ran:
+def expected(program: pathlib.Path) -> tuple[list[str], list[str], str]:
+    """What a leak's file says of it: its lines, kinds and holder."""
+    source = program.read_text()
+    lines = [f"{program.name}:{at}" for at, line in enumerate(source.splitlines(), 1) if line.endswith("# made")]
+    kinds = re.search("^# kind: (.*)$", source, re.M)[1].split(" | ")
+    return lines, kinds, re.search("^# holder: (.*)$", source, re.M)[1]
+
+
+def _use(device: str | None) -> None:
+    if device is not None:
+        import torch
+
+        torch.set_default_device(device)
+
+
+def watched(program: pathlib.Path, *options: str, device: str | None = None) -> Ran:
     """The command on a program, with its report as JSON."""
     load()
     from plimsoll_watch._command import main
 
-    return forked(lambda report: main(["--format", "json", "--output", report, *options, str(program)]))
+    def work(report):
+        _use(device)
+        main(["--format", "json", "--output", report, *options, str(program)])
+
+    return forked(work)
 
 
-def plain(program: pathlib.Path) -> Ran:
+def plain(program: pathlib.Path, device: str | None = None) -> Ran:
     """The program alone."""
     load()
     from plimsoll_watch._program import Program
 
     def work(_):
+        _use(device)
         alone = Program(None, [str(program)])
         alone.run(lambda error: None)
         alone.leave(0)

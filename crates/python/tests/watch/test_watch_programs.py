@@ -2,8 +2,6 @@
 path names is what to drop, and a watched program prints and computes what it does alone. A leak's file says what is
 expected: `# kind:`, `# holder:`, and `# made` on the line."""
 
-import re
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -24,20 +22,13 @@ def one_thread():
     torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
 
 
-def expected(program):
-    source = program.read_text()
-    lines = [f"{program.name}:{at}" for at, line in enumerate(source.splitlines(), 1) if line.endswith("# made")]
-    kinds = re.search("^# kind: (.*)$", source, re.M)[1].split(" | ")
-    return lines, kinds, re.search("^# holder: (.*)$", source, re.M)[1]
-
-
 def test_there_are_enough():
     assert len(LEAKS) >= 43 and len(CLEAN) >= 43
 
 
 @pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)
 def test_leaks_are_named(program):
-    lines, kinds, holder = expected(program)
+    lines, kinds, holder = runner.expected(program)
     ran = runner.watched(program, "--fail")
     assert (ran.status, ran.errors) == (3, "")
     verdicts = [finding for finding in ran.report["findings"] if finding["verdict"]]

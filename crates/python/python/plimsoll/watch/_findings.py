@@ -31,7 +31,11 @@ class Finding:
 
     @property
     def line(self) -> str:
-        return self.lines[0] if self.lines else "not seen (between noted steps, in another thread, or under a mode of the program)"
+        if self.lines:
+            return self.lines[0]
+        if self.kind == kinds.NODES:
+            return "unknown line"
+        return "not seen (between noted steps, in another thread, or under a mode of the program)"
 
 
 def words_of(hold: Hold) -> str:
@@ -99,6 +103,8 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tupl
     ways = {step.how for step in hold.path()}
     if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind == kinds.VALUE and has_graph):
         return _graph(kind, hold, is_scalar, ways)
+    if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
+        return _NOBODY
     if kind in _CAUSES:
         return _CAUSES[kind]
     if "frame" in ways:
@@ -143,6 +149,11 @@ _HOOK = (
 _MEMOISED = (
     "a memoised function keeps its arguments and results",
     "Do not memoise functions of tensors; bound the cache (`maxsize`), or keep numbers as keys.",
+)
+_NOBODY = (
+    "nothing in Python leads to it: a reference cycle inside PyTorch's graphs, which no collector sees, or a library's cache",
+    "After `backward(create_graph=True)` set every `.grad` to None, or use `torch.autograd.grad`; in a custom function keep "
+    "inputs and outputs with `ctx.save_for_backward`, not as attributes. Else look for a cache of the library.",
 )
 _VALUES = (
     "values are kept",

@@ -46,8 +46,10 @@ SLOW_SECONDS = 0.25
 MANY_ROWS = 10_000
 # While something grows it is looked at again when the run is longer by this factor.
 LOOK_AGAIN = 1.5
-# Collections that the watch itself asks for in one run.
+# Collections that the watch itself asks for in one run, and walks through all that was imported:
+# each takes seconds.
 MOST_COLLECTIONS = 2
+MOST_LIBRARY_WALKS = 2
 
 
 class Session:
@@ -74,6 +76,8 @@ class Session:
         self._found: list[Finding] = []
         self._cycles: dict[Place | None, Finding] = {}
         self._collections = 0
+        self._library_walks = 0
+        self._libraries: dict[Place | None, Owner] = {}
         self.windows = Windows(self.making)
         self._census_at: set[int] = set()
         self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
@@ -344,13 +348,17 @@ class Session:
         """What only a library's globals lead to, or nothing that Python knows."""
         if not unknown:
             return
-        census = self._census(has_libraries=True)
-        nobody = Hold(None, "inside", "", "library, not reachable from Python")
+        nobody = Owner(kinds.LIBRARY, Hold(None, "inside", "", "library, not reachable from Python"), False)
+        is_new = any(suspect.place not in self._libraries for suspect, _ in unknown)
+        if is_new and self._library_walks < MOST_LIBRARY_WALKS:
+            self._library_walks += 1
+            census = self._census(has_libraries=True)
+            for suspect, row in unknown:
+                owner = census.owners.get(row.key, nobody)._replace(kind=kinds.LIBRARY)
+                self._libraries.setdefault(suspect.place, owner)
         for suspect, row in unknown:
-            owner = census.owners.get(row.key)
-            hold = owner.hold if owner is not None else nobody
-            known = owner._replace(kind=kinds.LIBRARY) if owner is not None else None
-            groups[key_of(hold)].add(suspect, row, known or Owner(kinds.LIBRARY, hold, False))
+            owner = self._libraries.get(suspect.place, nobody)
+            groups[key_of(owner.hold)].add(suspect, row, owner)
 
     # ---- results ----
 

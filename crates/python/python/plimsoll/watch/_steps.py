@@ -1,6 +1,6 @@
 """Where steps and epochs end, found without a change to the program: optimizer steps, else batches of a loader, else
-calls of the outermost module; `watch.step()` wins over all. It only tells when; `_session.py` does what is due
-then."""
+calls of backward, else calls of the outermost module; `watch.step()` wins over all. It only tells when; `_session.py`
+does what is due then."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from ._places import place_of_waiting
 
 # What tells steps, from the weakest to the strongest.
-NOTHING, MODULE, LOADER, OPTIMIZER, EXPLICIT = range(5)
-TOLD_BY = ("nothing", "calls of a module", "batches of a loader", "optimizer steps", "watch.step()")
+NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
+TOLD_BY = (
+    "nothing", "calls of a module", "calls of backward", "batches of a loader", "optimizer steps", "watch.step()",
+)  # fmt: skip
 # As many ticks of others without one of the clock's own, and another takes over.
 QUIET_TICKS = 4
 
@@ -52,6 +54,7 @@ class Steps:
         self._epoch_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
+        self._stop_counting_backward: Callable[[], None] | None = None
 
     @property
     def told_by(self) -> str:
@@ -68,12 +71,15 @@ class Steps:
         self._follow_loaders()
         if self.rank <= MODULE:
             self._follow_calls()
+        if self.rank <= BACKWARD:
+            self._follow_backward()
 
     def stop(self) -> None:
         for undo in self._undo:
             undo()
         self._undo.clear()
         self._end_calls()
+        self._end_backward()
 
     def tick(self, rank: int, who: Any) -> None:
         """One of the things that may tell steps has happened. With several optimizers the first is the clock; one
@@ -103,6 +109,8 @@ class Steps:
         self._optimizer = lambda: None
         if rank > MODULE:
             self._end_calls()
+        if rank > BACKWARD:
+            self._end_backward()
 
     def loaders(self) -> list[Any]:
         """The loaders' iterators that have given batches lately and still live."""
@@ -182,6 +190,30 @@ class Steps:
 
         kind.__call__ = counted
         self._stop_counting_calls = undo
+
+    def _follow_backward(self) -> None:
+        backward = torch.autograd.backward
+
+        @functools.wraps(backward)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            result = backward(*args, **kwargs)
+            place = place_of_waiting(sys._getframe(1))
+            self.tick(BACKWARD, place and place[:2])
+            return result
+
+        counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
+
+        def undo() -> None:
+            if torch.autograd.backward is counted:
+                torch.autograd.backward = backward
+
+        torch.autograd.backward = counted
+        self._stop_counting_backward = undo
+
+    def _end_backward(self) -> None:
+        if self._stop_counting_backward is not None:
+            self._stop_counting_backward()
+            self._stop_counting_backward = None
 
     def _end_calls(self) -> None:
         """Calls cost a little each, and something better tells steps now."""
