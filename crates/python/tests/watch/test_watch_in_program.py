@@ -69,13 +69,27 @@ def test_nothing_is_kept_alive():
 
 def test_pytorch_is_as_it_was_afterwards():
     call, following = torch.nn.Module.__call__, torch.utils.data.dataloader._BaseDataLoaderIter.__next__
-    hooks = len(_global_optimizer_post_hooks)
+    hooks, backward = len(_global_optimizer_post_hooks), torch.autograd.backward
     with watch():
         train(12)
     assert torch.nn.Module.__call__ is call
     assert torch.utils.data.dataloader._BaseDataLoaderIter.__next__ is following
     assert len(_global_optimizer_post_hooks) == hooks
+    assert torch.autograd.backward is backward
     assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_backward_tells_steps_and_a_cycle_inside_graphs_is_told_as_one():
+    with watch() as watched:
+        for _ in range(30):
+            x = torch.randn(1024, requires_grad=True)
+            x.tanh().backward(torch.ones_like(x), create_graph=True)
+            del x
+    assert (watched._session.steps.told, watched._session.steps.told_by) == (30, "calls of backward")
+    assert watched.verdicts and all("create_graph" in finding.remedy for finding in watched.verdicts)
+    # All that was imported is walked through once, however often something is looked at.
+    assert watched._session._library_walks == 1
 
 
 def test_as_a_decorator_and_as_an_error():

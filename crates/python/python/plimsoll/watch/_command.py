@@ -150,8 +150,7 @@ class Reporter:
             from ._out_of_memory import fillings, is_out_of_memory
 
             if is_out_of_memory(error):
-                # Its frames have ended by now, and are read from the error. What was seen when it was raised
-                # is the same.
+                # Its frames have ended by now, and are read from the error.
                 self.session.fillings = fillings(self.session, error) or self.session.fillings
                 if self.options.on_oom:
                     self._shortage()

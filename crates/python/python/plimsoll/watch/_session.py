@@ -81,7 +81,11 @@ class Session:
         self.windows = Windows(self.making)
         self._census_at: set[int] = set()
         self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
-        self._last_census = (0, 0.0, 0.0)
+        # The step and seconds of the last, when it ended by this thread's time, and the clock
+        # before which nothing has changed.
+        self._last_census = (0, 0.0)
+        self._census_ended = 0.0
+        self._ask_at = 0.0
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._is_busy = False
@@ -198,12 +202,12 @@ class Session:
         self._be_quiet(step)
 
     def _be_quiet(self, step: int) -> None:
-        """Where nothing is due for some time, steps are only counted until shortly before something is."""
+        """Where nothing is due for some time, steps are only counted until something is."""
         if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
         if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0):
-            # Sequence numbers of some steps are known again by then.
-            self.steps.quiet_until = self.windows.switch_at - SETTLE_STEPS - 2
+            # A census then takes older nodes for old: those made before the pause.
+            self.steps.quiet_until = self.windows.switch_at
 
     def _pass_ended(self) -> None:
         if self.is_running and self.steps.epochs:
@@ -252,7 +256,7 @@ class Session:
         return step % (JUDGE_EVERY if is_fresh else JUDGE_BETWEEN) == 0 and time.perf_counter() >= self._judge_at
 
     def _is_census_due(self, step: int) -> bool:
-        last, at, took = self._last_census
+        last, took = self._last_census
         is_cheap = took < SLOW_SECONDS
         if step in FIRST_CENSUSES and is_cheap:
             return last != step
@@ -264,7 +268,19 @@ class Session:
         if not is_growing and not (self.making.is_open and self.windows.is_due(step)):
             return False
         share = CENSUS_SHARE if is_growing else IDLE_CENSUS_SHARE
-        return time.perf_counter() - at > took / share
+        return self._has_worked_for(took / share)
+
+    def _has_worked_for(self, seconds: float) -> bool:
+        """Whether the program has had so much of the processor since the last census. Only that can be compared with
+        what a census takes; asking is slow on some systems, so it is not asked before the clock says it may be."""
+        now = time.perf_counter()
+        if now < self._ask_at:
+            return False
+        left = seconds - (time.thread_time() - self._census_ended)
+        if 0 < left <= seconds:
+            self._ask_at = now + left
+            return False
+        return True
 
     def _census(
         self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False
@@ -285,11 +301,13 @@ class Session:
         # The processor's time, not the clock's: a busy machine must not change what is found.
         began = time.thread_time()
         census = self._census()
-        took = time.thread_time() - began
+        self._census_ended = time.thread_time()
+        self._ask_at = 0.0
+        took = self._census_ended - began
         if self._last_census[0] != step:
             self.nodes.take(census, self.making.rows, step)
             self.unseen.take(census, self.making, step)
-        self._last_census = (step, time.perf_counter(), took)
+        self._last_census = (step, took)
         groups, unknown = grouped(self.suspects.values(), census, self.excluded.keys())
         unknown_bytes = sum(row.bytes for _, row in unknown)
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(s.judged_steps for s, _ in unknown):
