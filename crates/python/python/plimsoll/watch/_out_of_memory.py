@@ -34,9 +34,11 @@ class Filling(NamedTuple):
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """The device's error, the host allocator's, which has no class of its own, or Python's."""
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+    kind = type(error)
+    if issubclass(kind, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    # A class of the program's own may do anything when it is asked for its text.
+    return kind is RuntimeError and "can't allocate memory" in str(error)
 
 
 class Shortages:
@@ -65,6 +67,7 @@ class Shortages:
         monitoring = getattr(sys, "monitoring", None)
         if monitoring is not None and self._tool is not None:
             monitoring.set_events(self._tool, 0)
+            monitoring.register_callback(self._tool, monitoring.events.RAISE, None)
             monitoring.free_tool_id(self._tool)
             self._tool = None
 
@@ -80,12 +83,12 @@ class Shortages:
             attach(lambda *_: (method := seen()) and method())
 
     def _raised(self, code: Any, offset: int, error: BaseException) -> None:
-        if isinstance(error, (RuntimeError, MemoryError)):
+        if issubclass(type(error), (RuntimeError, MemoryError)):
             self.raised(error)
 
     def raised(self, error: BaseException) -> None:
         """An error that may be one. It comes from several places on its way, and CUDA's has been told already."""
-        if self._has_observer and isinstance(error, torch.OutOfMemoryError):
+        if self._has_observer and issubclass(type(error), torch.OutOfMemoryError):
             return
         if id(error) != self._last and is_out_of_memory(error):
             self._last = id(error)
@@ -99,11 +102,12 @@ class Shortages:
         if self._looks >= MOST_LOOKS:
             return
         self._looks += 1
-        found = fillings(self._session, error)
-        if found:
-            self._session.fillings = found
-        if self.on_shortage is not None:
-            self.on_shortage()
+        try:
+            self._session.fillings = fillings(self._session, error) or self._session.fillings
+            if self.on_shortage is not None:
+                self.on_shortage()
+        except Exception:  # the program's own error is on its way, and must arrive
+            pass
 
 
 def fillings(session: Any, error: BaseException | None) -> list[Filling]:
