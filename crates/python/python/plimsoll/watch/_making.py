@@ -96,7 +96,8 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
         # Half of the operations make nothing, and this is all that they pay.
         if making.is_noting and making.makes.get(func) is not False:
             try:
-                making.note(func, result, sys._getframe(1))
+                # On the threads of a device's backward there is no frame below.
+                making.note(func, result, sys._getframe().f_back)
             except Exception as error:  # the program goes on whatever happens here
                 making.is_noting = False
                 making.trouble = f"noting stopped: {type(error).__name__}: {error}"
