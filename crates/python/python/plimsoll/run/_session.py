@@ -18,8 +18,6 @@ from ._finder import resolve_torch
 from ._holders import Looks
 from ._missing import explain, line_of
 
-# What tells steps most surely, in the watch's own scale.
-OPTIMIZER = 3
 # What every error says of a tensor of a dry run that is to be read.
 _NEEDS_VALUES = "only accounts for memory"
 # Events that the history keeps; the oldest go first.
@@ -155,6 +153,9 @@ class Session:
         self.findings = kept
 
     def _is_no_leak(self, finding: dict[str, Any], holder: Any) -> bool:
+        # Not above: this file must load before `torch` names Plimsoll.
+        from ..watch._steps import OPTIMIZER
+
         if holder.bound is not None or holder.is_optimizer_state:
             return True
         is_one_pass = self.steps.rank < OPTIMIZER and self.steps.epochs <= 1
