@@ -52,6 +52,7 @@ def forked(work) -> Ran:
                 for number, name in ((1, files[0]), (2, files[1])):
                     os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
                 sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+                _use_one_thread()
                 work(files[2])
                 status = 0
             except SystemExit as end:
@@ -67,6 +68,13 @@ def forked(work) -> Ran:
         out, errors = (pathlib.Path(name).read_text() for name in files[:2])
         report = json.loads(pathlib.Path(files[2]).read_text()) if os.path.exists(files[2]) else None
         return Ran(os.waitstatus_to_exitcode(ended), out, errors, report)
+
+
+def _use_one_thread() -> None:
+    """Threads of the process that forked are not there in this one, and would be waited for."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def expected(program: pathlib.Path) -> tuple[list[str], list[str], str]:

@@ -9,9 +9,10 @@ torch = pytest.importorskip("torch")
 
 import runner  # noqa: E402
 
-watch = runner.load()
+runner.load()
 
 from plimsoll_watch._levels import Series, meaning  # noqa: E402
+from plimsoll_watch._session import Session  # noqa: E402
 
 TRAINS = """
 import torch
@@ -63,10 +64,11 @@ def test_without_the_option_there_are_no_phases(tmp_path):
 
 def test_backward_is_as_it_was():
     before = torch.autograd.backward, torch.autograd.grad
-    with watch() as watched:
-        watched._session.follow_phases()
-        watched._session.phases.start()
-        assert torch.autograd.backward is not before[0]
+    session = Session()
+    session.follow_phases()
+    session.start()
+    assert torch.autograd.backward is not before[0] and torch.autograd.grad is not before[1]
+    session.stop()
     assert (torch.autograd.backward, torch.autograd.grad) == before
 
 
