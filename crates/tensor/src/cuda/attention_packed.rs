@@ -44,7 +44,7 @@ fn kernels(dtype: DType, longest: usize, capability: u32) -> Option<Kernels> {
                 [&source_files::ATTENTION_PACKED_BF16_64, &source_files::ATTENTION_PACKED_F16_64];
             (sources, 64, 128)
         }
-        ..=128 => {
+        65..=128 => {
             let sources =
                 [&source_files::ATTENTION_PACKED_BF16_128, &source_files::ATTENTION_PACKED_F16_128];
             (sources, 128, 64)
