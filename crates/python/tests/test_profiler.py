@@ -1,5 +1,6 @@
 """The profiler from Python: PyTorch's names and tables over what Rust records, to the ledger's bytes."""
 
+import gc
 import gzip
 import json
 import time
@@ -378,6 +379,18 @@ def test_one_that_is_forgotten_does_not_stand_in_the_way(make):
     prof.__enter__()
     del prof
     assert_another_records()
+
+
+@pytest.mark.parametrize("make", [profile, old.profile])
+def test_one_that_is_forgotten_in_a_circle_does_not_stand_in_the_way_either(make):
+    forgotten = make()
+    forgotten.itself = forgotten
+    forgotten.__enter__()
+    del forgotten
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_another_records()
 
 
 def test_steps_before_the_start_record_nothing():

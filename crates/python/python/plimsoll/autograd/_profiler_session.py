@@ -11,12 +11,14 @@ from typing import Any
 
 from .. import _plimsoll
 
-_owner: weakref.ref[Any] | None = None
+#: The profiler that records: its address, which it has until its `__del__` is over, and a reference that keeps nothing
+#: alive. In a circle that the collector frees, the reference is gone before `__del__` runs.
+_owner: tuple[int, weakref.ref[Any]] | None = None
 
 
 def owner() -> Any:
     """The profiler that records, if one does."""
-    return None if _owner is None else _owner()
+    return None if _owner is None else _owner[1]()
 
 
 def begin(profiler: Any, shapes: bool, memory: bool, stacks: bool, flops: bool, modules: bool) -> None:
@@ -28,7 +30,7 @@ def begin(profiler: Any, shapes: bool, memory: bool, stacks: bool, flops: bool, 
         _plimsoll._profiler_stop()
         _owner = None
     _plimsoll._profiler_start(shapes, memory, stacks, flops, modules)
-    _owner = weakref.ref(profiler)
+    _owner = (id(profiler), weakref.ref(profiler))
 
 
 def _level_of_the_program() -> int:
@@ -43,7 +45,7 @@ def _level_of_the_program() -> int:
 def end(profiler: Any) -> Any:
     """What the profiler recorded; nothing if it was cancelled, or never began."""
     global _owner
-    if owner() is not profiler:
+    if _owner is None or _owner[0] != id(profiler):
         return None
     _owner = None
     return _plimsoll._profiler_stop()
