@@ -126,6 +126,18 @@ def test_what_is_not_taken_says_why():
         optim.adam.adam(params, grads, *lists[:3], [1, 1], **options)
     with pytest.raises(ValueError, match="2 parameters, and 1 of grads"):
         optim.adam.adam(params, grads[:1], *lists, **options)
+    with pytest.raises(ValueError, match="2 parameters, and 0 of step"):
+        optim.adam.adam(params, grads, *lists[:3], [], **options)
+    plain = {"weight_decay": 0.0, "lr": 0.1, "dampening": 0.0, "nesterov": False, "maximize": False}
+    with pytest.raises(ValueError, match="2 parameters, and 0 of momentum_buffer"):
+        optim.sgd.sgd(params, grads, [], momentum=0.9, **plain)
+    optim.sgd.sgd(params, grads, [], momentum=0.0, **plain)
+    leaf = plimsoll.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        optim.sgd.sgd([leaf], [plimsoll.ones(2)], [None], momentum=0.0, **plain)
+    with plimsoll.no_grad():
+        optim.sgd.sgd([leaf], [plimsoll.ones(2)], [None], momentum=0.0, **plain)
+    assert leaf.tolist() == pytest.approx([0.9, 0.9])
     with pytest.raises(AssertionError, match="capturable=True"):
         optim.adam.adam(params, grads, *lists, capturable=True, **options)
     with pytest.raises(RuntimeError, match="Foreach is not supported"):

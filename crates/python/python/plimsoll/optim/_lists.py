@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from .._plimsoll import Tensor
+from .._plimsoll import Tensor, is_grad_enabled
 from ._fused import FusedOptimizer, check_capturable
 from ._one_by_one import OneByOne
 
@@ -59,7 +59,15 @@ def _check(kind: Any, group: dict[str, Any], params: list[Tensor], grads: list[T
         if not all(isinstance(value, Tensor) for value in kept.get(word, [])):
             what = {"step": "state_steps", "mu_product": "mu_products"}[word]
             raise RuntimeError(f"API has changed, `{what}` argument must contain a list of singleton tensors")
-    sizes = {"grads": len(grads), **{word: len(values) for word, values in kept.items() if values}}
+    if is_grad_enabled() and any(param.requires_grad for param in params):
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation: a step is not recorded, so take it "
+            "inside no_grad()"
+        )
+    # Lists of what a rule does without are empty. Steps are counted always, and momentum needs its buffers.
+    needed = {"step", "momentum_buffer"} if group.get("momentum") else {"step"}
+    sizes = {word: len(values) for word, values in kept.items() if values or word in needed}
+    sizes["grads"] = len(grads)
     for word, size in sizes.items():
         if size != len(params):
             raise ValueError(f"{name.lower()}: {len(params)} parameters, and {size} of {word}")
