@@ -94,6 +94,41 @@ def test_modules():
     assert found["Sequential"] == {"aten.addmm": 80, "aten.mm": 60} and found["Own"] == {"aten.addmm": 48, "aten.mm": 24}
 
 
+class Listed(nn.Module):
+    """A module that calls those of a list, and not the list."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+
+    def forward(self, x):
+        return self.layers[1](self.layers[0](x))
+
+
+class AlsoListed(Listed):
+    """Another class with parts of the same names."""
+
+
+def test_containers_that_are_not_called_count_nothing():
+    model = Listed()
+    with FlopCounterMode(display=False) as counter:
+        model(plimsoll.randn(3, 2)).sum().backward()
+    assert sorted(counter.get_flop_counts()) == ["Global", "Listed", "Listed.layers.0", "Listed.layers.1"]
+
+
+def test_backward_of_parts_of_one_name_is_given_to_no_wrong_class():
+    first, second = Listed(), AlsoListed()
+    with FlopCounterMode(display=False) as counter:
+        second(first(plimsoll.randn(3, 2))).sum().backward()
+    counts = counter.get_flop_counts()
+    assert counts["Global"] == {"aten.addmm": 96, "aten.mm": 168}
+    assert counts["Listed"] == counts["AlsoListed"] == {"aten.addmm": 48}
+    long, short = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 2))
+    with counter:
+        short(long(plimsoll.randn(3, 2))).sum().backward()
+    assert counter.get_flop_counts()["Sequential.1"] == {"aten.addmm": 24, "aten.mm": 48}
+
+
 def test_the_table(capsys):
     model = deep()
     with plimsoll.no_grad(), FlopCounterMode() as counter:

@@ -36,8 +36,8 @@ class FlopCounterMode:
     """Counts the floating point operations of matrix products, convolutions and attention, forward and backward, that
     run in its block. A multiplication and an addition are two. Operations are named in texts, as `aten.mm`.
 
-    What is counted counts for `Global` and for every module that it was made in, in its backward pass as well. While it
-    counts, no profiler can record.
+    What is counted counts for `Global` and for every module that it was made in, in its backward pass as well, unless
+    modules of several classes that no other calls have parts of one name. While it counts, no profiler can record.
 
     >>> import plimsoll
     >>> from plimsoll.utils.flop_counter import FlopCounterMode
@@ -63,14 +63,19 @@ class FlopCounterMode:
         self.depth, self.display, self.skip_unsupported = depth, display, skip_unsupported
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._inside = 0
-        #: For each module that was called by no other, its name and the paths below it.
-        self._roots: dict[str, set[str]] = {}
+        #: For each class of modules that no other calls, the paths of their parts, and those of them that were called.
+        self._roots: dict[str, set[str]] = defaultdict(set)
+        self._called_paths: dict[str, set[str]] = defaultdict(set)
+        #: The class and the parts of the one that is being called.
+        self._root = ""
+        self._parts: dict[int, str] = {}
         self._root_ranges: list[record_function] = []
         self._hooks: list[Any] = []
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self._roots.clear()
+        self._called_paths.clear()
         if _profiler_session.owner() is not None:
             raise ValueError("FlopCounterMode: a profiler is running already; stop it before counting")
         _profiler_session.begin(self, shapes=True, memory=False, stacks=False, flops=True, modules=True)
@@ -93,10 +98,13 @@ class FlopCounterMode:
 
     def _called(self, module: Module, args: Any) -> None:
         if self._inside == 0:
-            name = type(module).__name__
-            self._roots[name] = {path for path, _ in module.named_modules()}
-            self._root_ranges.append(record_function(_RANGE + name))
+            self._root = type(module).__name__
+            self._parts = {id(part): path for path, part in module.named_modules()}
+            self._roots[self._root].update(self._parts.values())
+            self._root_ranges.append(record_function(_RANGE + self._root))
             self._root_ranges[-1].__enter__()
+        if id(module) in self._parts:
+            self._called_paths[self._root].add(self._parts[id(module)])
         self._inside += 1
 
     def _returned(self, module: Module, args: Any, result: Any) -> None:
@@ -119,9 +127,18 @@ class FlopCounterMode:
         for event, name, root in counted:
             path = event["module"]
             if root is None and event["phase"] == "backward" and (path or is_of_roots):
-                root = next((one for one, paths in self._roots.items() if path in paths), None)
-            for parent in ["Global", *(_with_parents(root, path) if root is not None else [])]:
+                found = [one for one, paths in self._roots.items() if path in paths]
+                root = found[0] if len(found) == 1 else None
+            for parent in ["Global", *(self._with_parents(root, path) if root is not None else [])]:
                 self.flop_counts[parent][name] += event["flops"]
+
+    def _with_parents(self, root: str, path: str) -> list[str]:
+        """The names of the module that was called and of all on the way to the one at the path, less containers that
+        hold others and are not called themselves."""
+        parts = path.split(".") if path else []
+        above = [".".join(parts[:length]) for length in range(1, len(parts))]
+        called = [one for one in above if one in self._called_paths[root]]
+        return [root, *(f"{root}.{one}" for one in ([*called, path] if path else []))]
 
     def get_total_flops(self) -> int:
         """All that were counted."""
@@ -169,12 +186,6 @@ def _names_around(event: dict[str, Any], events: list[dict[str, Any]]) -> list[s
         event = events[event["parent"]]
         names.append(event["name"])
     return names
-
-
-def _with_parents(root: str, path: str) -> list[str]:
-    """The names of the module that was called and of all on the way to the one at the path."""
-    parts = path.split(".") if path else []
-    return [".".join([root, *parts[:length]]) for length in range(len(parts) + 1)]
 
 
 def _name(event: dict[str, Any]) -> str | None:
