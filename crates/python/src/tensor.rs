@@ -131,10 +131,11 @@ impl PyTensor {
         self.tensor().device().answers_as_cuda()
     }
 
-    /// Whether it is in the host's memory.
+    /// Whether it is in the host's memory, or in a dry run of it other than `meta`.
     #[getter]
     fn is_cpu(&self) -> bool {
-        self.tensor().device().is_cpu()
+        let device = self.tensor().device();
+        device.is_cpu() && !plimsoll_tensor::device::is_meta(device)
     }
 
     /// Whether its dtype holds fractions.

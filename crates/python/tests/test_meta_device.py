@@ -39,6 +39,19 @@ def test_modules_are_made_without_memory_and_filled_later():
     assert filled.is_meta
 
 
+def test_a_state_that_is_copied_to_nowhere_is_told():
+    model, other = nn.Linear(2, 3, bias=False, device="meta"), nn.Linear(2, 3, bias=False)
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter .* which is a no-op"):
+        model.load_state_dict(other.state_dict())
+    assert model.weight.is_meta
+
+
+def test_it_is_no_cpu():
+    x = plimsoll.ones(2, device="meta")
+    assert not x.is_cpu and not x.is_cuda and plimsoll.ones(2).is_cpu
+    assert x.type() == "torch.meta.FloatTensor"
+
+
 @pytest.mark.parametrize(
     "use",
     [

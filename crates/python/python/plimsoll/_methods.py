@@ -42,7 +42,7 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     'torch.FloatTensor'
     """
     if dtype is None:
-        module = "torch.cuda." if self.is_cuda else "torch."
+        module = "torch.cuda." if self.is_cuda else "torch.meta." if self.is_meta else "torch."
         return module + next(name for name, own in _CLASSES.items() if own == self.dtype)
     if isinstance(dtype, _TypedTensor):
         # A class of a dtype is one of a device as well.

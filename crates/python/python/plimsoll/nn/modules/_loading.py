@@ -139,6 +139,13 @@ class Loading:
                 f"size mismatch for {key}: copying a param with shape torch.Size({list(given.shape)}) from checkpoint, "
                 f"the shape in current model is torch.Size({list(tensor.shape)})."
             )
+        if not assign and not is_lazy(given) and tensor.is_meta and not given.is_meta:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+                "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+                "corresponding key in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
         try:
             with no_grad():
                 if assign:
