@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import xml.etree.ElementTree
 
@@ -21,6 +23,8 @@ def test_the_peak_is_exact_however_short_it_lasts():
     peak = monitor.stop()
     assert not monitor.running
     assert peak.allocated_bytes == 6 * MIB and peak == 6 * MIB / 1e9
+    for again in (copy.copy(peak), pickle.loads(pickle.dumps(peak))):
+        assert again == peak and vars(again) == vars(peak)
     assert peak.reserved_bytes >= peak.allocated_bytes and peak.resident_bytes > kept.nbytes
     assert [sample.allocated_bytes for sample in monitor.samples] == [MIB, MIB]
     assert monitor.stop() == peak

@@ -58,6 +58,10 @@ class Peak(float):
         peak.resident_bytes, peak.other_bytes = resident, other
         return peak
 
+    def __getnewargs__(self) -> tuple[int, int, int, int]:  # type: ignore[override]
+        """What it is made of again, where it is copied or goes to another process."""
+        return self.allocated_bytes, self.reserved_bytes, self.resident_bytes, self.other_bytes
+
 
 class MemoryMonitor:
     """Samples the memory of a device (the first GPU, or the host if there is none) every `interval` seconds, in a thread of its
