@@ -79,7 +79,7 @@ def load(
     """Loads what `save` or `torch.save` wrote. Nothing of the file is run, whatever `weights_only` says: a class or a
     function that is not among those of tensors, containers, numbers and texts raises `pickle.UnpicklingError` with its
     name. They are PyTorch's own for `weights_only`, less what Plimsoll has no values for: complex tensors,
-    float8 and unsigned dtypes but uint8, sparse and quantized tensors, storages without a tensor.
+    float8 and unsigned dtypes but uint8, sparse, quantized and meta tensors, storages without a tensor.
 
     `map_location` is as in PyTorch: a device, a dict of locations, or a function of a storage and its location. With
     `mmap`, tensors in host memory lie on the mapped file: nothing is read until it is used, and the file never changes.
