@@ -97,6 +97,10 @@ impl<'py> Classes<'py> {
                 waiting.extend(items.iter());
             } else if let Ok(items) = object.cast::<PyDict>() {
                 waiting.extend(items.iter().flat_map(|(key, value)| [key, value]));
+                if object.get_type().is(&self.ordered_dict) {
+                    let own = object.getattr(intern!(object.py(), "__dict__"))?;
+                    waiting.extend(own.cast_into::<PyDict>()?.iter().map(|(_, value)| value));
+                }
             } else if let Ok(tensor) = object.cast::<PyTensor>()
                 && let Some(own) = attributes(tensor)?
             {
@@ -382,15 +386,14 @@ impl<'py> Classes<'py> {
         object: &Bound<'py, PyAny>,
         dict: Dict,
     ) -> PyResult<()> {
-        if let Some(attributes) = dict.attributes() {
-            for (name, value) in attributes.iter() {
-                let name =
-                    name.as_str().ok_or_else(|| PyTypeError::new_err("an attribute's name"))?;
-                object.setattr(name, self.object(py, value.clone())?)?;
-            }
-        }
+        let attributes = dict.attributes().cloned();
+        // Entries go first, as where the values are made: an attribute may stand inside one of them.
         for (key, value) in dict {
             object.set_item(self.object(py, key)?, self.object(py, value)?)?;
+        }
+        for (name, value) in attributes.into_iter().flatten() {
+            let name = name.as_str().ok_or_else(|| PyTypeError::new_err("an attribute's name"))?;
+            object.setattr(name, self.object(py, value)?)?;
         }
         Ok(())
     }

@@ -334,6 +334,16 @@ def test_containers_that_hold_themselves():
     check_circles(back(read))
 
 
+def test_circles_that_attributes_of_a_dict_are_in():
+    table, first, second = collections.OrderedDict(), [], []
+    first.append(second)
+    second.append(first)
+    table["first"], table._metadata = first, {"second": second, "table": table}
+    read = back(table)
+    assert read["first"][0] is read._metadata["second"] and read._metadata["second"][0] is read["first"]
+    assert read._metadata["table"] is read
+
+
 def test_attributes_hold_what_files_hold():
     tensor, shared = plimsoll.ones(2), [1]
     tensor.list = shared
