@@ -152,6 +152,13 @@ def test_the_table(capsys):
     assert counter.get_table().splitlines()[2].split() == ["Global", "0", "0%"] and counter.get_total_flops() == 0
 
 
+def test_recurrent_layers_count_nothing():
+    layer = nn.GRU(3, 4)
+    with FlopCounterMode(display=False) as counter:
+        layer(plimsoll.randn(2, 1, 3))[0].sum().backward()
+    assert counter.get_total_flops() == 0
+
+
 def test_what_it_does_not_take():
     with pytest.raises(NotImplementedError, match="custom_mapping"):
         FlopCounterMode(custom_mapping={1: 2})

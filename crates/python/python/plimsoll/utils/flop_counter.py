@@ -34,7 +34,8 @@ _NAMES = {
 
 class FlopCounterMode:
     """Counts the floating point operations of matrix products, convolutions and attention, forward and backward, that
-    run in its block. A multiplication and an addition are two. Operations are named in texts, as `aten.mm`.
+    run in its block. A multiplication and an addition are two. Operations are named in texts, as `aten.mm`. Recurrent
+    layers and cells are operations of their own here, which count nothing.
 
     What is counted counts for `Global` and for every module that it was made in, in its backward pass as well, unless
     modules of several classes that no other calls have parts of one name. While it counts, no profiler can record.
@@ -149,7 +150,7 @@ class FlopCounterMode:
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_unsupported_ops(self) -> Counter[str]:
-        """Nothing: what has no count has none in PyTorch either."""
+        """Nothing: operations without a count are not noted."""
         return Counter()
 
     def get_table(self, depth: int | None = None) -> str:
