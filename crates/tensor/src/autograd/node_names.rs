@@ -3,7 +3,10 @@
 //! the operation says it itself (`Operation::node_name`).
 
 /// Operations whose nodes PyTorch calls by the operation that it makes of them.
-const NAMES: [(&str, &str); 27] = [
+const NAMES: [(&str, &str); 34] = [
+    ("adaptive_avg_pool1d", "SqueezeBackward1"),
+    ("adaptive_max_pool1d", "SqueezeBackward1"),
+    ("avg_pool1d", "SqueezeBackward1"),
     ("batch_norm", "NativeBatchNormBackward0"),
     ("cholesky_solve", "CholeskySolveBackward0"),
     ("conv1d", "ConvolutionBackward0"),
@@ -13,6 +16,7 @@ const NAMES: [(&str, &str); 27] = [
     ("conv_transpose2d", "ConvolutionBackward0"),
     ("conv_transpose3d", "ConvolutionBackward0"),
     ("cross_entropy", "NllLossBackward0"),
+    ("dropout", "MulBackward0"),
     ("gelu_tanh", "GeluBackward0"),
     ("group_norm", "NativeGroupNormBackward0"),
     ("layer_norm", "NativeLayerNormBackward0"),
@@ -25,8 +29,11 @@ const NAMES: [(&str, &str); 27] = [
     ("linalg_svdvals", "LinalgSvdBackward0"),
     ("logsigmoid", "LogSigmoidBackward0"),
     ("matrix_exp", "LinalgMatrixExpBackward0"),
+    ("max", "MaxBackward1"),
+    ("max_pool1d", "SqueezeBackward1"),
     ("max_pool2d", "MaxPool2DWithIndicesBackward0"),
     ("max_pool3d", "MaxPool3DWithIndicesBackward0"),
+    ("min", "MinBackward1"),
     ("narrow", "SliceBackward0"),
     ("prelu", "PreluKernelBackward0"),
     ("round_decimals", "RoundBackward1"),

@@ -120,8 +120,8 @@ pub fn is_meta(device: Device) -> bool {
     device.is_dry() && *META.lock() == Some(device)
 }
 
-/// The device of tensors without memory, whatever their size: PyTorch's `meta`, a dry run of the CPU
-/// that nothing bounds. Every call gives the same.
+/// The device of tensors without memory: PyTorch's `meta`, a dry run of the CPU that no machine's
+/// memory bounds, only the numbers of addresses. Every call gives the same.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, device};
