@@ -72,6 +72,48 @@ def test_a_line_and_a_name_that_are_excluded():
             grow([])
 
 
+def test_a_decorated_function_excludes_at_every_call():
+    @watch(error_on_leak=True, exclude=["kept"])
+    def run():
+        grow([])
+
+    run()
+    run()
+    table = torch.ones(8)
+    last, watched = weakref.ref(table), watch(exclude=[table])
+    del table
+    assert last() is None and watched.findings == []
+
+
+def test_an_optimizer_without_groups():
+    optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    optimizer.param_groups.clear()
+    with watch() as watched:
+        for _ in range(3):
+            optimizer.step()
+    assert watched._session.steps.count == 3
+
+
+def test_every_shortage_that_a_program_catches_counts():
+    def allocate(shortages):
+        try:
+            bytearray(1 << 62)
+        except MemoryError as error:
+            shortages.raised(error)
+            raise
+
+    with watch() as watched:
+        shortages = watched._session.shortages
+        shortages.stop()
+        for _ in range(3):
+            # The next error takes the address of the one before it, which is let go of.
+            try:
+                allocate(shortages)
+            except MemoryError as error:
+                shortages.raised(error)
+        assert shortages.count == 3
+
+
 def test_tensors_that_are_excluded_are_not_kept_alive():
     kept = []
     with watch() as watched:

@@ -47,7 +47,8 @@ class Shortages:
     def __init__(self, session: Any) -> None:
         self._session = session
         self._looks = 0
-        self._last = 0
+        # The last error, which is not kept, by its address and how many frames it had gone through.
+        self._last = (0, 0)
         self._tool: int | None = None
         self._has_observer = False
         self.count = 0
@@ -86,13 +87,23 @@ class Shortages:
         if issubclass(type(error), (RuntimeError, MemoryError)):
             self.raised(error)
 
+    def noted(self, error: BaseException) -> None:
+        """An error of a noted operation, which Python has told already where it tells every raise."""
+        if self._tool is None:
+            self.raised(error)
+
     def raised(self, error: BaseException) -> None:
         """An error that may be one. It comes from several places on its way, and CUDA's has been told already."""
         if self._has_observer and issubclass(type(error), torch.OutOfMemoryError):
             return
-        if id(error) != self._last and is_out_of_memory(error):
-            self._last = id(error)
-            self.seen()
+        last, depth = self._last
+        now = _depth(error)
+        # Another error may take the address of one that the program has let go of: it begins anew.
+        is_on_its_way = id(error) == last and now > depth
+        if is_on_its_way or is_out_of_memory(error):
+            self._last = (id(error), now)
+            if not is_on_its_way:
+                self.seen()
 
     def seen(self, error: BaseException | None = None) -> None:
         """Looks at what is alive, at once: the frames that hold it still run."""
@@ -108,6 +119,14 @@ class Shortages:
                 self.on_shortage()
         except Exception:  # the program's own error is on its way, and must arrive
             pass
+
+
+def _depth(error: BaseException) -> int:
+    """The frames that an error has gone through."""
+    count, traceback = 0, error.__traceback__
+    while traceback is not None:
+        count, traceback = count + 1, traceback.tb_next
+    return count
 
 
 def fillings(session: Any, error: BaseException | None) -> list[Filling]:

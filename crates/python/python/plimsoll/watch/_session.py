@@ -71,7 +71,7 @@ class Session:
         self.is_running = False
         self.fillings: list[Any] = []
         self.shortages = Shortages(self)
-        self.making.on_error = lambda error: self.shortages.raised(error)
+        self.making.on_error = lambda error: self.shortages.noted(error)
         self.own_seconds = 0.0
         self._found: list[Finding] = []
         self._cycles: dict[Place | None, Finding] = {}

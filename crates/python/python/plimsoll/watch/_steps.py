@@ -135,9 +135,7 @@ class Steps:
             return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         place = place_of_waiting(sys._getframe(1))
-        parameters = optimizer.param_groups[0]["params"]
-        shape = tuple(parameters[0].shape) if parameters else ()
-        who = (place and place[:2], len(parameters), shape)
+        who = (place and place[:2], *_parameters_of(optimizer))
         self.tick(OPTIMIZER, who)
         if self._clock == who:
             self._optimizer = weakref.ref(optimizer)
@@ -220,3 +218,12 @@ class Steps:
         if self._stop_counting_calls is not None:
             self._stop_counting_calls()
             self._stop_counting_calls = None
+
+
+def _parameters_of(optimizer: Any) -> tuple[int, tuple[int, ...]]:
+    """How many its first group has, and the shape of the first; an optimizer of the program's own may have no group."""
+    try:
+        parameters = optimizer.param_groups[0]["params"]
+        return len(parameters), tuple(parameters[0].shape)
+    except Exception:  # the program goes on whatever happens here
+        return 0, ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
+from ._excluded import Excluded
 from ._findings import Finding
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Watch(contextlib.ContextDecorator):
 
     def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = ()):
         self.error_on_leak = error_on_leak
-        self._exclude = list(exclude)
+        # For every use: a decorated function is watched at each call. Tensors are told by their storages, weakly.
+        self._excluded = Excluded(exclude)
         self._session: Session | None = None
 
     def __enter__(self) -> Watch:
@@ -37,9 +39,7 @@ class Watch(contextlib.ContextDecorator):
         if _running:
             raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         session = Session()
-        session.excluded.add(self._exclude)
-        # The session tells tensors by their storages, and keeps none alive.
-        self._exclude.clear()
+        session.excluded = self._excluded
         self._session = session
         _running.append(session)
         session.start()
@@ -54,10 +54,7 @@ class Watch(contextlib.ContextDecorator):
 
     def exclude(self, *what: Any) -> None:
         """More growth that is wanted."""
-        if self._session is not None:
-            self._session.excluded.add(what)
-        else:
-            self._exclude.extend(what)
+        self._excluded.add(what)
 
     def step(self) -> None:
         """Ends a step, as `plimsoll.watch.step()` does."""
