@@ -185,3 +185,46 @@ def test_a_dry_run_draws_and_goes_back_without_values():
         (drawn.sum() + of(*given).log_prob(drawn).sum()).backward()
         assert drawn.shape == (2, 3) and given[0].grad.shape == (3,)
     assert d.Poisson(pm.ones(3, device=dry)).sample().shape == pm.binomial(pm.ones(3, device=dry), pm.ones(3, device=dry)).shape
+
+
+def test_transforms_with_parameters_of_their_own_make_the_batch_larger():
+    pm.manual_seed(0)
+    for transform in (d.AffineTransform(pm.zeros(3), 1.0), d.PowerTransform(pm.ones(3))):
+        made = d.TransformedDistribution(d.Exponential(1.0), transform)
+        assert tuple(made.batch_shape) == (3,) and tuple(made.sample((2,)).shape) == (2, 3)
+        # Each is a draw of its own.
+        assert len(set(made.sample().tolist())) == 3
+    event = d.TransformedDistribution(d.Normal(pm.zeros(3), 1.0), d.AffineTransform(pm.zeros(2, 3), 1.0, event_dim=1))
+    assert (tuple(event.batch_shape), tuple(event.event_shape)) == ((2,), (3,))
+    assert event.log_prob(pm.zeros(2, 3)).tolist() == pytest.approx([-1.5 * math.log(2 * math.pi)] * 2)
+
+
+def test_larger_batches():
+    for made in (
+        d.Gamma(2.0, 4.0), d.Chi2(3.0), d.Beta(1.0, 2.0), d.Binomial(3, pm.tensor(0.5)), d.StudentT(5.0), d.HalfCauchy(1.0),
+        d.RelaxedBernoulli(pm.tensor(0.5), pm.tensor(0.3)), d.TransformedDistribution(d.Normal(0.0, 1.0), d.SigmoidTransform()),
+        d.MixtureSameFamily(d.Categorical(pm.ones(2)), d.Beta(pm.ones(2), pm.ones(2))),
+    ):  # fmt: skip
+        larger = made.expand((4,))
+        assert type(larger) is type(made) and tuple(larger.batch_shape) == (4,) and tuple(made.batch_shape) == ()
+        value = pm.tensor(1.0) if isinstance(made, d.Binomial) else pm.tensor(0.5)
+        assert larger.log_prob(value).tolist() == [made.log_prob(value).item()] * 4
+        assert larger.sample((2,)).shape == (2, 4)
+    for vector in (d.Dirichlet(pm.ones(3)), d.RelaxedOneHotCategorical(pm.tensor(0.5), pm.ones(3)), d.Independent(d.Beta(pm.ones(3), 1.0), 1)):
+        assert vector.expand((4,)).sample((2,)).shape == (2, 4, 3)
+
+    class Own(d.Normal):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    with pytest.raises(NotImplementedError, match="must also define a custom .expand"):
+        Own().expand((2,))
+
+
+def test_values_that_cannot_be_drawn_have_no_probability():
+    for made in (d.HalfCauchy(1.0), d.Pareto(1.0, 2.0), d.Weibull(1.0, 3.0), d.Kumaraswamy(1.0, 2.0), d.InverseGamma(1.0, 1.0)):
+        with pytest.raises(ValueError, match="within the support"):
+            made.cdf(pm.tensor(-0.5))
+    assert d.InverseGamma(1.0, 1.0).cdf(pm.tensor(0.0)).item() == 0.0
+    with pytest.raises(ValueError, match="not broadcastable with batch_shape"):
+        d.Gamma(pm.ones(3), 1.0).log_prob(pm.ones(2))

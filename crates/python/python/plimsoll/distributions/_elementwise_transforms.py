@@ -69,6 +69,11 @@ class PowerTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
+    def forward_shape(self, shape: Any) -> Any:
+        return _plimsoll.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
+
+    inverse_shape = forward_shape
+
 
 class SigmoidTransform(Transform):
     """The logistic function, onto 0 to 1."""
@@ -201,3 +206,9 @@ class AffineTransform(Transform):
         scale = self.scale
         own: Tensor = scale.abs().log() if isinstance(scale, Tensor) else _plimsoll.full_like(x, math.log(abs(scale)))
         return sum_rightmost(own.expand(x.shape), self._event_dim)
+
+    def forward_shape(self, shape: Any) -> Any:
+        own = (tuple(one.shape) for one in (self.loc, self.scale) if isinstance(one, Tensor))
+        return _plimsoll.broadcast_shapes(tuple(shape), *own)
+
+    inverse_shape = forward_shape

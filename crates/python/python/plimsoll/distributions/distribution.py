@@ -3,6 +3,7 @@ draw of one of them."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Iterable
 
 from .. import _plimsoll
@@ -30,6 +31,8 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = True
+    #: Parameters that are the same for the whole batch.
+    _shared: tuple[str, ...] = ()
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
@@ -52,6 +55,26 @@ class Distribution:
     def event_shape(self) -> Size:
         """The shape of one draw."""
         return self._event_shape
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distributions in a larger batch; their parameters are views.
+
+        >>> from plimsoll.distributions import Gamma
+        >>> Gamma(2.0, 4.0).expand((3,)).mean
+        tensor([0.5000, 0.5000, 0.5000])
+        """
+        if not type(self).__init__.__module__.startswith(f"{__package__}."):
+            name = type(self).__name__
+            raise NotImplementedError(f"Subclass {name} that defines a custom __init__ method must also define a custom .expand() method.")
+        shape, dims = tuple(batch_shape), len(self._batch_shape)
+        made = copy.copy(self)
+        for attribute, value in vars(self).items():
+            if isinstance(value, Distribution):
+                setattr(made, attribute, value.expand(shape))
+            elif isinstance(value, Tensor) and attribute not in self._shared:
+                setattr(made, attribute, value.expand(shape + tuple(value.shape[dims:])))
+        made._batch_shape = Size(shape)
+        return made
 
     @property
     def mean(self) -> Tensor:
@@ -128,6 +151,9 @@ class Distribution:
             raise ValueError(
                 f"The right-most size of value must match event_shape: {tuple(value.shape)} vs {tuple(self._event_shape)}."
             )
+        expected = tuple(self._batch_shape) + tuple(self._event_shape)
+        if any(one != other and 1 not in (one, other) for one, other in zip(reversed(value.shape), reversed(expected))):
+            raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
         if holds is not None and not all_hold(holds(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
@@ -163,6 +189,10 @@ class Independent(Distribution):
         shape = tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape)
         at = ndims - reinterpreted_batch_ndims
         super().__init__(shape[:at], shape[at:], validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        own = tuple(self._event_shape)[: self.reinterpreted_batch_ndims]
+        return Independent(self.base_dist.expand(tuple(batch_shape) + own), self.reinterpreted_batch_ndims, self._validate_args)
 
     @property
     def mean(self) -> Tensor:

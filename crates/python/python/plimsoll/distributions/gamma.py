@@ -139,7 +139,7 @@ class InverseGamma(Distribution):
         return self.base_dist.log_prob(value.reciprocal()) - 2 * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn > 0, _POSITIVE)
+        self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
         return special.gammaincc(self.concentration, self.rate / value)
 
     def entropy(self) -> Tensor:

@@ -56,6 +56,7 @@ class HalfCauchy(Distribution):
         return _plimsoll.where(value >= 0, density, _plimsoll.full_like(density, -float("inf")))
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
         return 2 * self._cauchy.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -103,6 +104,7 @@ class Pareto(Distribution):
         return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn >= self.scale, "GreaterThanEq(lower_bound=scale)")
         return 1 - (self.scale / value) ** self.alpha
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -152,6 +154,7 @@ class Weibull(Distribution):
         return (power / self.scale).log() + (power - 1) * ratio.log() - ratio**power
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
         return -(-((value / self.scale) ** self.concentration)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -203,6 +206,7 @@ class Kumaraswamy(Distribution):
         return one.log() + other.log() + (one - 1) * value.log() + (other - 1) * (-(value**one)).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
         return -(self.concentration0 * (-(value**self.concentration1)).log1p()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

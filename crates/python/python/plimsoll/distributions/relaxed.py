@@ -23,6 +23,7 @@ class RelaxedBernoulli(Distribution):
     """A number from 0 to 1, near to either the colder it is."""
 
     has_rsample = True
+    _shared = ("temperature",)
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
@@ -72,6 +73,7 @@ class RelaxedOneHotCategorical(Distribution):
     """
 
     has_rsample = True
+    _shared = ("temperature",)
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)

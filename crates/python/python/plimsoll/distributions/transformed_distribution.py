@@ -35,7 +35,10 @@ class TransformedDistribution(Distribution):
                 f"base_distribution needs to have shape with size at least {whole.domain.event_dim}, but got {tuple(shape)}."
             )
         made = tuple(whole.forward_shape(shape))
-        grown = len(made) - len(shape)
+        if (needed := tuple(whole.inverse_shape(made))) != shape:
+            # Transforms with parameters of their own make the batch larger: each of it is a draw of its own.
+            base_distribution = base_distribution.expand(needed[: len(needed) - len(base_distribution.event_shape)])
+        grown = whole.codomain.event_dim - whole.domain.event_dim
         # Dimensions of the batch that the transforms take together are parts of an event.
         taken = whole.domain.event_dim - len(base_distribution.event_shape)
         self.base_dist = Independent(base_distribution, taken) if taken > 0 else base_distribution
@@ -43,6 +46,11 @@ class TransformedDistribution(Distribution):
         self.has_rsample = self.base_dist.has_rsample
         at = len(made) - dims
         super().__init__(made[:at], made[at:], validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        shape = tuple(ComposeTransform(self.transforms).inverse_shape(tuple(batch_shape) + tuple(self.event_shape)))
+        base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        return TransformedDistribution(base, self.transforms, self._validate_args)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
@@ -114,6 +122,11 @@ class MixtureSameFamily(Distribution):
             raise ValueError(f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]` ({has})")
         self._event_dims = len(component_distribution.event_shape)
         super().__init__(batch, component_distribution.event_shape, validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        shape = tuple(batch_shape)
+        component = self.component_distribution.expand((*shape, self.component_distribution.batch_shape[-1]))
+        return MixtureSameFamily(self.mixture_distribution.expand(shape), component, self._validate_args)
 
     def _weights(self) -> Tensor:
         weights = self.mixture_distribution.probs
