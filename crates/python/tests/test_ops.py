@@ -36,6 +36,12 @@ def test_what_is_not_there():
         pm.ops.aten._scaled_dot_product_flash_attention(X, X, X)
     with pytest.raises(IndexError, match="at least one index"):
         pm.ops.aten.index.Tensor(X, [])
+    with pytest.raises(IndexError, match="out of range"):
+        pm.ops.aten.slice(X, 2, 0, 1)
+    with pytest.raises(IndexError, match="0-dim"):
+        pm.ops.aten.slice(pm.tensor(1.0))
+    with pytest.raises(RuntimeError, match="step must be positive"):
+        pm.ops.aten.slice(X, 0, 0, 1, 0)
     with pytest.raises(ValueError, match="update the OpOverloadPacket to a specific OpOverload"):
         create_selective_checkpoint_contexts([pm.ops.aten.sin])
 
@@ -59,7 +65,17 @@ def test_a_checkpoint_keeps_the_results_of_those_it_names():
         return kept, weight.grad.tolist()
 
     nothing, expected = kept_bytes([])
-    for chosen in ([pm.ops.aten.mm.default], policy, ["matmul"]):
+    named, by_name = {pm.ops.aten.mm.default, pm.ops.aten.convolution.default}, {"matmul": True}
+    for chosen in ([pm.ops.aten.mm.default], policy, ["matmul"], lambda ctx, op, *args: op in named, lambda ctx, op, *args: by_name.get(op, False)):
         kept, gradient = kept_bytes(chosen)
         assert gradient == expected
         assert kept - nothing == 64 * 64 * 4
+
+
+def test_sets_find_operations_by_all_their_names():
+    aten = pm.ops.aten
+    for overload in (aten.mm.default, aten.bmm.default, aten.convolution.default, aten._scaled_dot_product_flash_attention.default, aten.sin.default):
+        for name in map(pm.ops.Operation, overload.operations):
+            assert name == overload and overload == name and name in {overload} and overload in {name}
+    assert pm.ops.Operation("bmm") not in {aten.mm.default} and pm.ops.Operation("cos") not in {aten.sin.default}
+    assert {"matmul", "conv2d", "sin"} >= set(map(pm.ops.Operation, ("matmul", "conv2d", "sin")))

@@ -13,7 +13,7 @@ _OVERLOADS = (
     "default", "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor", "int", "dim", "dim_int", "dim_IntList", "correction", "out",
     "Tensor_out", "Scalar_out", "self", "other", "input", "dtype", "dims", "sizes", "source", "value", "int_Scalar", "int_Tensor", "using_ints",
 )  # fmt: skip
-#: Operations whose work is done here under other names as well.
+#: Operations whose work is done here under other names as well: a set finds each by the hash of its family (`Operation`).
 _ALSO = {
     "bmm": ("matmul",),
     "convolution": ("conv1d", "conv2d", "conv3d"),
@@ -24,6 +24,26 @@ _ALSO = {
     "_scaled_dot_product_flash_attention": ("scaled_dot_product_attention",),
     "_scaled_dot_product_flash_attention_for_cpu": ("scaled_dot_product_attention",),
 }
+
+
+#: Operations that one of PyTorch's may stand for, by the one that gives them their hash.
+_FAMILIES = {
+    **dict.fromkeys(("bmm", "dot", "matmul", "mm", "mv"), "matmul"),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), "conv2d"),
+    **{name: also[0] for name, also in _ALSO.items() if name.startswith("_scaled")},
+}
+
+
+class Operation(str):
+    """The name of an operation, as policies get it. It is equal to its name and to the operations of `aten` that it does the
+    work of, and sets and dictionaries of these find it. Sets of names find `matmul` and `conv2d`, and of their families only
+    these."""
+
+    def __hash__(self) -> int:
+        return hash(_FAMILIES.get(str(self), str(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return other == str(self) if isinstance(other, OpOverload) else str.__eq__(self, other)  # type: ignore[return-value]
 
 
 def _index(input: Tensor, indices: list[Any]) -> Tensor:
@@ -45,6 +65,12 @@ def _whole_dimensions(indices: list[Any]) -> tuple[Any, ...]:
 
 
 def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    if input.dim() == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
     return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
 
 
@@ -106,7 +132,8 @@ class OpOverload:
         return other in self.operations if isinstance(other, str) else self is other
 
     def __hash__(self) -> int:
-        return hash(self.overloadpacket.__name__)
+        own = self.overloadpacket.__name__
+        return hash(_FAMILIES.get(own, own))
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"

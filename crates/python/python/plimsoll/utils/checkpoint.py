@@ -21,7 +21,7 @@ from ..autograd.function import Function
 from ..cuda import random as _cuda_random
 from ..nn import functional
 from ..nn.modules.module import Module
-from ..ops import OpOverload, OpOverloadPacket
+from ..ops import Operation, OpOverload, OpOverloadPacket
 from ._pytree import tree_leaves
 
 __all__ = [
@@ -347,13 +347,13 @@ def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """The contexts of a checkpoint that keeps the results of some operations, for its `context_fn`. The policy is called as
-    `policy(ctx, op, *tensors)` with the operation's name, which `torch.ops.aten`'s are equal to, and answers with a
-    `CheckpointPolicy`, or True to save. A list of operations, as these, by name or as functions, saves theirs."""
+    `policy(ctx, op, *tensors)` with the operation's name, which `torch.ops.aten`'s are equal to (in sets too), and answers
+    with a `CheckpointPolicy`, or True to save. A list of operations, as these, by name or as functions, saves theirs."""
     if isinstance(policy_fn_or_list, list):
         chosen = {name for operation in policy_fn_or_list for name in _operation_names(operation)}
 
         def policy_fn(ctx: Any, op: str, *args: Any) -> Any:
-            return op in chosen
+            return str(op) in chosen
 
     elif callable(policy_fn_or_list):
         policy_fn = policy_fn_or_list
@@ -362,7 +362,7 @@ def create_selective_checkpoint_contexts(
 
     def decide(name: str, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> str:
         output = outputs[0] if len(outputs) == 1 else outputs
-        policy: Any = policy_fn(SelectiveCheckpointContext(is_recompute=False, op_output=output), name, *inputs)
+        policy: Any = policy_fn(SelectiveCheckpointContext(is_recompute=False, op_output=output), Operation(name), *inputs)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
         # What is no policy saves nothing, as in PyTorch.
