@@ -72,3 +72,27 @@ def test_what_is_refused():
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_operands_by_pytorchs_names():
+    def pair():
+        return [pm.tensor([1.0, 2.0]), pm.tensor([3.0])]
+
+    def values(tensors):
+        return [tensor.tolist() for tensor in tensors]
+
+    assert values(pm._foreach_add(pair(), other=pair(), alpha=2)) == [[3.0, 6.0], [9.0]]
+    assert values(pm._foreach_add(self=pair(), scalar=2.0)) == [[3.0, 4.0], [5.0]]
+    assert values(pm._foreach_mul(pair(), scalars=[2.0, 3.0])) == [[2.0, 4.0], [9.0]]
+    assert values(pm._foreach_pow(pair(), exponent=2)) == [[1.0, 4.0], [9.0]]
+    assert values(pm._foreach_lerp(pair(), tensors1=pair(), weight=0.5)) == values(pair())
+    assert values(pm._foreach_addcmul(pair(), tensor1=pair(), tensor2=pair(), value=2)) == [[3.0, 10.0], [21.0]]
+    for wrong in (
+        lambda: pm._foreach_add(pair()),
+        lambda: pm._foreach_addcmul(pair(), pair()),
+        lambda: pm._foreach_addcmul(pair(), pair(), pm.tensor(1.0)),
+        lambda: pm._foreach_lerp(pair()),
+        lambda: pm._foreach_copy_(pair(), pm.tensor(1.0)),
+    ):
+        with pytest.raises(TypeError):
+            wrong()

@@ -17,6 +17,8 @@ _UNARY = (
 #: Of two lists, or a list and a number, a list of numbers, or a tensor of one element.
 _BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub".split()
 _TERNARY = "addcdiv addcmul lerp".split()
+#: What the operand of those is called, by what it is.
+_OPERANDS = ("other", "scalar", "scalars", "tensor", "exponent")
 #: Methods of other names, which take numbers too.
 _METHODS = {"maximum": "clamp_min", "minimum": "clamp_max", "maximum_": "clamp_min_", "minimum_": "clamp_max_"}
 
@@ -52,17 +54,28 @@ def _numbers(values: Any, count: int) -> list[Any]:
     return _spread(values.tolist() if isinstance(values, Tensor) and values.dim() == 1 else values, count)
 
 
+def _operand(own: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The operand, by its place or by one of PyTorch's names for it, and what follows it."""
+    if args:
+        return args[0], args[1:]
+    for name in _OPERANDS:
+        if name in kwargs:
+            return kwargs.pop(name), ()
+    raise TypeError(f"{own}() received an invalid combination of arguments: it needs {', '.join(_OPERANDS[:-1])} or {_OPERANDS[-1]}")
+
+
 def _one_by_one(name: str, operands: int) -> Callable[..., Any]:
     """A function over lists, of a method with so many operands beside its tensor."""
     own, called, writes = f"_foreach_{name}", _METHODS.get(name, name), name.endswith("_")
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if name == "pow" and not isinstance(self, (list, tuple)):
-            return tuple(_plimsoll.pow(self, exponent) for exponent in _listed(args[0], own))
+            return tuple(_plimsoll.pow(self, exponent) for exponent in _listed(_operand(own, args, kwargs)[0], own))
         tensors = _listed(self, own)
         if operands == 1:
-            others = _spread(args[0], len(tensors))
-            made = [getattr(tensor, called)(other, *args[1:], **kwargs) for tensor, other in zip(tensors, others)]
+            operand, rest = _operand(own, args, kwargs)
+            others = _spread(operand, len(tensors))
+            made = [getattr(tensor, called)(other, *rest, **kwargs) for tensor, other in zip(tensors, others)]
         elif operands == 2:
             made = _ternary(name, tensors, *args, **kwargs)
         else:
@@ -76,12 +89,20 @@ def _one_by_one(name: str, operands: int) -> Callable[..., Any]:
     return run
 
 
-def _ternary(name: str, tensors: list[Tensor], first: Any, second: Any = None, value: Any = 1, **named: Any) -> list[Any]:
+def _ternary(name: str, tensors: list[Tensor], *args: Any, **named: Any) -> list[Any]:
+    first, second, value = (*args, None, None, None)[:3]
+    first = named.get("tensor1", named.get("tensors1", first))
+    second, value = named.get("tensor2", second), named.get("value", 1 if value is None else value)
+    # Numbers and single tensors stand for all tensors of a list in PyTorch's weights and factors alone.
+    if len(args) > 3 or not isinstance(first, (list, tuple)):
+        raise TypeError(f"_foreach_{name}() received an invalid combination of arguments: its operands are lists of tensors")
     firsts = _spread(first, len(tensors))
     if name in ("lerp", "lerp_"):
         weights = _spread(named.get("weight", named.get("weights", second)), len(tensors))
         return [getattr(tensor, name)(end, weight) for tensor, end, weight in zip(tensors, firsts, weights)]
     values = _numbers(named.get("scalars", value), len(tensors))
+    if not isinstance(second, (list, tuple)):
+        raise TypeError(f"_foreach_{name}(): argument 'tensor2' (position 3) must be tuple of Tensors, not {type(second).__name__}")
     seconds = _spread(second, len(tensors))
     return [getattr(tensor, name)(a, b, value=factor) for tensor, a, b, factor in zip(tensors, firsts, seconds, values)]
 
@@ -105,6 +126,8 @@ def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Writes each tensor of a list to the one in its place."""
     tensors = _listed(self, "_foreach_copy_")
+    if not isinstance(src, (list, tuple)):
+        raise TypeError(f"_foreach_copy_(): argument 'src' (position 2) must be tuple of Tensors, not {type(src).__name__}")
     for tensor, source in zip(tensors, _spread(src, len(tensors))):
         tensor.copy_(source, non_blocking)
     return self
