@@ -228,3 +228,13 @@ def test_values_that_cannot_be_drawn_have_no_probability():
     assert d.InverseGamma(1.0, 1.0).cdf(pm.tensor(0.0)).item() == 0.0
     with pytest.raises(ValueError, match="not broadcastable with batch_shape"):
         d.Gamma(pm.ones(3), 1.0).log_prob(pm.ones(2))
+
+
+def test_what_is_no_parameter_ends_too():
+    nan, inf = math.nan, math.inf
+    tiny = pm.finfo(pm.float32).tiny
+    assert pm._standard_gamma(pm.tensor([nan, -1.0, inf, 0.0])).tolist() == [tiny, tiny, inf, 0.0]
+    assert pm.binomial(pm.tensor([5.0, nan, inf]), pm.tensor([nan, 0.5, 0.5])).isnan().all()
+    for rate in (nan, -1.0):
+        with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
+            pm.poisson(pm.tensor([1.0, rate]))

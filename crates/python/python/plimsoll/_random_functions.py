@@ -35,7 +35,10 @@ def _drawn(shape: Any, like: Tensor, rounds: Callable[[Tensor], tuple[Tensor, Te
 
 def _gamma(alpha: Tensor, generator: Any) -> Tensor:
     """Marsaglia and Tsang (2000): a cube of a shifted normal draw, kept or not by a uniform one."""
-    given = alpha.detach().to(_plimsoll.float64).reshape(-1)
+    asked = alpha.detach().to(_plimsoll.float64).reshape(-1)
+    # Of what is no concentration (NaN, negative, infinite) no draw would ever count.
+    has_draws = (asked > 0) & (asked < math.inf)
+    given = _plimsoll.where(has_draws, asked, _plimsoll.ones_like(asked))
     # Below 1 a draw for one more is made smaller.
     small = given < 1
     raised = _plimsoll.where(small, given + 1, given)
@@ -52,8 +55,10 @@ def _gamma(alpha: Tensor, generator: Any) -> Tensor:
     values = _drawn(alpha.shape, alpha, rounds).reshape(-1)
     factor = _uniform_of(given, generator).log() / given.clamp(min=1e-300)
     values = values * _plimsoll.where(small, factor.exp(), _plimsoll.ones_like(factor))
-    # As in PyTorch, no draw is 0 unless the parameter is.
-    floor = _plimsoll.where(given == 0, _plimsoll.zeros_like(given), _plimsoll.full_like(given, finfo(alpha.dtype).tiny))
+    # As in PyTorch, no draw is 0 unless the parameter is; an infinite one gives itself, and others the least.
+    zero = _plimsoll.zeros_like(asked)
+    values = _plimsoll.where(has_draws, values, _plimsoll.where(asked == math.inf, asked, zero))
+    floor = _plimsoll.where(asked == 0, zero, _plimsoll.full_like(asked, finfo(alpha.dtype).tiny))
     return _plimsoll.maximum(values, floor).reshape(alpha.shape).to(alpha.dtype)
 
 
@@ -103,7 +108,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     if not input.is_floating_point():
         raise RuntimeError(f"poisson: rates are floating point, not {input.dtype}")
     rate = input.detach().to(_plimsoll.float64).reshape(-1)
-    if not input.device._is_dry and bool((rate < 0).any()):
+    if not input.device._is_dry and not bool((rate >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     few = rate < _FEW
     values = _plimsoll.where(few, _few_events(rate.clamp(max=_FEW), generator), _many_events(rate.clamp(min=_FEW), generator))
@@ -155,6 +160,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
         raise RuntimeError(f"Found dtype {prob.dtype} but expected {count.dtype}")
     trials, chance = (one.detach().to(_plimsoll.float64) for one in _plimsoll.broadcast_tensors(count, prob))
     shape, trials, chance = trials.shape, trials.reshape(-1), chance.reshape(-1)
+    # Of what is no number of trials or no chance no draw would ever count.
+    has_draws = trials.isfinite() & (chance == chance)
+    trials, chance = trials.where(has_draws, _plimsoll.zeros_like(trials)), chance.where(has_draws, _plimsoll.zeros_like(chance))
     # Of the rarer of success and failure.
     rare = chance.clamp(max=1).minimum(1 - chance).clamp(min=0)
     few = trials * rare < _FEW
@@ -163,6 +171,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     at_once = _many_successes(_plimsoll.where(few, zero + 4 * _FEW, trials), _plimsoll.where(few, half, rare), generator)
     values = _plimsoll.where(few, by_one, at_once)
     values = _plimsoll.where(chance > 0.5, trials - values, values)
+    values = _plimsoll.where(has_draws, values, _plimsoll.full_like(values, math.nan))
     return values.reshape(shape).to(count.dtype)
 
 
