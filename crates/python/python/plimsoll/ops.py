@@ -1,5 +1,5 @@
 """PyTorch's operations by the names of its dispatcher, `torch.ops.aten.mm.default`: to call them, and to name them in the
-policies of selective checkpoints. There is one namespace, `aten`; operations of ones own are `autograd.Function`s."""
+policies of selective checkpoints. There is one namespace, `aten`; operations of one's own are `autograd.Function`s."""
 
 from __future__ import annotations
 
