@@ -106,7 +106,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     tensor([0., 0.])
     """
     if not input.is_floating_point():
-        raise RuntimeError(f"poisson: rates are floating point, not {input.dtype}")
+        raise NotImplementedError(f"poisson: rates are floating point, not {input.dtype}")
     rate = input.detach().to(_plimsoll.float64).reshape(-1)
     if not input.device._is_dry and not bool((rate >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")

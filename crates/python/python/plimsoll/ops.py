@@ -43,7 +43,7 @@ class Operation(str):
         return hash(_FAMILIES.get(str(self), str(self)))
 
     def __eq__(self, other: object) -> bool:
-        return other == str(self) if isinstance(other, OpOverload) else str.__eq__(self, other)  # type: ignore[return-value]
+        return other == str(self) if isinstance(other, OpOverload) else str.__eq__(self, other)
 
 
 def _index(input: Tensor, indices: list[Any]) -> Tensor:
