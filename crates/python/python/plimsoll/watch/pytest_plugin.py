@@ -1,6 +1,6 @@
-"""The fixture `plimsoll_watch`: watches a test, which fails if something grows in it from step to step. pytest finds it
-by itself where Plimsoll is installed; elsewhere `-p plimsoll.watch.pytest_plugin` names it. PyTorch is imported when
-a test asks for the fixture."""
+"""The fixture `plimsoll_watch`: watches a test, which fails if something grows in it from step to step. A
+`conftest.py` names it (`pytest_plugins = ["plimsoll.watch.pytest_plugin"]`), or `pytest -p plimsoll.watch.pytest_plugin`: runs of others do not
+pay for its import. PyTorch is imported when a test asks for the fixture."""
 
 from __future__ import annotations
 
