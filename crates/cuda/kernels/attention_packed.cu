@@ -4,18 +4,18 @@
 // of fewer than D elements are padded with zeros in shared memory. Products add up in f32; weights
 // are rounded to the half type between two products. A line after this text names the dtype and D.
 //
-// A block has one tile of queries or keys, whose rows it keeps (`Kept`), and goes over the other side
-// in tiles that are copied to shared memory while it works on those before. No sum depends on the
-// order of blocks, so results are the same each time. The gradients of queries and of keys are two
-// passes, each of which makes the weights again.
+// A block has one tile of queries or keys, whose rows it keeps (`Kept`), and goes over the other
+// side in tiles that are copied to shared memory while it works on those before. No sum depends on
+// the order of blocks, so results are the same each time. The gradients of queries and of keys are
+// two passes, each of which makes the weights again.
 
 // How far the scores of a row may rise above what they were divided by, as a power of 2, before
 // the row's results are made smaller: weights of up to 256 are as exact as those of up to 1.
 const f32 SLACK = 8;
 
-// The block's tile and its head. With a causal mask the tiles that see most go first, for all heads,
-// so that none of them is left at the end; without, the tiles of a head go together, since they
-// read the same, unless there are more heads than a grid has rows.
+// The block's tile and its head. With a causal mask the tiles that see most go first, for all
+// heads, so that none of them is left at the end; without, the tiles of a head go together, since
+// they read the same, unless there are more heads than a grid has rows.
 struct Unit {
   int first;
   u32 head;

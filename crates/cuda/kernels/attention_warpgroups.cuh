@@ -1,6 +1,7 @@
 
-// Products of attention_packed.cu by groups of four warps, which only the GPUs of compute capability
-// 9.0 have: tensor cores read factors from shared memory themselves, and warps go on meanwhile.
+// Products of attention_packed.cu by groups of four warps, which only the GPUs of compute
+// capability 9.0 have: tensor cores read factors from shared memory themselves, and warps go on
+// meanwhile.
 
 // Warps that multiply together.
 const int TOGETHER = 4;
@@ -70,7 +71,8 @@ __device__ __forceinline__ void multiply_weights(f16, f32 (&s)[8][4], const u32 
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// The rows of a block's tile from `first` on, which stay while others come and go: in shared memory.
+// The rows of a block's tile from `first` on, which stay while others come and go: in shared
+// memory.
 template <int D, int M, int WARPS> struct Kept {
   static_assert(M == 1 && D == 64 && WARPS % TOGETHER == 0, "a group of warps has 64 rows of 128 bytes");
   static const int bytes = WARPS * 16 * 2 * D;

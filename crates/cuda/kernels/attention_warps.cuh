@@ -38,8 +38,8 @@ template <int D> __device__ __forceinline__ u32 right_place(bool turned) {
   return place<D>((turned ? low : high) * 8 + (lane & 7), turned ? high : low);
 }
 
-// `sums` (16 M x 8 N) = or, not `fresh`, += rows that are kept times rows in shared memory, of which
-// `from` is the lane's `right_place`.
+// `sums` (16 M x 8 N) = or, not `fresh`, += rows that are kept times rows in shared memory, of
+// which `from` is the lane's `right_place`.
 template <typename T, int D, bool fresh, int WARPS, int M, int N>
 __device__ __forceinline__ void row_products(f32 (&sums)[M][N][4], const Kept<D, M, WARPS> &left, u32 from) {
   if (fresh) clear(sums);

@@ -1,6 +1,7 @@
 //! Floating point operations of an operation, from shapes: products, convolutions, sums and
 //! products of elements as PyTorch's profiler counts them with `with_flops`, and attention and the
-//! gradients of convolutions and attention as its `FlopCounterMode` does. A multiplication and an addition are two. What is not here counts as 0.
+//! gradients of convolutions and attention as its `FlopCounterMode` does. A multiplication and an
+//! addition are two. What is not here counts as 0.
 
 use crate::log::InputMeta;
 

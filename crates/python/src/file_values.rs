@@ -387,7 +387,7 @@ impl<'py> Classes<'py> {
         dict: Dict,
     ) -> PyResult<()> {
         let attributes = dict.attributes().cloned();
-        // Entries go first, as where the values are made: an attribute may stand inside one of them.
+        // Entries go first, as where the values are made: an attribute may stand in one of them.
         for (key, value) in dict {
             object.set_item(self.object(py, key)?, self.object(py, value)?)?;
         }

@@ -51,16 +51,16 @@ pub enum Value {
     Device(String),
     /// A tensor. Tensors on one storage are written once, and come back on one storage.
     Tensor(Tensor),
-    /// A list, tuple, set or dict, or a tensor with attributes, that stands in several places and is
-    /// one object in all of them. What asks for one looks through it.
+    /// A list, tuple, set or dict, or a tensor with attributes, that stands in several places and
+    /// is one object in all of them. What asks for one looks through it.
     Shared(Arc<Value>),
     /// A `torch.nn.Parameter`: a tensor that a model learns. Whether it requires gradients is the
     /// tensor's own.
     Parameter(Tensor),
     /// A tensor or a parameter with attributes of its own in Python, by name.
     Attributed(Box<(Value, Dict)>),
-    /// The list or dict of a [`Value::Shared`] that this stands in: one that holds itself. What asks
-    /// for a container does not look through it, so nobody goes round in a circle.
+    /// The list or dict of a [`Value::Shared`] that this stands in: one that holds itself. What
+    /// asks for a container does not look through it, so nobody goes round in a circle.
     Within(Weak<Value>),
 }
 

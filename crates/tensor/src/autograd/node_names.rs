@@ -1,6 +1,6 @@
-//! PyTorch's names of the graph's nodes, made of the operations' own: `MulBackward0` of `mul`. Where
-//! an operation has another name there, the list has it; where its arguments or operands decide,
-//! the operation says it itself (`Operation::node_name`).
+//! PyTorch's names of the graph's nodes, made of the operations' own: `MulBackward0` of `mul`.
+//! Where an operation has another name there, the list has it; where its arguments or operands
+//! decide, the operation says it itself (`Operation::node_name`).
 
 /// Operations whose nodes PyTorch calls by the operation that it makes of them.
 const NAMES: [(&str, &str); 34] = [

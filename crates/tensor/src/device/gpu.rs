@@ -161,8 +161,9 @@ pub fn dry_named(model: &str) -> Result<Device> {
     })
 }
 
-/// The device that a text names: `cpu`, `cuda` or `cuda:1`, `meta`, `dry:h200` for a dry run on a GPU
-/// model, and a stand-in that is open, as it calls itself. A text names the same device every time.
+/// The device that a text names: `cpu`, `cuda` or `cuda:1`, `meta`, `dry:h200` for a dry run on a
+/// GPU model, and a stand-in that is open, as it calls itself. A text names the same device every
+/// time.
 ///
 /// ```
 /// use plimsoll_tensor::{Device, device};
