@@ -18,19 +18,18 @@ def probabilities(values: Tensor) -> Tensor:
     return values.clamp(smallest, 1 - smallest)
 
 
-class _OfChance(Distribution):
-    """One probability, given as such or as the logarithm of its odds."""
+class OfChance(Distribution):
+    """What goes by a probability, given as such or as the logarithm of its odds."""
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    _given: Tensor
+    _is_probs: bool
+
+    def _take(self, probs: Any, logits: Any) -> None:
+        """Keeps the one that is given."""
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         self._is_probs = probs is not None
         (self._given,) = all_tensors(probs if probs is not None else logits)
-        super().__init__(self._given.shape, (), validate_args)
-        if self._is_probs:
-            self._check("probs", self._given, (self._given >= 0) & (self._given <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
-        else:
-            self._check("logits", self._given, self._given == self._given, "Real()")
 
     @property
     def probs(self) -> Tensor:
@@ -45,11 +44,23 @@ class _OfChance(Distribution):
         kept = probabilities(self._given)
         return kept.log() - (-kept).log1p()
 
+
+class _OfOneChance(OfChance):
+    """One probability alone."""
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits)
+        super().__init__(self._given.shape, (), validate_args)
+        if self._is_probs:
+            self._check("probs", self._given, (self._given >= 0) & (self._given <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
+        else:
+            self._check("logits", self._given, self._given == self._given, "Real()")
+
     def _parameters(self) -> tuple[str, ...]:
         return ("probs",) if self._is_probs else ("logits",)
 
 
-class Bernoulli(_OfChance):
+class Bernoulli(_OfOneChance):
     """1 with a probability, else 0.
 
     >>> import plimsoll as pm
@@ -90,7 +101,7 @@ class Bernoulli(_OfChance):
         return values.expand((-1,) + tuple(self.batch_shape)) if expand else values
 
 
-class Geometric(_OfChance):
+class Geometric(_OfOneChance):
     """How often no comes before the first yes."""
 
     @property

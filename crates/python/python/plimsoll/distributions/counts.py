@@ -8,7 +8,7 @@ from .. import _plimsoll
 from .._plimsoll import Tensor
 from .._random_functions import _standard_gamma, binomial, poisson
 from ..nn.functional import logsigmoid
-from .bernoulli import probabilities
+from .bernoulli import OfChance
 from .distribution import Distribution, all_tensors
 
 _COUNT = "IntegerGreaterThan(lower_bound=0)"
@@ -52,33 +52,18 @@ class Poisson(Distribution):
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
 
-class _Trials(Distribution):
+class _Trials(OfChance):
     """Trials, each of which succeeds with a probability."""
 
     def __init__(self, count: Any, probs: Any, logits: Any, validate_args: bool | None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        self._is_probs = probs is not None
-        (given,) = all_tensors(probs if probs is not None else logits)
+        self._take(probs, logits)
+        given = self._given
         self._given, self.total_count = all_tensors(given, count)
         self.total_count = self.total_count.to(given.dtype)
         super().__init__(self._given.shape, (), validate_args)
 
     def _parameters(self) -> tuple[str, ...]:
         return "total_count", "probs" if self._is_probs else "logits"
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of a success."""
-        return self._given if self._is_probs else self._given.sigmoid()
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithm of its odds."""
-        if not self._is_probs:
-            return self._given
-        within = probabilities(self._given)
-        return within.log() - (-within).log1p()
 
     @property
     def param_shape(self) -> Any:

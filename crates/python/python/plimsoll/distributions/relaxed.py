@@ -10,42 +10,27 @@ from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
 from ..nn.functional import log_softmax, softplus
-from .bernoulli import probabilities
+from .bernoulli import OfChance, probabilities
 from .categorical import Categorical
-from .distribution import Distribution, all_tensors
+from .distribution import Distribution
 
 
 def _uniform(shape: Any, like: Tensor) -> Tensor:
     return probabilities(_plimsoll.rand(tuple(shape), dtype=like.dtype, device=like.device))
 
 
-class RelaxedBernoulli(Distribution):
+class RelaxedBernoulli(OfChance):
     """A number from 0 to 1, near to either the colder it is."""
 
     has_rsample = True
     _shared = ("temperature",)
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        (given,) = all_tensors(probs if probs is not None else logits)
-        self.temperature, self._given, self._is_probs = temperature, given, probs is not None
+        self._take(probs, logits)
+        self.temperature, given = temperature, self._given
         super().__init__(given.shape, (), validate_args)
         if self._is_probs:
             self._check("probs", given, (given >= 0) & (given <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of yes."""
-        return self._given if self._is_probs else self._given.sigmoid()
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithm of its odds."""
-        if not self._is_probs:
-            return self._given
-        within = probabilities(self._given)
-        return within.log() - (-within).log1p()
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         drawn = _uniform(self._extended_shape(sample_shape), self._given)
