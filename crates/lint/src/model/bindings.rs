@@ -1,7 +1,8 @@
 //! Which path gets which value where. Scopes are read in an order in which what is read has mostly
 //! been seen: the module, then constructors, then everything else.
 
-use ruff_python_ast::{Expr, Stmt, StmtFunctionDef};
+use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
+use ruff_text_size::Ranged;
 
 use super::expression::{is_false, is_true, path, receiver, targets};
 use super::names::Role;
@@ -14,6 +15,7 @@ const MOST_MERGED: usize = 16;
 
 impl<'a> File<'a> {
     pub(super) fn bind(&mut self) {
+        self.mark_modules();
         let mut order: Vec<usize> = (0..self.scopes.len()).collect();
         order.sort_by_key(|number| match &self.scopes[*number] {
             scope if scope.is_module() => 0,
@@ -27,6 +29,33 @@ impl<'a> File<'a> {
             for item in 0..self.scopes[number].items.len() {
                 self.bind_item(number, item);
             }
+        }
+    }
+
+    /// Notes what is used as a module whatever it is called: a function's parameter says what it is
+    /// by what the function does with it.
+    fn mark_modules(&mut self) {
+        for number in 0..self.scopes.len() {
+            let scope = &self.scopes[number];
+            let used: Vec<String> = scope.calls().filter_map(|(_, call)| as_module(call)).collect();
+            let class = scope.class;
+            for path in used {
+                match (path.strip_prefix("self."), class) {
+                    (Some(name), Some(class)) => {
+                        self.classes[class].used_as_module.insert(name.to_string());
+                    }
+                    _ => {
+                        self.scopes[number].used_as_module.insert(path);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_used_as_module(&self, scope: &Scope<'a>, path: &str) -> bool {
+        match (path.strip_prefix("self."), scope.class) {
+            (Some(name), Some(class)) => self.classes[class].used_as_module.contains(name),
+            _ => scope.used_as_module.contains(path),
         }
     }
 
@@ -82,6 +111,11 @@ impl<'a> File<'a> {
                 Some(Value::Module(super::Module { certain: true, ..Default::default() }))
             }
             "torch.optim.Optimizer" => Some(Value::Optimizer),
+            "torch.utils.data.DataLoader" => {
+                let made = annotation.range();
+                Some(Value::Loader(super::value::Loader { pinned: None, made }))
+            }
+            "torch.amp.GradScaler" | "torch.cuda.amp.GradScaler" => Some(Value::Scaler),
             "torch.device" => Some(Value::Device(super::Residence::Chosen)),
             "int" | "float" | "str" | "bool" => Some(Value::Plain),
             _ => None,
@@ -232,9 +266,9 @@ impl<'a> File<'a> {
             }
         }
         if let Some(value) = found {
-            return if value == Value::Unknown { self.by_name(path, true) } else { value };
+            return if value == Value::Unknown { self.by_name(scope, path, true) } else { value };
         }
-        self.outside(scope, path).unwrap_or_else(|| self.by_name(path, false))
+        self.outside(scope, path).unwrap_or_else(|| self.by_name(scope, path, false))
     }
 
     fn outside(&self, scope: &Scope<'a>, path: &str) -> Option<Value> {
@@ -260,9 +294,9 @@ impl<'a> File<'a> {
         }
     }
 
-    /// What the name alone suggests. A name that was bound to something unknown says less than one
-    /// that comes from elsewhere.
-    fn by_name(&self, path: &str, bound: bool) -> Value {
+    /// What the name alone suggests, or what the code around it takes it for. A name that was bound
+    /// to something unknown says less than one that comes from elsewhere.
+    fn by_name(&self, scope: &Scope<'a>, path: &str, bound: bool) -> Value {
         let root = path.split('.').next().unwrap_or(path);
         if self.imports.names_a_module(root) {
             return Value::Unknown;
@@ -275,9 +309,22 @@ impl<'a> File<'a> {
             Some(Role::Optimizer) if !bound => Value::Optimizer,
             Some(Role::Scaler) => Value::Scaler,
             Some(Role::Device) => Value::Device(super::Residence::Chosen),
+            None if self.is_used_as_module(scope, path) => Value::Module(super::Module::default()),
             _ => Value::Unknown,
         }
     }
+}
+
+/// The path that a call asks for its parameters, or tells to train or evaluate.
+fn as_module(call: &ExprCall) -> Option<String> {
+    let (receiver, name) = super::expression::method(call)?;
+    let arguments = call.arguments.args.len() + call.arguments.keywords.len();
+    let asked = match name {
+        "parameters" | "named_parameters" | "eval" => arguments == 0,
+        "train" => arguments <= 1,
+        _ => false,
+    };
+    asked.then(|| path(receiver)).flatten()
 }
 
 /// `x += y` changes a tensor in place: it stays what it was, on the joined graph.

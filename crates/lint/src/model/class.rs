@@ -1,7 +1,7 @@
 //! Classes of the file: what they derive from, their methods, and what their attributes hold across
 //! methods.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::{Expr, StmtClassDef};
 
@@ -23,6 +23,8 @@ pub(crate) struct Class<'a> {
     pub(crate) mode_layer: Option<String>,
     /// `self.x` by name.
     pub(crate) attributes: HashMap<String, Value>,
+    /// The `self.x` that methods use as modules.
+    pub(super) used_as_module: HashSet<String>,
 }
 
 impl<'a> Class<'a> {
@@ -35,6 +37,7 @@ impl<'a> Class<'a> {
             is_lightning: false,
             mode_layer: None,
             attributes: HashMap::new(),
+            used_as_module: HashSet::new(),
         }
     }
 
@@ -92,6 +95,14 @@ impl<'a> File<'a> {
                 self.classes[class].mode_layer = layer;
             }
         }
+    }
+
+    /// Whether a class derives from one of another file, which may call its methods.
+    pub(crate) fn derives_from_elsewhere(&self, class: usize) -> bool {
+        self.classes[class].bases().iter().any(|base| {
+            let name = last_name(base).unwrap_or_default();
+            !matches!(name, "object" | "ABC") && self.class_named(name).is_none()
+        })
     }
 
     /// The class of the file with this name.

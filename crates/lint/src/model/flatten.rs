@@ -4,7 +4,7 @@
 use ruff_python_ast::visitor::source_order::{SourceOrderVisitor, walk_expr};
 use ruff_python_ast::{ExceptHandler, Expr, Stmt, StmtClassDef, StmtFunctionDef, StmtTry};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::class::Class;
 use super::loops::Loop;
@@ -49,6 +49,7 @@ impl<'a> Flattener<'a> {
             continues: Vec::new(),
             reads_grad: Vec::new(),
             decorated: Meaning::Other,
+            used_as_module: FxHashSet::default(),
         });
         number
     }

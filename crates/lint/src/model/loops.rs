@@ -3,7 +3,7 @@
 
 use ruff_python_ast::{Expr, Stmt};
 
-use super::expression::{last_name, path, targets};
+use super::expression::{holder_path, last_name, targets};
 use super::{File, expression, grad, names};
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Loop<'a> {
     pub(crate) targets: Vec<String>,
     /// What a `for` runs over, without `enumerate`, `tqdm` and the like.
     pub(crate) over: Option<&'a Expr>,
-    /// The path of a data loader that it runs over.
+    /// The path of a data loader, or of several under keys, that it runs over.
     pub(crate) loader: Option<String>,
     pub(crate) has_backward: bool,
     pub(crate) has_step: bool,
@@ -31,7 +31,7 @@ impl<'a> Loop<'a> {
             Stmt::For(for_) => (Some(unwrapped(&for_.iter)), targets(&for_.target)),
             _ => (None, Vec::new()),
         };
-        let loader = over.and_then(path).filter(|path| names::is_loader(path));
+        let loader = over.and_then(holder_path).filter(|path| names::is_loader(path));
         Loop {
             number,
             item,

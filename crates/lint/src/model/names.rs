@@ -80,7 +80,8 @@ pub(crate) fn is_scaler(path: &str) -> bool {
 
 pub(crate) fn is_loader(path: &str) -> bool {
     let name = last(path);
-    name.contains("loader") || name.ends_with("_dl") || name == "train_iter" || name == "val_iter"
+    let passes = ["train_iter", "val_iter", "valid_iter", "dev_iter", "test_iter", "eval_iter"];
+    name.contains("loader") || name.ends_with("_dl") || passes.contains(&&*name)
 }
 
 pub(crate) fn is_criterion(path: &str) -> bool {

@@ -3,7 +3,7 @@
 //! lists make "before", "inside this loop" and "the latest binding" into comparisons of numbers.
 
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtFunctionDef};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loops::Loop;
 use super::region::{Meaning, Region};
@@ -50,7 +50,9 @@ pub(crate) struct Scope<'a> {
     /// Items that read a `.grad`, in order.
     pub(crate) reads_grad: Vec<usize>,
     /// What the function's decorators do to autograd.
-    pub(super) decorated: Meaning,
+    pub(crate) decorated: Meaning,
+    /// Paths that are used as modules: asked for their parameters, or told to train or evaluate.
+    pub(super) used_as_module: FxHashSet<String>,
 }
 
 /// A statement, or the header of a compound one.

@@ -1,6 +1,6 @@
 //! `cache-on-method`: `lru_cache` or `cache` on a method of a module or dataset, or on a function
-//! of tensors. The cache holds `self` and every argument until the process ends or the entry is
-//! pushed out.
+//! of tensors or modules. The cache holds `self` and every argument until the process ends or the
+//! entry is pushed out.
 
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
@@ -47,7 +47,16 @@ fn check(check: &mut Check<'_, '_>) {
                 ),
                 "keep a cache on the object (a dict in `__init__`), or use `functools.cached_property`",
             );
-        } else if let Some(tensor) = tensor_parameter(check, function) {
+        } else if let Some(module) = parameter_of(check, function, "torch.nn.Module") {
+            check.report(
+                decorator.range(),
+                format!(
+                    "`{text}` keeps every module passed as `{module}` alive with its parameters, after the last \
+                     other reference is gone (relied on: its annotation)"
+                ),
+                "compute it anew, or keep the result with the module",
+            );
+        } else if let Some(tensor) = parameter_of(check, function, "torch.Tensor") {
             check.report(
                 decorator.range(),
                 format!(
@@ -75,10 +84,15 @@ fn is_cache(check: &Check<'_, '_>, decorator: &Expr) -> bool {
     known && size.and_then(integer).is_none_or(|size| size > 1)
 }
 
-fn tensor_parameter<'a>(check: &Check<'_, '_>, function: &'a StmtFunctionDef) -> Option<&'a str> {
+/// The first parameter that is annotated with this type.
+fn parameter_of<'a>(
+    check: &Check<'_, '_>,
+    function: &'a StmtFunctionDef,
+    wanted: &str,
+) -> Option<&'a str> {
     function.parameters.iter_non_variadic_params().find_map(|parameter| {
         let annotation = parameter.parameter.annotation.as_deref()?;
         let full = check.file.qualified(annotation)?;
-        (full == "torch.Tensor").then_some(parameter.parameter.name.as_str())
+        (full == wanted).then_some(parameter.parameter.name.as_str())
     })
 }

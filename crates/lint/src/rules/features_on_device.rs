@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
-use ruff_python_ast::{Expr, Stmt};
+use ruff_python_ast::{CmpOp, Expr, Stmt};
 use ruff_text_size::Ranged;
 
 use super::{Check, Rule};
-use crate::model::expression::{holder_path, last_name, method, paths};
+use crate::model::expression::{any, holder_path, last_name, method, paths};
 use crate::model::{Grad, Graph, How, Loop, Scope, Value};
 
 pub(crate) static RULE: Rule = Rule {
@@ -35,7 +35,10 @@ fn check(check: &mut Check<'_, '_>) {
             let Some(around) = scope.loops_of(item).find(|around| around.loader.is_some()) else {
                 continue;
             };
-            if file.grad(scope, item) != Grad::Off || made_inside(scope, around, &holder) {
+            if file.grad(scope, item) != Grad::Off
+                || made_inside(scope, around, &holder)
+                || of_one_batch(scope, item, around)
+            {
                 continue;
             }
             let Value::Tensor(tensor) = file.infer(scope, value, item) else { continue };
@@ -57,6 +60,15 @@ fn check(check: &mut Check<'_, '_>) {
             );
         }
     }
+}
+
+/// `if step == 0:` takes one batch of the pass.
+fn of_one_batch<'a>(scope: &Scope<'a>, item: usize, around: &Loop<'a>) -> bool {
+    scope.tests_within(item, around).into_iter().flatten().any(|test| {
+        test.as_compare_expr().is_some_and(|compare| {
+            compare.ops.first() == Some(&CmpOp::Eq) && !any(test, &mut |e| e.is_bin_op_expr())
+        })
+    })
 }
 
 fn made_inside(scope: &Scope<'_>, around: &Loop<'_>, holder: &str) -> bool {

@@ -49,7 +49,9 @@ fn check(check: &mut Check<'_, '_>) {
 
 fn is_loss_call(check: &Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, item: usize) -> bool {
     if let Some(full) = check.file.callee(call) {
+        // Log-probabilities come from `log_softmax`, which autocast computes in float32.
         return full.starts_with("torch.nn.functional.")
+            && full != "torch.nn.functional.nll_loss"
             && (full.ends_with("_loss")
                 || full.contains("cross_entropy")
                 || full.ends_with("kl_div"));

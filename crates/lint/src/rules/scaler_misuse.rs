@@ -21,7 +21,7 @@ pub(crate) static RULE: Rule = Rule {
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     // The name alone would include every other thing that scales.
-    if !check.source.text().contains("GradScaler") {
+    if !is_known(check) {
         return;
     }
     let scalers = |name: &str| {
@@ -36,6 +36,7 @@ fn check(check: &mut Check<'_, '_>) {
             if method(call).is_some_and(|(_, name)| name == "step")
                 && is_on_scaler(check, scope, call, item)
                 && updates == 0
+                && check.source.text().contains("GradScaler")
             {
                 let scaler = receiver(call, "step").map(|r| check.quote(r)).unwrap_or_default();
                 check.report(
@@ -57,10 +58,18 @@ fn check(check: &mut Check<'_, '_>) {
 
 fn is_on_scaler(check: &Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, item: usize) -> bool {
     let Some((receiver, _)) = method(call) else { return false };
-    // The name alone would include every other thing that scales; the file must make or import a
-    // gradient scaler.
     matches!(check.file.infer(scope, receiver, item), Value::Scaler)
-        && (check.file.calls_any("GradScaler") || check.file.imports.names_a_module("GradScaler"))
+}
+
+/// The file makes or imports a gradient scaler, or uses one that it is given as nothing else is
+/// used: `scaler.scale(loss).backward()`.
+fn is_known(check: &Check<'_, '_>) -> bool {
+    let file = check.file;
+    file.calls_any("GradScaler")
+        || file.imports.names_a_module("GradScaler")
+        || file
+            .calls_of("backward")
+            .any(|(scope, node, call)| scaled_backward(check, scope, call, scope.nodes[node].item))
 }
 
 /// `scaler.scale(loss).backward()`.
@@ -72,7 +81,9 @@ fn scaled_backward(check: &Check<'_, '_>, scope: &Scope<'_>, call: &ExprCall, it
 }
 
 fn plain_step(check: &mut Check<'_, '_>, scope: &Scope<'_>, item: usize, steps: usize) {
-    if steps > 0 {
+    // A scaler that comes from elsewhere may be stepped there.
+    let made = check.file.calls_any("GradScaler") || check.source.text().contains("GradScaler");
+    if steps > 0 || !made {
         return;
     }
     let Some(around) = scope.innermost_loop(item) else { return };
@@ -97,7 +108,8 @@ fn clipped(check: &mut Check<'_, '_>, scope: &Scope<'_>, item: usize, unscales: 
     if unscales > 0 {
         return;
     }
-    let end = scope.innermost_loop(item).map_or(scope.items.len(), |around| around.end);
+    // Passes that accumulate lie in a loop of their own; the step follows them.
+    let end = scope.loops_of(item).last().map_or(scope.items.len(), |around| around.end);
     let clip = scope.calls_in(item + 1..end).find(|(node, call)| {
         matches!(last_name(&call.func), Some("clip_grad_norm_" | "clip_grad_value_"))
             && !scope.exclusive(node.item, item)

@@ -14,6 +14,9 @@ use crate::model::expression::{
 use crate::model::{Binding, File, Graph, How, Loop, Scope, Value, backward_roots, is_backward};
 use crate::rules::evidence::{into_backward, terms_of_backward};
 
+/// How many statements before a store are looked at for what changes the value.
+const FARTHEST: usize = 256;
+
 /// What the stores of one scope are judged by, each part found once.
 pub(super) struct Facts<'s, 'a> {
     pub(super) scope: &'s Scope<'a>,
@@ -107,6 +110,38 @@ impl<'s, 'a> Facts<'s, 'a> {
         bounded
     }
 
+    /// The name got another value between the backward pass and the store, so that what is stored
+    /// need not be what the pass started from.
+    pub(super) fn is_bound_after_backward(&self, store: &Store<'_>, around: &Loop<'_>) -> bool {
+        let scope = self.scope;
+        let next = scope.backwards.partition_point(|node| scope.nodes[*node].item < store.item);
+        let pass = scope.backwards[..next].last().map(|node| scope.nodes[*node].item);
+        let Some(pass) = pass.filter(|pass| around.contains(*pass)) else { return false };
+        let bound = |name: String| scope.latest(&name, store.item).is_some_and(|b| b.item > pass);
+        match store.value {
+            Expr::BinOp(binary) => {
+                [&binary.left, &binary.right].iter().any(|side| path(side).is_some_and(bound))
+            }
+            other => path(other).is_some_and(bound),
+        }
+    }
+
+    /// `output["loss"] = output["loss"].detach()` before `outputs.append(output)`: what is stored
+    /// was taken off its graph piece by piece.
+    pub(super) fn is_detached_in_place(&self, store: &Store<'_>, around: &Loop<'_>) -> bool {
+        let Some(name) = path(store.value) else { return false };
+        let first = store.item.saturating_sub(FARTHEST).max(around.item + 1);
+        (first..store.item).any(|item| {
+            let Stmt::Assign(assign) = self.scope.items[item].stmt else { return false };
+            let of_it = |target: &Expr| {
+                target.is_subscript_expr() && holder_path(target).as_ref() == Some(&name)
+            };
+            let off =
+                |e: &Expr| matches!(last_name(e), Some("item" | "detach" | "tolist" | "data"));
+            assign.targets.iter().any(of_it) && any(&assign.value, &mut |e| off(e))
+        })
+    }
+
     /// The function of this file that made the value and returned it after its own `backward()`.
     pub(super) fn spent_by(
         &mut self,
@@ -155,7 +190,12 @@ impl<'s, 'a> Facts<'s, 'a> {
 /// then.
 fn returns_spent_loss<'a>(file: &File<'a>, function: &Scope<'a>) -> bool {
     let spent = |item: usize, value: &Expr| {
-        let Some(name) = path(value) else { return false };
+        // A loss that is scaled for the report is still the loss.
+        let scaled = match value {
+            Expr::BinOp(binary) => &binary.left,
+            other => other,
+        };
+        let Some(name) = path(scaled) else { return value.is_number_literal_expr() };
         let passes = function.backwards.iter().map(|node| &function.nodes[*node]);
         let mut spending = passes.filter(|node| {
             let call = node.expr.as_call_expr();
@@ -167,13 +207,12 @@ fn returns_spent_loss<'a>(file: &File<'a>, function: &Scope<'a>) -> bool {
             && kept.tensor().is_none_or(|tensor| tensor.graph != Graph::No)
             && kept != Value::Plain
     };
-    let mut returns = function
-        .items
-        .iter()
-        .enumerate()
-        .filter_map(|(item, entry)| Some((item, entry.stmt.as_return_stmt()?.value.as_deref()?)))
-        .peekable();
-    returns.peek().is_some() && returns.all(|(item, value)| spent(item, value))
+    let mut returns =
+        function.items.iter().enumerate().filter_map(|(item, entry)| {
+            Some((item, entry.stmt.as_return_stmt()?.value.as_deref()?))
+        });
+    let any_loss = returns.clone().any(|(_, value)| !value.is_number_literal_expr());
+    any_loss && returns.all(|(item, value)| spent(item, value))
 }
 
 /// For each name the items that hand it to something that could differentiate it, in order.

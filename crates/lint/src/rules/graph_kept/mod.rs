@@ -4,17 +4,19 @@
 //! a graph.
 
 mod facts;
+mod meters;
 mod stores;
 
 use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
 use self::facts::Facts;
+use self::meters::{Kept, kept};
 use self::stores::{Store, stores};
 use super::{Check, Rule};
 use crate::finding::Edit;
 use crate::model::expression::path;
-use crate::model::{Grad, Loop, Value, is_loss};
+use crate::model::{Grad, Graph, Loop, Value, is_loss};
 
 pub(crate) static RULE: Rule = Rule {
     name: "graph-kept",
@@ -29,10 +31,19 @@ fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in file.scopes.iter().filter(|scope| !scope.loops.is_empty()) {
         let stores = stores(scope);
-        if stores.is_empty() {
+        let passes = scope.loops.iter().filter(|around| around.has_backward);
+        let handed: Vec<_> = passes
+            .flat_map(|around| {
+                kept(file, scope, around).into_iter().map(move |kept| (around, kept))
+            })
+            .collect();
+        if stores.is_empty() && handed.is_empty() {
             continue;
         }
         let mut facts = Facts::new(scope);
+        for (around, kept) in &handed {
+            judge_kept(check, &mut facts, around, kept);
+        }
         for store in stores {
             let Some(around) = scope.innermost_loop(store.item) else { continue };
             if facts.needed.contains(&store.holder)
@@ -56,23 +67,14 @@ fn judge<'a>(
     let value = check.file.infer(facts.scope, store.value, store.item);
     let name = path(store.value);
     let recording = check.file.grad(facts.scope, store.item) == Grad::On;
+    let is_term = is_term(check, facts, around, store);
     let turn = facts.facts_of(around);
-    let loss =
-        |path: &String| turn.terms.contains(path) && (is_loss(path) || turn.roots.contains(path));
-    let known_plain = value != Value::Unknown && !value.has_graph();
-    let is_term = !known_plain
-        && match store.value {
-            Expr::BinOp(binary) => [&binary.left, &binary.right]
-                .iter()
-                .any(|side| path(side).is_some_and(|p| loss(&p))),
-            _ => name.as_ref().is_some_and(loss),
-        };
     let by_name =
         is_term || value.has_graph() && name.as_ref().is_some_and(|n| turn.flows.contains(n));
     let spent = facts.spent_by(check.file, store, around);
     let in_pass = recording && by_name || spent.is_some();
     let left = recording && value.has_graph() && facts.is_left_alone(&store.holder, around);
-    if !in_pass && !left {
+    if !in_pass && !left || facts.is_detached_in_place(store, around) {
         return;
     }
     let text = check.quote(store.value);
@@ -95,6 +97,57 @@ fn judge<'a>(
     let advice = format!(
         "store `{text}` without its graph: `.item()` for a number, `.detach()` for a tensor"
     );
+    check.report_fix(store.value.range(), message, advice, detached(store.value));
+}
+
+/// Whether the value is the loss of the loop's backward pass or a term of it.
+fn is_term<'a>(
+    check: &Check<'a, '_>,
+    facts: &mut Facts<'_, 'a>,
+    around: &Loop<'_>,
+    store: &Store<'_>,
+) -> bool {
+    let plain = match check.file.infer(facts.scope, store.value, store.item) {
+        Value::Unknown => false,
+        // What a backward pass starts from has a graph, whatever made it.
+        Value::Tensor(tensor) => match tensor.graph {
+            Graph::Yes => false,
+            Graph::No => true,
+            Graph::Unknown => facts.is_bound_after_backward(store, around),
+        },
+        _ => true,
+    };
+    let turn = facts.facts_of(around);
+    let loss =
+        |path: &String| turn.terms.contains(path) && (is_loss(path) || turn.roots.contains(path));
+    let is_loss = |expr: &Expr| path(expr).is_some_and(|path| loss(&path));
+    !plain
+        && match store.value {
+            Expr::BinOp(binary) => is_loss(&binary.left) || is_loss(&binary.right),
+            other => is_loss(other),
+        }
+}
+
+/// A loss that goes into an object of this file which adds it up.
+fn judge_kept<'a>(
+    check: &mut Check<'a, '_>,
+    facts: &mut Facts<'_, 'a>,
+    around: &Loop<'a>,
+    kept: &Kept<'a>,
+) {
+    let store = &kept.store;
+    if check.file.grad(facts.scope, store.item) != Grad::On || !is_term(check, facts, around, store)
+    {
+        return;
+    }
+    let (text, keeper) = (check.quote(store.value), check.quote(kept.keeper));
+    let (holder, method, line) = (&store.holder, kept.method, check.line(kept.keeper));
+    let message = format!(
+        "`{text}` is handed to `{holder}.{method}` in a loop together with the graph that made it, and \
+         `{keeper}` (line {line}) keeps it: after `backward()` its nodes and the tensor itself stay alive for \
+         every iteration (relied on: `{text}` goes into `backward()` in this loop)"
+    );
+    let advice = format!("hand over `{text}.item()`, or let `{method}` call `detach()`");
     check.report_fix(store.value.range(), message, advice, detached(store.value));
 }
 
