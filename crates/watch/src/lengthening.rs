@@ -1,0 +1,200 @@
+//! Lines whose memory is made of itself in each step, longer every time: `seen = cat([seen, x])`.
+//! One lives at a time, so nothing outlives its steps, and [`Growth`](crate::Growth) sees nothing
+//! stay. Told by how long the newest is, and by who hears that it was joined with an older one.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::growth::{
+    Alive, PATIENCE, SUSPECT_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS,
+};
+
+/// Lines that are followed.
+const MOST_LINES: usize = 64;
+
+/// A line that makes its memory of itself, longer each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Longer<L> {
+    /// The line.
+    pub line: L,
+    /// Bytes that each step adds, on average.
+    pub bytes_per_step: u64,
+    /// Steps in which it was heard to be made of an older one.
+    pub judged_steps: u64,
+}
+
+impl<L> Longer<L> {
+    /// Whether it has been heard for long enough to be a verdict.
+    pub fn is_verdict(&self) -> bool {
+        self.judged_steps >= VERDICT_STEPS
+    }
+}
+
+/// Follows the newest memory of each line.
+#[derive(Clone, Debug)]
+pub struct Lengthening<L> {
+    warm_until: u64,
+    lines: HashMap<L, Line>,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    /// Step and bytes of the first since it was begun anew, and of the newest.
+    first: (u64, u64),
+    newest: (u64, u64),
+    /// How often the newest was longer than the one before.
+    rises: u64,
+    /// How often it was heard to be made of the one before.
+    joined: u64,
+    /// The most bytes that it has had before it was begun anew.
+    most_before: u64,
+}
+
+impl<L> Default for Lengthening<L> {
+    fn default() -> Lengthening<L> {
+        Lengthening { warm_until: WARM_UP_STEPS, lines: HashMap::new() }
+    }
+}
+
+impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
+    /// Begins anew at `step`: another loop has begun.
+    pub fn warm_up(&mut self, step: u64) {
+        self.warm_until = step + WARM_UP_STEPS;
+        self.lines.clear();
+    }
+
+    /// Looks at what lives of lines that join: of each the newest.
+    ///
+    /// ```
+    /// use plimsoll_watch::{Alive, Lengthening};
+    /// let mut lengthening = Lengthening::default();
+    /// for step in 3..10 {
+    ///     let newest = Alive { line: "train.rs:9", step, bytes: 2048 * step, objects: 1 };
+    ///     lengthening.look(&[newest]);
+    ///     if lengthening.is_possible("train.rs:9") {
+    ///         lengthening.joined("train.rs:9"); // in the step after the look
+    ///     }
+    /// }
+    /// assert_eq!(lengthening.growing(10)[0].bytes_per_step, 2048);
+    /// ```
+    pub fn look(&mut self, newest: &[Alive<L>]) {
+        for (line, of) in &mut self.lines {
+            if !newest.iter().any(|row| row.line == *line) {
+                of.begin_anew((of.newest.0, 0));
+            }
+        }
+        for row in newest.iter().filter(|row| row.step >= self.warm_until) {
+            let now = (row.step, row.bytes);
+            if let Some(line) = self.lines.get_mut(&row.line) {
+                line.go_on(now);
+            } else if self.lines.len() < MOST_LINES {
+                self.lines.insert(row.line, Line::new(now));
+            }
+        }
+    }
+
+    /// Whether the line has become longer so often that it is worth hearing what it is made of.
+    pub fn is_possible(&self, line: L) -> bool {
+        self.lines.get(&line).is_some_and(|line| line.rises + 1 >= SUSPECT_STEPS)
+    }
+
+    /// The line was heard to be made of what was its newest at the last look.
+    pub fn joined(&mut self, line: L) {
+        if let Some(line) = self.lines.get_mut(&line) {
+            line.joined += 1;
+        }
+    }
+
+    /// The lines that grow, after `step` steps, the fastest first.
+    pub fn growing(&self, step: u64) -> Vec<Longer<L>> {
+        let found = self.lines.iter().filter_map(|(line, of)| {
+            let bytes_per_step = of.bytes_per_step();
+            let goes_on = 3 * (step.saturating_sub(of.newest.0)) <= step - of.first.0.min(step) + 3;
+            let is_long = of.newest.1 > PATIENCE * of.most_before;
+            let grows = of.joined >= SUSPECT_STEPS && bytes_per_step >= TOLERATED_BYTES;
+            (grows && goes_on && is_long).then_some(Longer {
+                line: *line,
+                bytes_per_step,
+                judged_steps: of.joined,
+            })
+        });
+        let mut found: Vec<Longer<L>> = found.collect();
+        found.sort_by(|a, b| b.bytes_per_step.cmp(&a.bytes_per_step).then(a.line.cmp(&b.line)));
+        found
+    }
+}
+
+impl Line {
+    fn new(first: (u64, u64)) -> Line {
+        Line { first, newest: first, rises: 0, joined: 0, most_before: 0 }
+    }
+
+    fn go_on(&mut self, now: (u64, u64)) {
+        if now.1 < self.newest.1 {
+            self.begin_anew(now);
+        } else if now.1 > self.newest.1 {
+            self.rises += 1;
+            self.newest = now;
+        }
+    }
+
+    /// A sentence is complete, an episode over.
+    fn begin_anew(&mut self, now: (u64, u64)) {
+        let most_before = self.most_before.max(self.newest.1);
+        *self = Line { most_before, ..Line::new(now) };
+    }
+
+    fn bytes_per_step(&self) -> u64 {
+        (self.newest.1 - self.first.1) / (self.newest.0 - self.first.0).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told at the end of each step, of a line whose newest has `bytes(step)` and is joined
+    /// with the one before if `joins(step)`.
+    fn told(steps: u64, bytes: impl Fn(u64) -> u64, joins: impl Fn(u64) -> bool) -> Vec<u64> {
+        let mut lengthening = Lengthening::default();
+        let mut told = Vec::new();
+        for step in 1..=steps {
+            if lengthening.is_possible("a") && joins(step) {
+                lengthening.joined("a");
+            }
+            let row = Alive { line: "a", step: step - 1, bytes: bytes(step), objects: 1 };
+            lengthening.look(if bytes(step) > 0 { std::slice::from_ref(&row) } else { &[] });
+            if !lengthening.growing(step).is_empty() {
+                told.push(step);
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn what_is_made_of_itself_and_longer_is_told_after_eleven_steps() {
+        let told = told(20, |step| 2048 * step, |_| true);
+        assert_eq!(told, (11..=20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn longer_inputs_that_are_not_made_of_older_ones_are_none() {
+        assert!(told(60, |step| 2048 * step, |_| false).is_empty());
+    }
+
+    #[test]
+    fn what_begins_anew_is_told_only_once_it_is_twice_as_long() {
+        // Sentences of fifteen words, then one without an end.
+        let length = |step: u64| if step < 45 { step % 15 } else { step - 44 };
+        let told = told(100, |step| 2048 * length(step), |_| true);
+        let late: Vec<u64> = told.iter().copied().filter(|step| *step >= 15).collect();
+        assert_eq!(late.first(), Some(&(44 + 2 * 14 + 1)), "{told:?}");
+    }
+
+    #[test]
+    fn what_stops_and_what_adds_little_is_not_told() {
+        let stops = told(100, |step| 2048 * step.min(20), |step| step <= 20);
+        assert!(stops.last().is_some_and(|last| *last <= 32), "{stops:?}");
+        assert!(told(60, |step| 512 * step, |_| true).is_empty());
+    }
+}
