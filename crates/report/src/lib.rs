@@ -26,7 +26,7 @@ pub mod view;
 mod write;
 
 pub use analysis::{
-    ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Lines, LiveSet, Lives, Peak, Phase,
+    ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Held, Lines, LiveSet, Lives, Peak, Phase,
     Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, ToldBy, changes, growth,
     highest_by_bucket, placement, reserved_changes,
 };

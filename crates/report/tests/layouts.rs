@@ -6,7 +6,9 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_report::{Diff, Kind, Report, Snapshot, ToldBy, open, read, write_json, write_pickle};
+use plimsoll_report::{
+    Diff, Kind, Report, Snapshot, ToldBy, open, read, text, write_json, write_pickle,
+};
 use proptest::prelude::*;
 use support::{sample, samples, unpacked};
 
@@ -101,6 +103,29 @@ fn plimsolls_own_files_have_their_kinds_and_figures() {
     assert_eq!(kinds, [Kind::Parameter, Kind::Gradient, Kind::Temporary]);
     let site = report.lines.sites.frame(device.at_peak.by_site[0].0);
     assert!(report.snapshot.strings.get(site.file).ends_with("write_snapshot.rs"));
+}
+
+/// Sixteen steps of a PyTorch program that keeps its outputs, by `plimsoll watch --snapshot`: lines
+/// where a window saw them, holders everywhere, and no history.
+#[test]
+fn a_watched_programs_file_says_what_lived() {
+    let report = Report::of(open(layout("watched.json.gz")).unwrap(), "watched");
+    let [device] = &report.devices[..] else { panic!("one device") };
+    assert_eq!(report.snapshot.device_name(device.device), "cpu");
+    assert_eq!(device.lives.peak.bytes, 24_832);
+    let by_kind: Vec<_> = device.at_peak.by_kind.iter().map(|(k, sum)| (*k, sum.bytes)).collect();
+    assert_eq!(
+        by_kind,
+        [(Kind::Parameter, 4_224), (Kind::Gradient, 4_224), (Kind::Unknown, 16_384)]
+    );
+    let line = device.at_peak.by_site.iter().find_map(|(site, sum)| {
+        let frame = report.lines.sites.frame(*site);
+        (report.snapshot.strings.get(frame.file) == "train.py").then_some((frame.line, sum.bytes))
+    });
+    assert_eq!(line, Some((7, 6_144)));
+    let text = text(&report);
+    assert!(text.contains("global `kept` -> list of 15"), "{text}");
+    assert!(text.contains("no history was recorded") && !text.contains("nothing found"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 pub(crate) mod code;
 mod growth;
+mod held;
 mod kinds;
 mod line_loops;
 mod live_set;
@@ -16,6 +17,7 @@ mod steps;
 mod timeline;
 
 pub use growth::{Grown, Growth, growth};
+pub use held::Held;
 pub use live_set::{Amount, LiveSet};
 pub use lives::{ALIVE, Lives, Peak};
 pub use phases::{Phase, Phases};
@@ -70,6 +72,8 @@ pub struct DeviceAnalysis {
     pub at_peak: LiveSet,
     /// Whether some kinds were inferred.
     pub kinds_inferred: bool,
+    /// Free bytes at the end that live blocks keep from going back.
+    pub held: Held,
 }
 
 impl DeviceAnalysis {
@@ -82,6 +86,7 @@ impl DeviceAnalysis {
             && kinds::infer(snapshot, &mut lives, &lines.phases, steps.first());
         let at_peak = LiveSet::at(&lives, &lines.sites, lives.peak.position);
         let reserved = Reserved::of(snapshot, device);
-        DeviceAnalysis { device, lives, reserved, steps, at_peak, kinds_inferred }
+        let held = Held::of(snapshot, device, &lines.sites);
+        DeviceAnalysis { device, lives, reserved, steps, at_peak, kinds_inferred, held }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use plimsoll_watch::causes;
+
 use super::Case;
 use super::leak::Cause;
 use crate::analysis::{Growth, Phase, Sites};
@@ -20,19 +22,19 @@ pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, kept: Option<StackId>) 
             line.into_iter().find(|site| *site != Sites::NOWHERE).unwrap_or(Sites::NOWHERE)
         });
         return Cause {
-            name: "gradients are kept",
+            name: causes::GRADIENTS.name,
             site,
             what: format!(
                 "Backward made gradients that stay, after {}: they are kept by themselves (in a list of \
                  `x.grad`), or by tensors that were made earlier.",
                 case.line(site)
             ),
-            advice: "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+            advice: causes::GRADIENTS.remedy,
         };
     };
     let site = case.lines.sites.caller_of_stack(stack);
     Cause {
-        name: "kept inputs keep their gradients",
+        name: causes::INPUT_GRADIENTS.name,
         site,
         what: format!(
             "Backward made gradients that stay: the tensors of {} require gradients and are kept, \

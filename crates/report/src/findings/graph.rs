@@ -5,6 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use plimsoll_watch::causes;
+
 use super::Case;
 use super::leak::Cause;
 use super::words::{counted, total};
@@ -235,30 +237,28 @@ pub(super) fn cause_of(case: &Case<'_>, growth: &Growth, holder: Holder) -> Caus
     let line = case.line(site);
     let (name, mut what, advice) = match holder {
         Holder::Loss => (
-            "a graph is kept alive by a loss that is kept",
+            causes::LOSS.name,
             format!(
                 "They are results of forward at {line}{lines}, saved for backward: the loss made at \
                  {line} is kept, or added to a sum, with its graph."
             ),
-            "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or `loss.detach()`.",
+            causes::LOSS.remedy,
         ),
         Holder::State => (
-            "a graph is kept alive by a state that is carried from step to step",
+            causes::STATE.name,
             format!(
                 "They are results of forward at {line}{lines}, saved for backward: the state made at \
                  {line} goes into the next step with the graph of all steps before."
             ),
-            "Cut the graph between steps: `state = state.detach()` before the next step (each tensor of \
-             it), or run under `torch.no_grad()` where nothing is learned.",
+            causes::STATE.remedy,
         ),
         Holder::Output | Holder::Nothing => (
-            "a graph is kept alive by results that are kept",
+            causes::RESULTS.name,
             format!(
                 "They are results of forward at {line}{lines}, saved for backward: the output made at \
                  {line} is kept with its graph: in a list, a sum, an exception, or as a state for the next step."
             ),
-            "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep \
-             `output.detach()` (`output.detach().cpu()` to free the device).",
+            causes::RESULTS.remedy,
         ),
     };
     if growth.is_rare() {

@@ -4,6 +4,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use plimsoll_watch::causes;
+
 use super::filling;
 use super::gradients;
 use super::graph::{self, Holder};
@@ -155,25 +157,23 @@ fn cause(case: &Case<'_>, growth: &Growth) -> Cause {
     if most_of(Phase::Optimizer) {
         let site = largest(&[Phase::Optimizer]).map_or(Sites::NOWHERE, caller);
         return Cause {
-            name: "optimizer state is made again and again, and kept",
+            name: causes::OPTIMIZER_STATE.name,
             site,
             what: format!(
                 "They are optimizers' state, made at {}, and more than one optimizer needs: those \
                  that were replaced are still held, in a list, by a scheduler or in a checkpoint.",
                 case.line(site)
             ),
-            advice: "Make the optimizer once, before the loop; of one that is replaced let go of all that \
-                     refers to it (schedulers, lists), or change its `lr` instead.",
+            advice: causes::OPTIMIZER_STATE.remedy,
         };
     }
     if most_of(Phase::Build) {
         let site = largest(&[Phase::Build]).map_or(Sites::NOWHERE, caller);
         return Cause {
-            name: "models are made again and again, and kept",
+            name: causes::MODELS.name,
             site,
             what: format!("They are parameters, made or copied at {}.", case.line(site)),
-            advice: "Build or copy the model once; of copies for a record, keep them on the host \
-                     (`{k: v.cpu() for k, v in model.state_dict().items()}`).",
+            advice: causes::MODELS.remedy,
         };
     }
     let holder = graph::holder(case, growth);
@@ -235,11 +235,10 @@ fn values(case: &Case<'_>, stack: StackId, only_keeps: bool) -> Cause {
     if graph::is_hook(case, stack) {
         let site = sites.of_stack(stack);
         return Cause {
-            name: "a hook keeps values",
+            name: causes::HOOK.name,
             site,
             what: format!("A hook makes and keeps a value at each call ({}).", case.line(site)),
-            advice: "Clear what the hook gathers after each step, keep numbers or host copies, or \
-                     remove the hook when it has done its work.",
+            advice: causes::HOOK.remedy,
         };
     }
     let (inner, caller) = (sites.of_stack(stack), sites.caller_of_stack(stack));

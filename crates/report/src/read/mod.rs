@@ -27,8 +27,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub fn open(path: impl AsRef<Path>) -> Result<Snapshot> {
     let path = path.as_ref();
     let failed = |cause: std::io::Error| {
-        Error::new(ErrorKind::Io, format!("cannot read `{}`: {cause}", path.display()))
-            .because(cause)
+        Error::new(ErrorKind::Io, format!("cannot read `{}`", path.display())).because(cause)
     };
     let mut bytes = Vec::new();
     let mut file = File::open(path).map_err(failed)?;
@@ -39,7 +38,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Snapshot> {
     })?;
     file.read_to_end(&mut bytes).map_err(failed)?;
     read_owned(bytes, &Limits::default()).map_err(|error| {
-        Error::new(error.kind(), format!("`{}`: {error}", path.display())).because(error)
+        Error::new(error.kind(), format!("cannot read `{}`", path.display())).because(error)
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::{site_name, size};
+use super::text::{held, site_name, size};
 use crate::analysis::{Amount, DeviceAnalysis, highest_by_bucket};
 use crate::report::Report;
 
@@ -59,6 +59,9 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
         size(lives.peak.bytes),
         size(device.reserved.peak.bytes),
     );
+    if device.held.is_large(device.reserved.end_bytes) {
+        let _ = writeln!(out, "<p>At the end, {}</p>", escaped(&held(report, device)));
+    }
     if lives.last_position() > 0 {
         curve(&highest_by_bucket(lives, 400), out);
     }

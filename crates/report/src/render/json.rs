@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{DeviceAnalysis, LiveSet, SiteId, ToldBy};
+use crate::analysis::{Amount, DeviceAnalysis, SiteId, ToldBy};
 use crate::report::Report;
 
 #[derive(Serialize)]
@@ -29,6 +29,9 @@ struct Device<'a> {
     peak_by_kind: Vec<KindBytes>,
     peak_by_site: Vec<SiteBytes<'a>>,
     leaked_bytes_per_step: Option<u64>,
+    end_held_bytes: u64,
+    end_held_segments: u64,
+    end_held_by_site: Vec<SiteBytes<'a>>,
 }
 
 #[derive(Serialize)]
@@ -71,7 +74,7 @@ pub fn json(report: &Report) -> String {
         source: &report.source,
         devices: report.devices.iter().map(|d| device(report, d)).collect(),
         peak_bytes: busiest.map_or(0, |d| d.lives.peak.bytes),
-        peak_by_site: busiest.map_or_else(Vec::new, |d| sites(report, &d.at_peak)),
+        peak_by_site: busiest.map_or_else(Vec::new, |d| sites(report, &d.at_peak.by_site)),
         findings: report
             .findings
             .iter()
@@ -118,13 +121,16 @@ fn device<'a>(report: &'a Report, device: &'a DeviceAnalysis) -> Device<'a> {
                 count: amount.count,
             })
             .collect(),
-        peak_by_site: sites(report, &device.at_peak),
+        peak_by_site: sites(report, &device.at_peak.by_site),
         leaked_bytes_per_step: leak.and_then(|leak| leak.bytes_per_step),
+        end_held_bytes: device.held.bytes,
+        end_held_segments: device.held.segments,
+        end_held_by_site: sites(report, &device.held.by_site),
     }
 }
 
-fn sites<'a>(report: &'a Report, live: &LiveSet) -> Vec<SiteBytes<'a>> {
-    live.by_site
+fn sites<'a>(report: &'a Report, by_site: &[(SiteId, Amount)]) -> Vec<SiteBytes<'a>> {
+    by_site
         .iter()
         .map(|(id, amount)| SiteBytes {
             site: site(report, *id),

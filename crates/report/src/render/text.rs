@@ -15,6 +15,8 @@ const BAR: usize = 16;
 const NAME: usize = 32;
 /// Lines of a list before the rest is summed up.
 const MOST_LINES: usize = 10;
+/// Lines that are named as holders of free memory.
+const MOST_HOLDERS: usize = 3;
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const RED: &str = "\x1b[31m";
@@ -65,6 +67,12 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
         size(lives.bytes_at(last)),
         size(device.reserved.end_bytes),
     );
+    if device.held.is_large(device.reserved.end_bytes) {
+        let told = held(report, device);
+        let _ = write!(out, "{DIM}");
+        wrapped(&told, "  ", out);
+        let _ = write!(out, "{PLAIN}");
+    }
     if last > 0 {
         sparkline(&highest_by_bucket(lives, COLUMNS - 4), out);
     }
@@ -89,6 +97,27 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
         });
         row(&counted(sites.len() - MOST_LINES, "other line"), rest, total, out);
     }
+}
+
+/// What is free at the end and cannot go back, and who holds it.
+pub(crate) fn held(report: &Report, device: &DeviceAnalysis) -> String {
+    let held = &device.held;
+    let lines = held.by_site.iter().take(MOST_HOLDERS).map(|(site, amount)| {
+        let segments = counted(amount.count as usize, "segment");
+        format!("{} ({} free in {segments})", site_name(report, *site), size(amount.bytes))
+    });
+    let rest = match held.by_site.len().saturating_sub(MOST_HOLDERS) {
+        0 => String::new(),
+        rest => format!("; {}", counted(rest, "other line")),
+    };
+    let share = 100.0 * held.bytes as f64 / device.reserved.end_bytes.max(1) as f64;
+    format!(
+        "of what is reserved {} ({share:.0} %) are free inside {} that live blocks hold; \
+         `empty_cache` cannot give them back. Held by blocks made at {}{rest}.",
+        size(held.bytes),
+        counted(held.segments as usize, "segment"),
+        lines.collect::<Vec<_>>().join("; "),
+    )
 }
 
 /// Name, bytes, share, count and bar in 80 columns.
@@ -124,8 +153,12 @@ fn sparkline(values: &[u64], out: &mut String) {
 
 fn write_findings(report: &Report, out: &mut String) {
     if report.findings.is_empty() {
-        let _ =
-            writeln!(out, "\n{GREEN}nothing found{PLAIN}: no leak, no fragmentation, no failure");
+        // Without events only the end is known: nothing can be said of what came before.
+        let said = match report.snapshot.events.is_empty() {
+            true => "no history was recorded: what leaks cannot be told from it".to_string(),
+            false => format!("{GREEN}nothing found{PLAIN}: no leak, no fragmentation, no failure"),
+        };
+        let _ = writeln!(out, "\n{said}");
         return;
     }
     let _ = writeln!(out, "\n{BOLD}{}{PLAIN}", counted(report.findings.len(), "finding"));

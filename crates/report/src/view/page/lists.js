@@ -93,7 +93,9 @@ function showFindings(store, tables) {
   const { findings } = state.meta;
   byId("findings-title").replaceChildren("Findings ", make("span", { class: "count" }, String(findings.length)));
   if (findings.length === 0) {
-    byId("findings").replaceChildren(make("li", { class: "none" }, "Nothing to complain about in this trace."));
+    const hasHistory = state.meta.devices.some((device) => device.last > 0);
+    const said = hasHistory ? "Nothing to complain about in this trace." : "No history was recorded: what leaks cannot be told from it.";
+    byId("findings").replaceChildren(make("li", { class: "none" }, said));
     return;
   }
   byId("findings").replaceChildren(...findings.map((finding, index) => make("li", null,

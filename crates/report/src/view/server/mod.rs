@@ -73,8 +73,7 @@ impl Server {
     /// Takes a port of 127.0.0.1; 0 takes a free one.
     pub fn bind(port: u16) -> Result<Server> {
         let failed = |cause: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("cannot serve on 127.0.0.1:{port}: {cause}"))
-                .because(cause)
+            Error::new(ErrorKind::Io, format!("cannot serve on 127.0.0.1:{port}")).because(cause)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
