@@ -79,7 +79,8 @@ struct HookHold {
 }
 
 /// Registers every tensor that is made from now on, or stops; returns whether it did before.
-/// [`holders`] knows registered tensors, and what can be reached from them.
+/// [`holders`] knows registered tensors, and what can be reached from them; so do
+/// [`live_by_holder`](super::live_by_holder) and, while it is on, errors of running out of memory.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, memory, memory::HolderKind};
@@ -94,6 +95,7 @@ struct HookHold {
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
 pub fn track_holders(on: bool) -> bool {
+    registry::name_holders_by(super::leak::shares::with_holders);
     registry::switch(on)
 }
 
@@ -170,6 +172,17 @@ fn nodes(tensors: &[Tensor]) -> Vec<Arc<Node>> {
         }
     }
     found
+}
+
+/// Shows `look` every tensor that was given to a hook, and who registered that.
+pub(crate) fn each_given_to_hooks(look: &mut dyn FnMut(&Tensor, OriginId)) {
+    let Some(hooks) = HOOKS.try_lock() else { return };
+    let living: Vec<(Arc<[Tensor]>, OriginId)> =
+        hooks.iter().filter_map(|hook| Some((hook.held.upgrade()?, hook.origin))).collect();
+    drop(hooks);
+    for (held, origin) in &living {
+        held.iter().for_each(|tensor| look(tensor, *origin));
+    }
 }
 
 impl Tensor {

@@ -1,9 +1,13 @@
 //! PyTorch's memory functions for every device, the CPU included: what is in use, the peak, where
 //! it came from, limits, history and snapshots. All of them read or steer the device's [`Arena`];
-//! `report.rs` puts its figures into words.
+//! `report.rs` puts its figures into words, `leak/` says what grows from step to step, `monitor/`
+//! samples over time, `tracker.rs` counts from a reset on.
 
 pub(crate) mod holders;
+pub(crate) mod leak;
+mod monitor;
 mod report;
+mod tracker;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -17,7 +21,14 @@ pub use plimsoll_memory::{
 use crate::device;
 
 pub use holders::{Holder, HolderKind, holders, track_holders};
+pub use leak::LeakWatch;
+pub use leak::graph_walk::{BehindTensor, GraphWalk, block_of};
+pub use leak::growth_watch::{GrowthWatch, KeptBlock, KeptLine};
+pub use leak::shares::{HolderShare, live_by_holder};
+pub use monitor::{MemoryMonitor, MemoryPeak, MemorySample, MemorySeries};
+pub use plimsoll_watch::{Finding, GrowthKind, LeakReport, causes};
 pub use report::memory_report;
+pub use tracker::MemoryTracker;
 
 /// The arena (allocator and ledger) of a device.
 pub fn arena(device: Device) -> &'static Arena {
@@ -173,6 +184,23 @@ pub fn reset_peak_memory_stats(device: Device) {
 /// Sets the counters that only grow (allocations, frees, retries) back to 0.
 pub fn reset_accumulated_memory_stats(device: Device) {
     arena(device).reset_accumulated_stats();
+}
+
+/// Free and total bytes of a device's memory, as its driver or the system counts them, all
+/// processes together; 0 where they cannot be told.
+///
+/// ```
+/// use plimsoll_tensor::{Device, memory};
+/// let (free, total) = memory::memory_info(Device::CPU)?;
+/// assert!(free <= total);
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn memory_info(device: Device) -> Result<(usize, usize)> {
+    if device.is_cuda() && !device.is_dry() {
+        return device::cuda_memory_info(device);
+    }
+    let room = arena(device).source().room();
+    Ok((room.free_bytes.unwrap_or(0), room.total_bytes.unwrap_or(0)))
 }
 
 /// Watches the highest figures of a region of the program, from now until the guard is asked or
