@@ -1,12 +1,21 @@
-// Layer normalisation over rows of `length` contiguous elements: a block a row. Mean and
-// 1/deviation are kept for backward.
+// Layer normalisation over rows of `length` contiguous elements. Mean and 1/deviation are kept for
+// backward. A team of threads takes a row: a warp, or a block where rows are long.
 
 template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
 template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
 
+// The thread's place in its team, and its team's place among all.
+template <bool by_warp> struct Team {
+  __device__ static int place() { return by_warp ? threadIdx.x & 31 : threadIdx.x; }
+  __device__ static int threads() { return by_warp ? 32 : blockDim.x; }
+  __device__ static i64 first() { return by_warp ? (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5) : blockIdx.x; }
+  __device__ static i64 teams() { return by_warp ? (i64)gridDim.x * (blockDim.x >> 5) : gridDim.x; }
+  template <typename C> __device__ static C sum(C value) { return by_warp ? warp_sum(value) : block_sum(value); }
+};
+
 // A thread's share of a row, 16 bytes at a time. The first packs stay in registers, so that a row
 // of up to 4 packs a thread is read once; what is longer is read again from the caches.
-template <typename T> struct Share {
+template <typename T, bool by_warp> struct Share {
   static const int kept = 4, wide = 16 / sizeof(T);
   Pack<T> own[kept];
   const Pack<T> *row;
@@ -15,36 +24,38 @@ template <typename T> struct Share {
   __device__ Share(const T *in, i64 length) : row((const Pack<T> *)in), packs(length / wide) {
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
-      i64 i = threadIdx.x + (i64)j * blockDim.x;
+      i64 i = at(j);
       if (i < packs) own[j] = row[i];
     }
   }
+
+  __device__ static i64 at(int j) { return Team<by_warp>::place() + (i64)j * Team<by_warp>::threads(); }
 
   // Calls `use(i, pack i)` for the thread's packs.
   template <typename Use> __device__ __forceinline__ void each(Use use) const {
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
-      i64 i = threadIdx.x + (i64)j * blockDim.x;
+      i64 i = at(j);
       if (i < packs) use(i, own[j]);
     }
-    for (i64 i = threadIdx.x + (i64)kept * blockDim.x; i < packs; i += blockDim.x) use(i, row[i]);
+    for (i64 i = at(kept); i < packs; i += Team<by_warp>::threads()) use(i, row[i]);
   }
 };
 
 // One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes.
-template <typename T>
+template <typename T, bool by_warp>
 __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
                                typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
-  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    Share<T> share(x + row * length, length);
+  for (i64 row = Team<by_warp>::first(); row < rows; row += Team<by_warp>::teams()) {
+    Share<T, by_warp> share(x + row * length, length);
     C total = 0;
     share.each([&](i64, const Pack<T> &p) {
 #pragma unroll
       for (int k = 0; k < wide; ++k) total += (C)load(p.v[k]);
     });
-    C mu = block_sum(total) / (C)length;
+    C mu = Team<by_warp>::sum(total) / (C)length;
     C square = 0;
     // A second pass keeps the precision that sum(x*x) - mean^2 loses.
     share.each([&](i64, const Pack<T> &p) {
@@ -54,7 +65,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
         square += d * d;
       }
     });
-    C scale = inverse_root<C>(block_sum(square) / (C)length + (C)eps);
+    C scale = inverse_root<C>(Team<by_warp>::sum(square) / (C)length + (C)eps);
     Pack<T> *result = (Pack<T> *)(out + row * length);
     share.each([&](i64 i, const Pack<T> &p) {
       Pack<T> y;
@@ -67,7 +78,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
       }
       result[i] = y;
     });
-    if (threadIdx.x == 0 && mean) {
+    if (Team<by_warp>::place() == 0 && mean) {
       mean[row] = mu;
       rstd[row] = scale;
     }
@@ -79,7 +90,7 @@ __device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *weig
                         typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   if (length % (i64)(16 / sizeof(T)) == 0 && aligned(x) && aligned(out)) {
-    forward_packed<T>(rows, length, eps, x, weight, bias, out, mean, rstd);
+    forward_packed<T, false>(rows, length, eps, x, weight, bias, out, mean, rstd);
     return;
   }
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -108,9 +119,10 @@ __device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *weig
   }
 }
 
+// With `added` the gradient of x is added to what `out` holds.
 template <typename T>
 __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
-                               const typename Compute<T>::number *rstd, const T *weight, T *out) {
+                               const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added) {
   typedef typename Compute<T>::number C;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     i64 at = row * length;
@@ -128,44 +140,162 @@ __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, 
       C g = (C)load(grad[at + i]);
       if (weight) g *= (C)load(weight[i]);
       C hat = ((C)load(x[at + i]) - mu) * scale;
-      out[at + i] = Store<T>::from(scale * (g - sum - hat * dot));
+      C value = scale * (g - sum - hat * dot);
+      if (added) value += (C)load(out[at + i]);
+      out[at + i] = Store<T>::from(value);
     }
   }
 }
 
-// A thread a column: sums over rows in a fixed order, so the result never varies.
+// All gradients from one reading of `grad` and `x`, for rows of up to 4 packs a thread. The sums
+// over rows for weight and bias go to `parts`, of shape [blocks, 2, length], if they are wanted;
+// the gradient of x to `out`, if that is: added to what it holds with `added`.
+template <typename T, bool by_warp>
+__device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
+                                const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added,
+                                typename Compute<T>::number *parts) {
+  typedef typename Compute<T>::number C;
+  typedef Share<T, by_warp> Row;
+  const int kept = Row::kept, wide = Row::wide;
+  i64 packs = length / wide;
+  Pack<T> scales[kept];
+  C dw[kept * wide], db[kept * wide];
+#pragma unroll
+  for (int j = 0; j < kept * wide; ++j) dw[j] = db[j] = 0;
+#pragma unroll
+  for (int j = 0; j < kept; ++j)
+    if (weight && Row::at(j) < packs) scales[j] = ((const Pack<T> *)weight)[Row::at(j)];
+  for (i64 row = Team<by_warp>::first(); row < rows; row += Team<by_warp>::teams()) {
+    Row grads(grad + row * length, length), values(x + row * length, length);
+    C mu = mean[row], scale = rstd[row], sum = 0, dot = 0;
+#pragma unroll
+    for (int j = 0; j < kept; ++j) {
+      if (Row::at(j) >= packs) continue;
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        C g = (C)load(grads.own[j].v[k]), hat = ((C)load(values.own[j].v[k]) - mu) * scale;
+        dw[j * wide + k] += g * hat;
+        db[j * wide + k] += g;
+        if (weight) g *= (C)load(scales[j].v[k]);
+        sum += g;
+        dot += g * hat;
+      }
+    }
+    if (!out) continue;
+    sum = Team<by_warp>::sum(sum) / (C)length;
+    dot = Team<by_warp>::sum(dot) / (C)length;
+    Pack<T> *result = (Pack<T> *)(out + row * length);
+#pragma unroll
+    for (int j = 0; j < kept; ++j) {
+      if (Row::at(j) >= packs) continue;
+      Pack<T> y;
+      if (added) y = result[Row::at(j)];
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        C g = (C)load(grads.own[j].v[k]), hat = ((C)load(values.own[j].v[k]) - mu) * scale;
+        if (weight) g *= (C)load(scales[j].v[k]);
+        C value = scale * (g - sum - hat * dot);
+        if (added) value += (C)load(y.v[k]);
+        y.v[k] = Store<T>::from(value);
+      }
+      result[Row::at(j)] = y;
+    }
+  }
+  if (!parts) return;
+  // One warp after the other adds its sums to the block's, so that their order never varies.
+  C *own = parts + (i64)blockIdx.x * 2 * length;
+  for (int turn = 0; turn < (by_warp ? blockDim.x >> 5 : 1); ++turn) {
+    if (!by_warp || turn == threadIdx.x >> 5) {
+#pragma unroll
+      for (int j = 0; j < kept; ++j) {
+        if (Row::at(j) >= packs) continue;
+#pragma unroll
+        for (int k = 0; k < wide; ++k) {
+          i64 i = Row::at(j) * wide + k;
+          own[i] = (turn ? own[i] : (C)0) + dw[j * wide + k];
+          own[length + i] = (turn ? own[length + i] : (C)0) + db[j * wide + k];
+        }
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// The sums over rows for weight and bias alone, whatever the rows' length: a thread a column of
+// each of `gridDim.y` parts.
 template <typename T>
 __device__ void backward_parameters(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
-                                    const typename Compute<T>::number *rstd, T *weight, T *bias) {
+                                    const typename Compute<T>::number *rstd, typename Compute<T>::number *parts) {
   typedef typename Compute<T>::number C;
   i64 i = first_index();
   if (i >= length) return;
   C dw = 0, db = 0;
-  for (i64 row = 0; row < rows; ++row) {
+  for (i64 row = blockIdx.y; row < rows; row += gridDim.y) {
     C g = (C)load(grad[row * length + i]);
     dw += g * ((C)load(x[row * length + i]) - mean[row]) * rstd[row];
     db += g;
   }
-  if (weight) weight[i] = Store<T>::from(dw);
-  if (bias) bias[i] = Store<T>::from(db);
+  C *own = parts + (i64)blockIdx.y * 2 * length;
+  own[i] = dw;
+  own[length + i] = db;
 }
 
-#define LAYER_NORM(type)                                                                                                 \
-  KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                            \
-                                               const type *bias, type *out, Compute<type>::number *mean,                 \
-                                               Compute<type>::number *rstd) {                                            \
-    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                  \
-  }                                                                                                                      \
-  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                              \
-                                                        const Compute<type>::number *mean,                               \
-                                                        const Compute<type>::number *rstd, const type *weight,           \
-                                                        type *out) {                                                     \
-    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out);                                                \
-  }                                                                                                                      \
-  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                            \
-                                                          const Compute<type>::number *mean,                             \
-                                                          const Compute<type>::number *rstd, type *weight, type *bias) { \
-    backward_parameters<type>(rows, length, grad, x, mean, rstd, weight, bias);                                          \
+// Adds up the parts' sums in a fixed order: a block for 32 columns, its warps share the parts.
+template <typename T>
+__device__ void add_parts(i64 count, i64 length, const typename Compute<T>::number *parts, T *weight, T *bias) {
+  typedef typename Compute<T>::number C;
+  __shared__ C sums[2][8][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 i = (i64)blockIdx.x * 32 + lane;
+  C dw = 0, db = 0;
+  for (i64 part = warp; part < count && i < length; part += 8) {
+    dw += parts[part * 2 * length + i];
+    db += parts[part * 2 * length + length + i];
+  }
+  sums[0][warp][lane] = dw;
+  sums[1][warp][lane] = db;
+  __syncthreads();
+  if (warp > 1 || i >= length) return;
+  C sum = 0;
+  for (int j = 0; j < 8; ++j) sum += sums[warp][j][lane];
+  T *out = warp == 0 ? weight : bias;
+  if (out) out[i] = Store<T>::from(sum);
+}
+
+#define LAYER_NORM(type)                                                                                                  \
+  KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias, type *out, \
+                            Compute<type>::number *mean, Compute<type>::number *rstd) {                                   \
+    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                   \
+  }                                                                                                                       \
+  KERNEL(layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias,   \
+                                    type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {                \
+    forward_packed<type, true>(rows, length, eps, x, weight, bias, out, mean, rstd);                                      \
+  }                                                                                                                       \
+  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                               \
+                                     const Compute<type>::number *mean, const Compute<type>::number *rstd,                \
+                                     const type *weight, type *out, i64 added) {                                          \
+    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out, added);                                          \
+  }                                                                                                                       \
+  KERNEL_BY(256, 2, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
+                                                        const Compute<type>::number *mean,                                \
+                                                        const Compute<type>::number *rstd, const type *weight, type *out, \
+                                                        i64 added, Compute<type>::number *parts) {                        \
+    backward_packed<type, true>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                            \
+  }                                                                                                                       \
+  KERNEL_OF(512, layer_norm_backward_by_block_##type)(i64 rows, i64 length, const type *grad, const type *x,              \
+                                                      const Compute<type>::number *mean,                                  \
+                                                      const Compute<type>::number *rstd, const type *weight, type *out,   \
+                                                      i64 added, Compute<type>::number *parts) {                          \
+    backward_packed<type, false>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                           \
+  }                                                                                                                       \
+  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                             \
+                                       const Compute<type>::number *mean, const Compute<type>::number *rstd,              \
+                                       Compute<type>::number *parts) {                                                    \
+    backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                  \
+  }                                                                                                                       \
+  KERNEL_OF(256, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,        \
+                                          type *bias) {                                                                   \
+    add_parts<type>(count, length, parts, weight, bias);                                                                  \
   }
 LAYER_NORM(f32)
 LAYER_NORM(f64)

@@ -32,10 +32,13 @@ template <typename C> __device__ C block_largest(C value) {
 template <typename C> __device__ C lowest();
 template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
 template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }
-__device__ __forceinline__ f32 exponential(f32 x) { return expf(x); }
-__device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
+// As exact as the scores are.
+template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential(typename Compute<T>::number x);
+template <> __device__ __forceinline__ f32 exponential<f32>(f32 x) { return expf(x); }
+template <> __device__ __forceinline__ f64 exponential<f64>(f64 x) { return exp(x); }
+template <> __device__ __forceinline__ f32 exponential<bf16>(f32 x) { return __expf(x); }
 
-template <typename T> __device__ __forceinline__ f64 share(const T *weights, i64 at) { return weights ? (f64)weights[at] : 1.0; }
+template <typename T> __device__ __forceinline__ f64 share(const T *weights, i64 at) { return weights ? (f64)load(weights[at]) : 1.0; }
 
 __device__ __forceinline__ bool counts_for(const Terms &terms, i64 target) {
   return target != terms.ignored && target >= 0 && target < terms.classes;
@@ -47,7 +50,7 @@ template <typename T> __device__ void counts(const Terms &terms, i64 rows, const
   f64 counted = 0, total = 0;
   for (i64 row = threadIdx.x; row < rows; row += blockDim.x)
     if (targets[row] != terms.ignored && within(fault, targets[row], terms.classes, 1)) counted += share(weights, targets[row]);
-  for (i64 i = threadIdx.x; weights && i < terms.classes; i += blockDim.x) total += (f64)weights[i];
+  for (i64 i = threadIdx.x; weights && i < terms.classes; i += blockDim.x) total += (f64)load(weights[i]);
   counted = block_sum(counted);
   total = block_sum(total);
   if (threadIdx.x != 0) return;
@@ -55,85 +58,108 @@ template <typename T> __device__ void counts(const Terms &terms, i64 rows, const
   out->total = weights ? total : (f64)terms.classes;
 }
 
+// Calls `use(i, score i)` for the thread's scores of a row; what it gives back is written there if
+// `writes`. Rows whose length is a multiple of 16 bytes are read and written by packs.
+template <bool writes, typename T, typename Use> __device__ __forceinline__ void each_score(T *line, i64 classes, Use use) {
+  const int wide = 16 / sizeof(T);
+  if (classes % wide != 0) {
+    for (i64 i = threadIdx.x; i < classes; i += blockDim.x) {
+      typename Compute<T>::number value = use(i, load(line[i]));
+      if (writes) line[i] = Store<T>::from(value);
+    }
+    return;
+  }
+  Pack<T> *packs = (Pack<T> *)line;
+  for (i64 at = threadIdx.x; at < classes / wide; at += blockDim.x) {
+    Pack<T> pack = packs[at];
+#pragma unroll
+    for (int k = 0; k < wide; ++k) {
+      typename Compute<T>::number value = use(at * wide + k, load(pack.v[k]));
+      if (writes) pack.v[k] = Store<T>::from(value);
+    }
+    if (writes) packs[at] = pack;
+  }
+}
+
 // A block a row. `targets`, `grads`, `losses` and `loss` start at the block of rows.
-template <typename T>
-__device__ void of_rows(const Terms &terms, i64 rows, T *scores, const i64 *targets, const T *bias, const T *weights, const T *grads,
-                        const Counts *given, f64 *losses, T *loss) {
+template <typename T, typename C = typename Compute<T>::number>
+__device__ void of_rows(const Terms &terms, i64 rows, T *scores, const i64 *targets, const T *bias, const T *weights, const C *grads,
+                        const Counts *given, f64 *losses, C *loss) {
   i64 classes = terms.classes;
   f64 total = given->total, smoothing = terms.smoothing, part = smoothing / (f64)classes;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     T *line = scores + row * classes;
     i64 target = targets[row];
     if (!counts_for(terms, target)) {
-      if (terms.slopes)
-        for (i64 i = threadIdx.x; i < classes; i += blockDim.x) line[i] = 0;
+      if (terms.slopes) each_score<true>(line, classes, [](i64, C) { return (C)0; });
       if (threadIdx.x == 0 && losses) losses[row] = 0;
       if (threadIdx.x == 0 && loss) loss[row] = 0;
       continue;
     }
-    T top = lowest<T>();
+    auto biased = [&](i64 i, C score) { return bias ? score + load(bias[i]) : score; };
+    C top = lowest<C>();
     f64 spread = 0;
-    for (i64 i = threadIdx.x; i < classes; i += blockDim.x) {
-      T score = line[i];
-      if (bias) line[i] = score += bias[i];
+    each_score<false>(line, classes, [&](i64 i, C score) {
+      score = biased(i, score);
       top = larger(top, score);
       if (smoothing != 0) spread += (f64)score * share(weights, i);
-    }
+      return score;
+    });
     top = block_largest(top);
-    f64 own = (f64)line[target];
+    f64 own = (f64)biased(target, load(line[target]));
     if (smoothing != 0) spread = block_sum(spread);
-    T sum = 0;
-    for (i64 i = threadIdx.x; i < classes; i += blockDim.x) sum += exponential(line[i] - top);
+    C sum = 0;
+    each_score<false>(line, classes, [&](i64 i, C score) { return sum += exponential<T>(biased(i, score) - top); });
     f64 all = block_sum((f64)sum), log_sum = (f64)top + log(all), weight = share(weights, target);
     if (threadIdx.x == 0) {
       f64 value = (1 - smoothing) * weight * (log_sum - own) + part * (total * log_sum - spread);
       if (losses) losses[row] = value;
-      if (loss) loss[row] = (T)value;
+      if (loss) loss[row] = (C)value;
     }
     if (!terms.slopes) continue;
     f64 scale = grads ? (f64)grads[row] : given->scale;
-    T slope = (T)(scale * ((1 - smoothing) * weight + part * total) / all), each = (T)(scale * part);
-    T at_target = (T)(scale * (1 - smoothing) * weight);
-    for (i64 i = threadIdx.x; i < classes; i += blockDim.x) {
-      T value = exponential(line[i] - top) * slope;
-      if (smoothing != 0) value -= weights ? each * weights[i] : each;
-      line[i] = i == target ? value - at_target : value;
-    }
+    C slope = (C)(scale * ((1 - smoothing) * weight + part * total) / all), each = (C)(scale * part);
+    C at_target = (C)(scale * (1 - smoothing) * weight);
+    each_score<true>(line, classes, [&](i64 i, C score) {
+      C value = exponential<T>(biased(i, score) - top) * slope;
+      if (smoothing != 0) value -= weights ? each * load(weights[i]) : each;
+      return i == target ? value - at_target : value;
+    });
   }
 }
 
 // One block adds up the losses.
-template <typename T> __device__ void add_losses(i64 rows, const f64 *losses, const Counts *given, T *loss) {
+template <typename C> __device__ void add_losses(i64 rows, const f64 *losses, const Counts *given, C *loss) {
   f64 sum = 0;
   for (i64 row = threadIdx.x; row < rows; row += blockDim.x) sum += losses[row];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) loss[0] = (T)(sum * given->scale);
+  if (threadIdx.x == 0) loss[0] = (C)(sum * given->scale);
 }
 
 // A thread a class adds a block's gradients to that of the bias.
-template <typename T> __device__ void add_columns(i64 rows, i64 classes, i32 is_first, const T *scores, T *out) {
+template <typename T, typename C> __device__ void add_columns(i64 rows, i64 classes, i32 is_first, const T *scores, C *out) {
   for (i64 i = first_index(); i < classes; i += all_threads()) {
     f64 sum = is_first ? 0.0 : (f64)out[i];
-    for (i64 row = 0; row < rows; ++row) sum += (f64)scores[row * classes + i];
-    out[i] = (T)sum;
+    for (i64 row = 0; row < rows; ++row) sum += (f64)load(scores[row * classes + i]);
+    out[i] = (C)sum;
   }
 }
 
-#define LINEAR_CROSS_ENTROPY(type)                                                                                        \
-  KERNEL(linear_counts_##type)(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out,               \
-                                                  Fault fault) {                                                          \
-    counts<type>(terms, rows, targets, weights, out, fault);                                                              \
-  }                                                                                                                       \
-  KERNEL(linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,                   \
-                                                const type *weights, const type *grads, const Counts *given, f64 *losses, \
-                                                type *loss) {                                                             \
-    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss);                               \
-  }                                                                                                                       \
-  KERNEL(linear_losses_##type)(i64 rows, const f64 *losses, const Counts *given, type *loss) {                            \
-    add_losses<type>(rows, losses, given, loss);                                                                          \
-  }                                                                                                                       \
-  KERNEL(linear_bias_##type)(i64 rows, i64 classes, i32 is_first, const type *scores, type *out) {                        \
-    add_columns<type>(rows, classes, is_first, scores, out);                                                              \
+// Losses, their gradients and the sums over rows are of the type that is computed in.
+#define LINEAR_CROSS_ENTROPY(type, number)                                                                                  \
+  KERNEL(linear_counts_##type)(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out, Fault fault) {  \
+    counts<type>(terms, rows, targets, weights, out, fault);                                                                \
+  }                                                                                                                         \
+  KERNEL(linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,                     \
+                             const type *weights, const number *grads, const Counts *given, f64 *losses, number *loss) {    \
+    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss);                                 \
+  }                                                                                                                         \
+  KERNEL(linear_losses_##type)(i64 rows, const f64 *losses, const Counts *given, number *loss) {                            \
+    add_losses<number>(rows, losses, given, loss);                                                                          \
+  }                                                                                                                         \
+  KERNEL(linear_bias_##type)(i64 rows, i64 classes, i32 is_first, const type *scores, number *out) {                        \
+    add_columns<type>(rows, classes, is_first, scores, out);                                                                \
   }
-LINEAR_CROSS_ENTROPY(f32)
-LINEAR_CROSS_ENTROPY(f64)
+LINEAR_CROSS_ENTROPY(f32, f32)
+LINEAR_CROSS_ENTROPY(f64, f64)
+LINEAR_CROSS_ENTROPY(bf16, f32)

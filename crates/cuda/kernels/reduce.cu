@@ -328,6 +328,43 @@ __device__ void fold_rows(i64 outputs, i64 parts, const Strided &outer, int team
   }
 }
 
+// Sums down the columns of rows that begin `step` elements apart: a thread takes the columns of a
+// pack, a block the rows of a part. The second run joins the parts.
+template <typename T> __device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const T *x, f64 *states) {
+  const int wide = 16 / sizeof(T), warps = 8;
+  __shared__ f64 sums[warps][32 * wide];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 first = ((i64)blockIdx.x * 32 + lane) * wide, length = (rows + parts - 1) / parts;
+  i64 row = blockIdx.y * length, to = min(row + length, rows);
+  f64 total[wide];
+#pragma unroll
+  for (int k = 0; k < wide; ++k) total[k] = 0;
+  if (first < columns) {
+    auto pack = [&](i64 row) { return *(const Pack<T> *)(x + row * step + first); };
+    row += warp;
+    for (; row + 3 * warps < to; row += 4 * warps) {
+      Pack<T> a = pack(row), b = pack(row + warps), c = pack(row + 2 * warps), d = pack(row + 3 * warps);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) total[k] += (load(a.v[k]) + load(b.v[k])) + (load(c.v[k]) + load(d.v[k]));
+    }
+    for (; row < to; row += warps) {
+      Pack<T> one = pack(row);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) total[k] += load(one.v[k]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < wide; ++k) sums[warp][lane * wide + k] = total[k];
+  __syncthreads();
+  for (int i = threadIdx.x; i < 32 * wide; i += blockDim.x) {
+    i64 column = (i64)blockIdx.x * 32 * wide + i;
+    if (column >= columns) return;
+    f64 sum = 0;
+    for (int j = 0; j < warps; ++j) sum += sums[j][i];
+    states[blockIdx.y * columns + column] = sum;
+  }
+}
+
 // Up to four elements `step` apart. All of them are on their way at once: one does not keep the
 // memory busy. A call, because every dtype in every fold would take long to compile.
 template <typename C> struct Four { C a, b, c, d; };
@@ -419,3 +456,11 @@ ROWS_OF(sums, Sums)
 ROWS_OF(squares, Squares)
 ROWS_OF(moments, Moments)
 ROWS_OF(place, Place<f64>)
+
+#define COLUMNS(type)                                                                                               \
+  KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, const type *x, f64 *states) {     \
+    sum_columns<type>(columns, rows, step, parts, x, states);                                                       \
+  }
+COLUMNS(f32)
+COLUMNS(f16)
+COLUMNS(bf16)

@@ -9,8 +9,8 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Fence, Source, SourceFull, StreamId};
 
 use crate::{
-    Argument, Convolution, ConvolutionMemory, Fault, Grid, KernelSource, Matmul, MatmulMemory,
-    Properties,
+    Argument, Convolution, ConvolutionMemory, Fault, Grid, KernelName, KernelSource, Matmul,
+    MatmulMemory, Properties,
 };
 
 const WHY: &str = "this program was built without the feature `cuda`";
@@ -22,6 +22,10 @@ pub enum Context {}
 /// A function on the GPU. There is none.
 #[derive(Clone, Copy, Debug)]
 pub enum Kernel {}
+
+/// Work that was captured. There is none.
+#[derive(Debug)]
+pub struct Graph(&'static Context);
 
 /// GPU memory. There is none.
 #[derive(Debug)]
@@ -113,6 +117,29 @@ impl Context {
         match *self {}
     }
 
+    /// Has `stream` write down what it is given.
+    pub fn begin_capture(&self, _stream: StreamId) -> Result<()> {
+        match *self {}
+    }
+
+    /// Ends a capture.
+    pub fn end_capture(&'static self, _stream: StreamId) -> Result<Graph> {
+        match *self {}
+    }
+
+    /// A point in what a stream has written down.
+    pub fn record_captured(&'static self, _stream: StreamId) -> Result<Fence> {
+        match *self {}
+    }
+
+    /// Queues all that a graph holds.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn launch_graph(&self, _stream: StreamId, _graph: &Graph) -> Result<()> {
+        match *self {}
+    }
+
     /// Makes later work on `stream` wait for `fence`.
     pub fn wait_for_fence(&self, _stream: StreamId, _fence: &Fence) -> Result<()> {
         match *self {}
@@ -124,7 +151,11 @@ impl Context {
     }
 
     /// The function `name` of `source`.
-    pub fn kernel(&self, _source: &'static KernelSource, _name: &str) -> Result<Kernel> {
+    pub fn kernel(
+        &self,
+        _source: &'static KernelSource,
+        _name: impl Into<KernelName>,
+    ) -> Result<Kernel> {
         match *self {}
     }
 
@@ -225,6 +256,13 @@ impl Context {
     /// It cannot be called.
     pub unsafe fn unregister(&self, _address: NonZeroUsize) {
         match *self {}
+    }
+}
+
+impl Graph {
+    /// How many pieces of work it holds.
+    pub fn nodes(&self) -> usize {
+        match *self.0 {}
     }
 }
 

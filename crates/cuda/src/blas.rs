@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use cudarc::cublaslt::sys::cublasLtMatmulDescAttributes_t as Attribute;
 use cudarc::cublaslt::{result, sys};
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
@@ -50,12 +51,12 @@ struct Plan {
 }
 
 impl Context {
-    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds.
+    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, plus the bias.
     ///
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
-    /// and a workspace of that size; the stream may read `a` and `b` and write `c` and the
-    /// workspace.
+    /// and a workspace of that size; the stream may read `a`, `b` and the bias and write `c` and
+    /// the workspace.
     pub unsafe fn matmul(
         &self,
         stream: StreamId,
@@ -70,12 +71,16 @@ impl Context {
             Some(blas) => blas,
             empty => empty.insert(Blas::open()?),
         };
-        let MatmulMemory { a, b, c, workspace, workspace_bytes } = memory;
+        let MatmulMemory { a, b, c, bias, workspace, workspace_bytes } = memory;
         let plan = blas.plan(&Question {
             matmul: *matmul,
             alignment_bytes: [a, b, c].map(alignment_bytes),
             workspace_bytes,
         })?;
+        if matmul.is_biased {
+            // The lock is held until the product is queued, so no other call changes it meanwhile.
+            attribute(plan.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+        }
         let alpha = Factor::of(matmul.dtype, alpha);
         let beta = Factor::of(matmul.dtype, beta);
         // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are
@@ -154,18 +159,18 @@ impl Blas {
         };
         let product =
             result::create_matmul_desc(compute, scale).told("cublasLtMatmulDescCreate")?;
-        transpose(
-            product,
-            sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSA,
-            matmul.b_transposed,
-        )?;
-        transpose(
-            product,
-            sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSB,
-            matmul.a_transposed,
-        )?;
+        // cublasOperation_t: 0 is as it is, 1 transposed.
+        let [of_a, of_b] = [matmul.b_transposed, matmul.a_transposed].map(i32::from);
+        attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_a)?;
+        attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_b)?;
+        if matmul.is_biased {
+            // A column of the library's result is a row of ours.
+            let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32;
+            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
+        }
+        let of_result = if matmul.is_widened { Data::CUDA_R_32F } else { data };
         // Row-major r x c with stride s is column-major c x r with leading dimension s.
-        let layout = |rows: usize, columns: usize, stride: usize, step: usize| {
+        let layout = |data, rows: usize, columns: usize, stride: usize, step: usize| {
             matrix(
                 data,
                 rows as u64,
@@ -177,16 +182,16 @@ impl Blas {
         };
         let (m, n, k) = (matmul.m, matmul.n, matmul.k);
         let a = if matmul.a_transposed {
-            layout(m, k, matmul.a_stride, matmul.a_batch)?
+            layout(data, m, k, matmul.a_stride, matmul.a_batch)?
         } else {
-            layout(k, m, matmul.a_stride, matmul.a_batch)?
+            layout(data, k, m, matmul.a_stride, matmul.a_batch)?
         };
         let b = if matmul.b_transposed {
-            layout(k, n, matmul.b_stride, matmul.b_batch)?
+            layout(data, k, n, matmul.b_stride, matmul.b_batch)?
         } else {
-            layout(n, k, matmul.b_stride, matmul.b_batch)?
+            layout(data, n, k, matmul.b_stride, matmul.b_batch)?
         };
-        let c = layout(n, m, matmul.c_stride, matmul.c_batch)?;
+        let c = layout(of_result, n, m, matmul.c_stride, matmul.c_batch)?;
         let preference = Preference::new(question)?;
         // SAFETY: all descriptors are alive.
         let found = unsafe {
@@ -239,20 +244,16 @@ impl Drop for Preference {
     }
 }
 
-fn transpose(
-    product: sys::cublasLtMatmulDesc_t,
-    which: sys::cublasLtMatmulDescAttributes_t,
-    transposed: bool,
-) -> Result<()> {
-    // cublasOperation_t: 0 is as it is, 1 transposed.
-    let operation = i32::from(transposed);
-    // SAFETY: the descriptor is alive, and the attribute is a 32-bit enumeration.
+/// Sets an attribute of a product whose type is `T`: 32 bits for what is enumerated, an address
+/// for the bias.
+fn attribute<T>(product: sys::cublasLtMatmulDesc_t, which: Attribute, value: &T) -> Result<()> {
+    // SAFETY: the descriptor is alive, and callers pass each attribute in its documented type.
     unsafe {
         result::set_matmul_desc_attribute(
             product,
             which,
-            std::ptr::from_ref(&operation).cast(),
-            size_of::<i32>(),
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>(),
         )
     }
     .told("cublasLtMatmulDescSetAttribute")

@@ -8,6 +8,8 @@
 //! none, ours stays: nobody is disturbed. Where it is another library's, ours is pushed for the
 //! one call and popped after it, so that the other library finds its own again.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
@@ -33,6 +35,8 @@ pub struct Context {
     pub(crate) blas: Mutex<Option<Blas>>,
     pub(crate) dnn: Mutex<Dnn>,
     pub(crate) faults: Faults,
+    /// Captures that are open; see `graph.rs`.
+    pub(crate) captures: AtomicUsize,
 }
 
 // SAFETY: the handle names a context of the driver, which may be used from any thread; `bind` makes
@@ -101,6 +105,7 @@ impl Context {
             blas: Mutex::new(None),
             dnn: Mutex::new(Dnn::Unasked),
             faults,
+            captures: AtomicUsize::new(0),
         })))
     }
 
@@ -126,8 +131,11 @@ impl Context {
         result::mem_get_info().told("cuMemGetInfo")
     }
 
-    /// Waits until all streams have no queued work.
+    /// Waits until all streams have no queued work; those that capture have none.
     pub fn synchronize(&self) -> Result<()> {
+        if self.captures.load(Ordering::Acquire) > 0 {
+            return self.synchronize_each();
+        }
         let _bound = self.bind()?;
         result::ctx::synchronize().told("cuCtxSynchronize")
     }

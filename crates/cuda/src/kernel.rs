@@ -6,17 +6,20 @@
 //! take up to ten seconds, and programs use few of their kernels. A cubin's name carries a hash of
 //! the source, so a stale one is never loaded.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
+use smallvec::SmallVec;
 
 use crate::error::Told;
-use crate::{Argument, Context, Grid, KernelSource, nvrtc};
+use crate::{Argument, Context, Grid, KernelName, KernelSource, nvrtc};
 
 /// Shared memory that a block gets of which the driver was not told before.
 const UNASKED_SHARED_BYTES: u32 = 48 << 10;
@@ -98,9 +101,70 @@ impl Kernels {
     }
 }
 
+/// A function that this thread has launched before: its GPU, its source and the parts of its name
+/// ([`KernelName::key`]).
+#[derive(PartialEq, Eq, Hash)]
+struct Known {
+    context: usize,
+    source: usize,
+    name: [usize; 9],
+}
+
+/// Addresses differ in their middle bits; a multiplication spreads those.
+#[derive(Default)]
+struct ByAddress(u64);
+
+impl Hasher for ByAddress {
+    fn write(&mut self, bytes: &[u8]) {
+        // An array of numbers comes as its bytes.
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|&word| self.write_u64(u64::from_ne_bytes(word)));
+        rest.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Known, Kernel, BuildHasherDefault<ByAddress>>> =
+        RefCell::default();
+}
+
 impl Context {
-    /// The function `name` of `source`, compiled and loaded at its first use.
-    pub fn kernel(&self, source: &'static KernelSource, name: &str) -> Result<Kernel> {
+    /// The function `name` of `source`, compiled and loaded at its first use. From a thread's
+    /// second use on neither a lock is taken nor a text looked at.
+    pub fn kernel(
+        &self,
+        source: &'static KernelSource,
+        name: impl Into<KernelName>,
+    ) -> Result<Kernel> {
+        let name = name.into();
+        let known = Known {
+            context: std::ptr::from_ref(self).addr(),
+            source: std::ptr::from_ref(source).addr(),
+            name: name.key(),
+        };
+        if let Some(kernel) = KNOWN.with_borrow(|all| all.get(&known).copied()) {
+            return Ok(kernel);
+        }
+        let kernel = self.find(source, &name.text())?;
+        KNOWN.with_borrow_mut(|all| all.insert(known, kernel));
+        Ok(kernel)
+    }
+
+    /// The function by its whole name.
+    #[cold]
+    fn find(&self, source: &'static KernelSource, name: &str) -> Result<Kernel> {
         let key = (std::ptr::from_ref(source).addr(), name.to_string());
         if let Some(kernel) = self.kernels.functions.lock().get(&key) {
             return Ok(*kernel);
@@ -166,7 +230,7 @@ impl Context {
                 .told("cuFuncSetAttribute")?;
         }
         let handle = self.handle(stream)?;
-        let mut pointers: Vec<_> = arguments.iter().map(Argument::pointer).collect();
+        let mut pointers: SmallVec<[_; 24]> = arguments.iter().map(Argument::pointer).collect();
         let threads = (grid.threads, 1, 1);
         // SAFETY: the caller's promise; the driver copies the arguments before it returns.
         unsafe {

@@ -1,6 +1,8 @@
 //! What a kernel's launch is described by: its source text, its grid and its arguments; and what it
 //! may find wrong. Plain values, which need no driver; `kernel.rs` and `fault.rs` take them to one.
 
+use smallvec::SmallVec;
+
 /// A CUDA source file.
 #[derive(Debug)]
 pub struct KernelSource {
@@ -93,6 +95,10 @@ pub struct Fault {
 
 /// One parameter of a kernel, as bytes in the layout that the kernel's source declares.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "arguments lie on the stack for one launch; a box would be an allocation in each"
+)]
 pub enum Argument {
     /// A pointer or a 64-bit integer.
     U64(u64),
@@ -103,7 +109,85 @@ pub enum Argument {
     /// A double.
     F64(f64),
     /// A structure passed by value; 8-byte aligned.
-    Words(Vec<u64>),
+    Words(Words),
+}
+
+/// The words of a structure that is passed by value; those of a layout (`Strided` in `prelude.cuh`)
+/// and all shorter ones need no memory of their own.
+pub type Words = SmallVec<[u64; 41]>;
+
+/// The name of a kernel, in parts: the name in its source is their texts, and a number if there is
+/// one, joined by `_`, the empty ones left out. Launches find their function by the addresses of
+/// the parts, which is why they are static, and never by a text.
+///
+/// ```
+/// use plimsoll_cuda::KernelName;
+/// assert_eq!(KernelName::from(("exp", "f32")).text(), "exp_f32");
+/// assert_eq!(KernelName::from(("attention", "", "bf16", 64)).text(), "attention_bf16_64");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct KernelName {
+    parts: [&'static str; 4],
+    number: Option<usize>,
+}
+
+impl KernelName {
+    /// The name in the source.
+    pub fn text(&self) -> String {
+        let parts = self.parts.iter().filter(|part| !part.is_empty()).map(|part| part.to_string());
+        let all: Vec<String> = parts.chain(self.number.map(|number| number.to_string())).collect();
+        all.join("_")
+    }
+
+    /// What is different for different names: where the parts are, and the number.
+    #[cfg(feature = "driver")]
+    pub(crate) fn key(&self) -> [usize; 9] {
+        let [a, b, c, d] = self.parts.map(|part| (part.as_ptr().addr(), part.len()));
+        let number = self.number.map_or(usize::MAX, |number| number);
+        [a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1, number]
+    }
+}
+
+impl From<&'static str> for KernelName {
+    fn from(name: &'static str) -> KernelName {
+        KernelName { parts: [name, "", "", ""], number: None }
+    }
+}
+
+impl From<(&'static str, &'static str)> for KernelName {
+    fn from((a, b): (&'static str, &'static str)) -> KernelName {
+        KernelName { parts: [a, b, "", ""], number: None }
+    }
+}
+
+impl From<(&'static str, &'static str, &'static str)> for KernelName {
+    fn from((a, b, c): (&'static str, &'static str, &'static str)) -> KernelName {
+        KernelName { parts: [a, b, c, ""], number: None }
+    }
+}
+
+impl From<(&'static str, &'static str, &'static str, &'static str)> for KernelName {
+    fn from(parts: (&'static str, &'static str, &'static str, &'static str)) -> KernelName {
+        KernelName { parts: parts.into(), number: None }
+    }
+}
+
+impl From<(&'static str, usize)> for KernelName {
+    fn from((a, number): (&'static str, usize)) -> KernelName {
+        KernelName { parts: [a, "", "", ""], number: Some(number) }
+    }
+}
+
+impl From<(&'static str, &'static str, usize)> for KernelName {
+    fn from((a, b, number): (&'static str, &'static str, usize)) -> KernelName {
+        KernelName { parts: [a, b, "", ""], number: Some(number) }
+    }
+}
+
+impl From<(&'static str, &'static str, &'static str, usize)> for KernelName {
+    fn from((a, b, c, number): (&'static str, &'static str, &'static str, usize)) -> KernelName {
+        KernelName { parts: [a, b, c, ""], number: Some(number) }
+    }
 }
 
 #[cfg(feature = "driver")]

@@ -28,6 +28,8 @@ mod fault;
 #[cfg(feature = "driver")]
 mod fence;
 #[cfg(feature = "driver")]
+mod graph;
+#[cfg(feature = "driver")]
 mod kernel;
 mod launch;
 #[cfg(feature = "driver")]
@@ -46,8 +48,8 @@ mod timing;
 
 #[cfg(not(feature = "driver"))]
 pub use absent::{
-    Context, DeviceSource, Kernel, TimedEvent, compile, count, cudnn_convolutions, cudnn_version,
-    unavailable,
+    Context, DeviceSource, Graph, Kernel, TimedEvent, compile, count, cudnn_convolutions,
+    cudnn_version, unavailable,
 };
 #[cfg(feature = "driver")]
 pub use context::{Context, ForeignContext};
@@ -55,8 +57,10 @@ pub use convolution::{Convolution, ConvolutionMemory, Pass};
 #[cfg(feature = "driver")]
 pub use dnn::{cudnn_convolutions, cudnn_version};
 #[cfg(feature = "driver")]
+pub use graph::Graph;
+#[cfg(feature = "driver")]
 pub use kernel::Kernel;
-pub use launch::{Argument, Fault, Grid, KernelSource};
+pub use launch::{Argument, Fault, Grid, KernelName, KernelSource, Words};
 #[cfg(feature = "driver")]
 pub use library::{count, unavailable};
 pub use matmul::{BlasType, Matmul, MatmulMemory};

@@ -18,8 +18,12 @@ pub enum BlasType {
 /// row-major or transposed with a leading stride, `C` is row-major with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Matmul {
-    /// The element type of all three.
+    /// The element type of `A` and `B`, and of `C` unless that is wider.
     pub dtype: BlasType,
+    /// Whether `C` is float32 though its factors are halves.
+    pub is_widened: bool,
+    /// Whether a row of `n` elements is added to every row of the result.
+    pub is_biased: bool,
     /// Rows of the result.
     pub m: usize,
     /// Columns of the result.
@@ -57,6 +61,8 @@ pub struct MatmulMemory {
     pub b: usize,
     /// The first element of `C`.
     pub c: usize,
+    /// The first element of the row that is added, of `C`'s type; 0 if there is none.
+    pub bias: usize,
     /// Scratch of the library.
     pub workspace: usize,
     /// Its size.

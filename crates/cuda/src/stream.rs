@@ -1,10 +1,11 @@
 //! Streams and copies on them. A stream is a number here, as everywhere in Plimsoll; 0 is the GPU's
 //! default stream.
 
-use std::collections::HashMap;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use cudarc::driver::{result, sys};
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::{Fence, StreamId};
 
@@ -12,21 +13,27 @@ use crate::Context;
 use crate::error::Told;
 use crate::fence::Recorded;
 
-/// The driver's handle of each stream.
-pub(crate) struct Streams(RwLock<HashMap<u64, Handle>>);
+/// Stream numbers are below this.
+const MOST_STREAMS: usize = 256;
 
-#[derive(Clone, Copy)]
-struct Handle(sys::CUstream);
-
-// SAFETY: a stream handle is a name that the driver accepts from any thread; streams are never
-// destroyed while the context lives.
-unsafe impl Send for Handle {}
-// SAFETY: as for Send.
-unsafe impl Sync for Handle {}
+/// The driver's handle of each stream, null where there is none yet: every launch asks here, so
+/// that asking is one load. Streams are never destroyed while the context lives.
+pub(crate) struct Streams {
+    handles: [AtomicPtr<sys::CUstream_st>; MOST_STREAMS],
+    /// Held by whoever opens one.
+    opening: Mutex<()>,
+}
 
 impl Streams {
     pub(crate) fn new() -> Streams {
-        Streams(RwLock::new(HashMap::new()))
+        let handles = [const { AtomicPtr::new(null_mut()) }; MOST_STREAMS];
+        Streams { handles, opening: Mutex::new(()) }
+    }
+
+    /// The handle of a stream that is not the default one.
+    fn get(&self, stream: StreamId) -> Option<sys::CUstream> {
+        let handle = self.handles.get(usize::try_from(stream.0).ok()?)?.load(Ordering::Acquire);
+        (!handle.is_null()).then_some(handle)
     }
 }
 
@@ -34,14 +41,16 @@ impl Context {
     /// Makes sure that `stream` exists. It does not wait for the default one. The smaller
     /// `priority` is, the more urgent its work, within what the GPU tells apart.
     pub fn open_stream(&self, stream: StreamId, priority: i32) -> Result<()> {
-        if stream == StreamId::DEFAULT || self.streams.0.read().contains_key(&stream.0) {
+        if stream == StreamId::DEFAULT || self.streams.get(stream).is_some() {
             return Ok(());
         }
         let _bound = self.bind()?;
-        let mut streams = self.streams.0.write();
-        if streams.contains_key(&stream.0) {
+        let _opening = self.streams.opening.lock();
+        if self.streams.get(stream).is_some() {
             return Ok(());
         }
+        let place = usize::try_from(stream.0).ok().and_then(|at| self.streams.handles.get(at));
+        let Some(place) = place else { return Err(self.no_stream(stream)) };
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: the driver fills in two numbers.
         unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest) }
@@ -52,8 +61,14 @@ impl Context {
         let priority = priority.min(least).max(greatest);
         let handle = result::stream::create_with_priority(kind, priority)
             .told("cuStreamCreateWithPriority")?;
-        streams.insert(stream.0, Handle(handle));
+        place.store(handle, Ordering::Release);
         Ok(())
+    }
+
+    #[cold]
+    fn no_stream(&self, stream: StreamId) -> Error {
+        let why = format!("cuda:{} has no stream {}", self.ordinal(), stream.0);
+        Error::device("stream", why)
     }
 
     /// The driver's handle of `stream`.
@@ -61,13 +76,7 @@ impl Context {
         if stream == StreamId::DEFAULT {
             return Ok(result::stream::null());
         }
-        match self.streams.0.read().get(&stream.0) {
-            Some(handle) => Ok(handle.0),
-            None => Err(Error::device(
-                "stream",
-                format!("cuda:{} has no stream {}", self.ordinal(), stream.0),
-            )),
-        }
+        self.streams.get(stream).ok_or_else(|| self.no_stream(stream))
     }
 
     /// The driver's own number for `stream`, as other libraries take it; 0 is the default stream.
@@ -97,16 +106,33 @@ impl Context {
         }
     }
 
-    /// Waits until `stream` has no queued work. Errors of earlier kernels show here.
+    /// Waits until `stream` has no queued work. Errors of earlier kernels show here. One that
+    /// captures has none; see Note [What a capture allows].
     pub fn synchronize_stream(&self, stream: StreamId) -> Result<()> {
+        if self.is_capturing(stream) {
+            return Ok(());
+        }
         let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         // SAFETY: the handle is the default stream or one of ours, which are never destroyed.
         unsafe { result::stream::synchronize(handle) }.told("cuStreamSynchronize")
     }
 
-    /// A point in `stream`'s queue.
+    /// Waits for one stream after the other, past those that capture: the driver waits for all of
+    /// them only while none does.
+    pub(crate) fn synchronize_each(&self) -> Result<()> {
+        let streams = (0..MOST_STREAMS as u64).map(StreamId);
+        let open = streams
+            .filter(|&stream| stream == StreamId::DEFAULT || self.streams.get(stream).is_some());
+        open.into_iter().try_for_each(|stream| self.synchronize_stream(stream))
+    }
+
+    /// A point in `stream`'s queue. One that captures has passed it; see Note
+    /// [What a capture allows].
     pub fn record(&'static self, stream: StreamId) -> Result<Fence> {
+        if self.is_capturing(stream) {
+            return Ok(Fence::done());
+        }
         let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         self.events.record(self, handle)

@@ -442,3 +442,14 @@ fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {
         Error::shape(op, format!("a tensor of shape {:?} is too large", meta.shape()))
     })
 }
+
+/// Whether an operation may call code that is not this crate's: an observer, or the policy of a
+/// selective checkpoint.
+///
+/// ```
+/// assert!(!plimsoll_tensor::calls_foreign_code());
+/// ```
+#[inline]
+pub fn calls_foreign_code() -> bool {
+    observe::is_on() || selective::is_on()
+}

@@ -185,7 +185,7 @@ fn launch(
                 threads: scratch.need.threads,
                 origin,
             };
-            engine.enqueue(stream, Work::Kernel(Box::new(kernel)))
+            entry.give(engine, stream, Work::Kernel(Box::new(kernel)))
         }
         Backend::Cuda(gpu) => {
             // Only a dry run has none.
@@ -226,6 +226,7 @@ fn measure(
     origin: OriginId,
 ) -> Result<Metas> {
     let (operation, workspace) = (op.info().name, scratch.workspace());
+    entry.check_wait(entry.current_stream()).map_err(|error| error.in_operation(operation))?;
     if let Backend::Cuda(gpu) = entry.backend() {
         let context = gpu.context().filter(|_| op.info().cuda.exists());
         let Some(context) = context else { return Err(crate::cuda::no_kernel(operation)) };
@@ -247,7 +248,7 @@ fn measure(
     }
     if entry.is_asynchronous() {
         order(entry, inputs, &[])?;
-        entry.wait_for(entry.current_stream());
+        entry.wait_for(entry.current_stream())?;
         entry.surface()?;
     }
     // The stand-in's memory is the host's, so once its stream has come this far the caller may look

@@ -17,6 +17,7 @@ mod dispatch;
 mod display;
 mod drop_iteratively;
 mod generator;
+mod graph;
 mod launch;
 mod lock;
 pub mod memory;
@@ -126,8 +127,10 @@ pub use checkpoint::{
 };
 pub use default_dtype::{default_dtype, dtype_beside_number, set_default_dtype};
 pub use device::{Event, Stream, StreamScope, with_stream};
+pub use dispatch::calls_foreign_code;
 pub use display::{PrintOptions, print_options, set_print_options};
 pub use generator::{Draws, Generator, RngState};
+pub use graph::{Graph, GraphCapture};
 pub use ops::index::Reduce;
 pub use ops::{OPS, ops};
 pub use plimsoll_core::{

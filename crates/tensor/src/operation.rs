@@ -4,6 +4,7 @@
 //! runs them.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_core::{Error, Result, Scalar};
@@ -92,6 +93,25 @@ pub trait Operation: fmt::Debug + Send + Sync + 'static {
     /// others. Nothing is recorded.
     fn add_vjp(&self, _gradient: &Tensor, _total: &Tensor) -> Result<()> {
         Err(Error::autograd(self.info().name, "this operation adds no derivative in place"))
+    }
+
+    /// Whether [`Operation::vjp_onto`] is there.
+    fn adds_to_input(&self) -> bool {
+        false
+    }
+
+    /// As [`Operation::vjp`], for input 0 among others, whose gradient is added to `total` in
+    /// place: to what has arrived there from others, contiguous and of the input's shape and dtype.
+    /// Its own place among the gradients stays empty. Nothing is recorded.
+    fn vjp_onto(&self, backward: &Backward<'_>, _total: &Tensor) -> Result<Grads> {
+        Err(Error::autograd(backward.operation, "this operation adds no derivative in place"))
+    }
+
+    /// For a view that shows consecutive indices of one dimension of `input`, and all of the
+    /// others: that dimension and these indices. The gradients of such parts are laid side by side
+    /// instead of being added up (`autograd/parts.rs`).
+    fn shows(&self, _input: &Meta) -> Option<(usize, Range<usize>)> {
+        None
     }
 
     /// Whether running it again on the same inputs gives the same bytes. One that draws on anything

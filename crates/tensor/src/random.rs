@@ -23,10 +23,20 @@ use crate::generator::{Capturing, Drawn, Generator, RngState};
 
 /// Draws for an operation on the device of `entry`: from the generator that this thread names for
 /// it, else from its default one.
-pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Drawn {
+pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Result<Drawn> {
     let device = entry.device();
     let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device() == device).cloned());
-    named.as_ref().unwrap_or_else(|| entry.generator()).draw(counters)
+    let generator = named.as_ref().unwrap_or_else(|| entry.generator());
+    let drawn = generator.draw(counters);
+    // Numbers that are written down as they are would be the same at every replay.
+    if drawn.state.is_none()
+        && let Some(capture) = entry.captures().of(entry.current_stream())
+    {
+        return Err(
+            capture.refuse("numbers would be drawn from a generator that the graph does not know")
+        );
+    }
+    Ok(drawn)
 }
 
 thread_local! {
@@ -240,6 +250,9 @@ impl RngReplay {
     /// generator's stream to the recorded operations, and moves the generator on.
     #[track_caller]
     pub fn advance(&self) -> Result<()> {
+        if self.counters == 0 {
+            return Ok(());
+        }
         let site = Site::caller();
         let state = {
             let mut shared = self.generator.shared.lock();

@@ -4,7 +4,8 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, attention, faults, gpu, indexing, memory, sorting, taking_back, targets, training,
+    agreement, attention, faults, gpu, graphs, indexing, memory, sorting, taking_back, targets,
+    training,
 };
 
 fn gpu_device() -> Option<Device> {
@@ -59,6 +60,11 @@ fn gradients_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn attention_of_half_types_agrees_with_the_cpu() -> Result<()> {
     on_every_accelerator(attention::attention_of_half_types_agrees_with_the_cpu)
+}
+
+#[test]
+fn packed_heads_get_their_gradient_without_copies() -> Result<()> {
+    on_every_accelerator(attention::packed_heads_get_their_gradient_without_copies)
 }
 
 #[test]
@@ -175,4 +181,34 @@ fn embeddings_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn long_sorts_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(sorting::long_sorts_agree_with_the_cpu)
+}
+
+#[test]
+fn replayed_training_is_training() -> Result<()> {
+    on_every_accelerator(graphs::replayed_training_is_training)
+}
+
+#[test]
+fn a_graph_has_memory_of_its_own() -> Result<()> {
+    on_every_accelerator(graphs::a_graph_has_memory_of_its_own)
+}
+
+#[test]
+fn what_cannot_be_captured_is_refused_without_harm() -> Result<()> {
+    on_every_accelerator(graphs::what_cannot_be_captured_is_refused_without_harm)
+}
+
+#[test]
+fn streams_of_a_graph_are_ordered() -> Result<()> {
+    on_every_accelerator(graphs::streams_of_a_graph_are_ordered)
+}
+
+#[test]
+fn graphs_share_pools_and_read_pinned_memory() -> Result<()> {
+    on_every_accelerator(graphs::graphs_share_pools_and_read_pinned_memory)
+}
+
+#[test]
+fn a_dry_capture_takes_the_same() -> Result<()> {
+    on_every_accelerator(graphs::a_dry_capture_takes_the_same)
 }

@@ -458,6 +458,12 @@ impl Tensor {
         Ok(first(apply_on(entry, &op, &[], Dest::New, Site::caller())?))
     }
 
+    /// Memory for results that an operation is told to write into, laid out as `meta`.
+    #[track_caller]
+    pub(crate) fn empty_on(op: &'static str, entry: &'static Entry, meta: Meta) -> Result<Tensor> {
+        allocate(op, entry, meta, Site::caller())
+    }
+
     pub(super) fn finished(self, options: TensorOptions) -> Result<Tensor> {
         if options.requires_grad { self.requires_grad_(true) } else { Ok(self) }
     }

@@ -65,6 +65,52 @@ impl Tensor {
         over_foreign(Box::new(owner), place, sizes, strides, dtype, Site::caller())
     }
 
+    /// Moves the memory that this tensor shares with all of its views to `address`, where `owner`
+    /// has as many bytes: every one of them lies there from now on, and `owner` is dropped with the
+    /// last. The bytes are external from then on.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let x = Tensor::arange(0, 4, 1, DType::I64)?;
+    /// let view = x.narrow(0, 2, 2)?;
+    /// let owner: Box<[u64; 4]> = Box::new([0; 4]);
+    /// let address = owner.as_ptr() as usize;
+    /// // SAFETY: the box has as many bytes at `address` for as long as it lives, and nobody else
+    /// // uses them; there is no other thread.
+    /// unsafe { view.move_storage(owner, address)? };
+    /// view.fill_(7)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 1, 7, 7]);
+    /// assert_eq!(x.foreign_address(), Some(address));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`Tensor::from_foreign`], of as many bytes as the storage has, which the old memory
+    /// is no part of. While this runs, no other thread asks where the tensor's memory is.
+    #[track_caller]
+    pub unsafe fn move_storage(&self, owner: impl Any + Send + Sync, address: usize) -> Result<()> {
+        const OP: &str = "move_storage";
+        if !self.device().is_cpu() || self.device().is_dry() {
+            let why =
+                format!("only memory of the host can be moved, and this is {}", self.device());
+            return Err(Error::device(OP, why));
+        }
+        if address == 0 || !address.is_multiple_of(size_of::<f64>()) {
+            let why =
+                format!("the address {address:#x} is not a multiple of the 8 bytes of a float64");
+            return Err(Error::invalid_argument(why).in_operation(OP));
+        }
+        let origin = OriginId::intern(OP, Site::caller());
+        // SAFETY: the caller's promise.
+        unsafe { self.storage().move_to_foreign(address, Box::new(owner), origin) }
+    }
+
+    /// Where memory begins that this tensor shares with all of its views and that is somebody
+    /// else's; `None` if it is ours.
+    pub fn foreign_address(&self) -> Option<usize> {
+        self.storage().foreign_address()
+    }
+
     /// Keeps this tensor's memory where it is for as long as the guard lives, for others to use.
     #[track_caller]
     pub fn lend(&self) -> Result<Lent> {

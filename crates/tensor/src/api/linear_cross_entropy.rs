@@ -9,6 +9,7 @@ use super::loss::{CrossEntropyOptions, Reduction};
 use super::options::options;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
+use crate::cuda::has_linear_cross_entropy_of_halves as is_half_on_cuda;
 use crate::dispatch::{Dest, first};
 use crate::ops::linear_cross_entropy::LinearCrossEntropy;
 use crate::prepare::apply;
@@ -30,13 +31,16 @@ options! {
         ignore_index: i64 = -100,
         /// The part of a target that is spread over all classes.
         label_smoothing: f64 = 0.0,
+        /// The dtype of the loss; the rows' own if none is given.
+        loss_dtype: Option<DType> = None,
     }
 }
 
 impl Tensor {
     /// The mean cross entropy between target classes and the scores `self @ linear_weight.T`, for
     /// rows of this tensor. The scores never exist whole, and the gradients of a mean or a sum are
-    /// made on the way forward. Halves are computed in float32.
+    /// made on the way forward. Halves are computed in float32; on CUDA the scores of bfloat16 are
+    /// bfloat16, and all sums float32.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -65,10 +69,13 @@ impl Tensor {
         composed(NAME, site, || {
             check(self, linear_weight, &options)?;
             let lead = &self.shape()[..self.rank() - 1];
-            if matches!(self.dtype(), DType::F16 | DType::BF16) {
+            let is_matrix = linear_weight.rank() == 2 && target.shape() == lead;
+            let is_half = matches!(self.dtype(), DType::F16 | DType::BF16);
+            let is_on_cuda = self.device().is_cuda() && is_half_on_cuda(self.dtype());
+            if is_half && !(is_matrix && is_on_cuda) {
                 return widened(self, linear_weight, target, &options);
             }
-            if linear_weight.rank() != 2 || target.shape() != lead {
+            if !is_matrix {
                 return whole(self, linear_weight, target, &options);
             }
             let (x, target) = match self.rank() {
@@ -76,6 +83,7 @@ impl Tensor {
                 _ => (self.clone(), target.clone()),
             };
             let loss = in_blocks(&x, linear_weight, &target, &options, site)?;
+            let loss = loss.to(options.loss_dtype.unwrap_or(self.dtype()))?;
             if self.rank() == 1 && options.reduction == Reduction::None {
                 return loss.squeeze_with(0);
             }
@@ -163,7 +171,8 @@ fn widened(
         weight: weight.as_ref(),
         ..options.clone()
     };
-    wide(x)?.linear_cross_entropy_with(&wide(w)?, &wide(target)?, options)?.to(x.dtype())
+    let dtype = options.loss_dtype.unwrap_or(x.dtype());
+    wide(x)?.linear_cross_entropy_with(&wide(w)?, &wide(target)?, options)?.to(dtype)
 }
 
 /// From all scores: for losses of several dimensions, and targets that are probabilities.
@@ -187,5 +196,6 @@ fn whole(
         ignore_index: options.ignore_index,
         label_smoothing: options.label_smoothing,
     };
-    scores.reshape(&sizes)?.cross_entropy_with(target, of_scores)
+    let loss = scores.reshape(&sizes)?.cross_entropy_with(target, of_scores)?;
+    loss.to(options.loss_dtype.unwrap_or(x.dtype()))
 }

@@ -227,7 +227,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let site = Site::caller();
-        let (dropout, state) = self.dropout_draws(p);
+        let (dropout, state) = self.dropout_draws(p)?;
         let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(self).chain(&state).collect();
         apply_one(&dropout, &inputs, site)
     }
@@ -245,7 +245,7 @@ impl Tensor {
     pub fn dropout_(&self, p: f64, training: bool) -> Result<&Tensor> {
         check_probability(p)?;
         if training && p > 0.0 {
-            let (dropout, state) = self.dropout_draws(p);
+            let (dropout, state) = self.dropout_draws(p)?;
             let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(self).chain(&state).collect();
             apply(&dropout, &inputs, Dest::InPlace, Site::caller())?;
         }
@@ -253,11 +253,11 @@ impl Tensor {
     }
 
     /// The operation, and the input that it starts drawing from in a capture.
-    fn dropout_draws(&self, p: f64) -> (Dropout, Option<Tensor>) {
+    fn dropout_draws(&self, p: f64) -> Result<(Dropout, Option<Tensor>)> {
         let words = random::draws_per_element(self.dtype(), Distribution::Dropout) as u64;
         let counters = (self.numel() as u64).saturating_mul(words).div_ceil(4);
-        let Drawn { draws, state } = crate::random::draw(self.entry(), counters);
-        (Dropout { p, draws }, state)
+        let Drawn { draws, state } = crate::random::draw(self.entry(), counters)?;
+        Ok((Dropout { p, draws }, state))
     }
 }
 

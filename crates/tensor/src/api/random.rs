@@ -221,7 +221,7 @@ fn draw(
     site: Site,
 ) -> Result<Tensor> {
     check_dtype(op, distribution, meta.dtype)?;
-    let Drawn { draws, state } = random::draw(entry, distribution.counters(&meta));
+    let Drawn { draws, state } = random::draw(entry, distribution.counters(&meta))?;
     let random = Random { meta, distribution, draws };
     let inputs: SmallVec<[&Tensor; 1]> = state.iter().collect();
     Ok(first(apply_on(entry, &random, &inputs, Dest::New, site)?))
@@ -234,7 +234,7 @@ pub(super) fn overwrite<'a>(
     site: Site,
 ) -> Result<&'a Tensor> {
     check_dtype(op, distribution, x.dtype())?;
-    let Drawn { draws, state } = random::draw(x.entry(), distribution.counters(x.meta()));
+    let Drawn { draws, state } = random::draw(x.entry(), distribution.counters(x.meta()))?;
     let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(x).chain(&state).collect();
     apply(&Randomize { distribution, draws }, &inputs, Dest::InPlace, site)?;
     Ok(x)

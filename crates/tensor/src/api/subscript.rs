@@ -2,6 +2,7 @@
 //! new dimensions make views; tensors of indices or bools gather elements into new memory. The same
 //! parts and rules serve Python's `x[...]`.
 
+use std::borrow::Cow;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
 use plimsoll_core::{DType, Error, Result};
@@ -214,7 +215,7 @@ impl Tensor {
     }
 
     /// What an index names.
-    fn find(&self, op: &'static str, parts: &[At<'_>]) -> Result<Found> {
+    fn find(&self, op: &'static str, parts: &[At<'_>]) -> Result<Found<'_>> {
         let _named = enter_operation(op);
         let taken: usize = parts.iter().map(At::dimensions).sum();
         if taken > self.rank() {
@@ -231,7 +232,7 @@ impl Tensor {
         if parts.iter().filter(|part| matches!(part, At::Rest)).count() > 1 {
             return Err(Error::index(op, "an index can have one `...` only"));
         }
-        let mut found = Found { view: self.clone(), gathers: SmallVec::new() };
+        let mut found = Found { view: Cow::Borrowed(self), gathers: SmallVec::new() };
         let (mut dim, mut own) = (0, 0);
         for part in parts {
             let rest = self.rank() - taken;
@@ -241,7 +242,7 @@ impl Tensor {
         }
         if parts.is_empty() {
             // Of nothing: still a tensor of its own, like every other view.
-            found.view = found.view.alias_whole()?;
+            found.view = Cow::Owned(self.alias_whole()?);
         }
         Ok(found)
     }
@@ -270,18 +271,19 @@ fn check_position(op: &'static str, part: At<'_>, own: usize, shape: &[usize]) -
 }
 
 /// The view that the plain parts of an index make, and the index tensors of its dimensions.
-struct Found {
-    view: Tensor,
+struct Found<'a> {
+    /// The indexed tensor itself, until a part makes a view of it.
+    view: Cow<'a, Tensor>,
     gathers: SmallVec<[Option<Tensor>; 4]>,
 }
 
-impl Found {
+impl Found<'_> {
     /// Applies one part to dimension `dim` of the view so far; gives back how many dimensions of
     /// the result it stands for. `rest` is how many `...` does.
     fn apply(&mut self, op: &'static str, part: At<'_>, dim: i64, rest: usize) -> Result<i64> {
         match part {
             At::Index(index) => {
-                self.view = self.view.select(dim, index)?;
+                self.view = Cow::Owned(self.view.select(dim, index)?);
                 return Ok(0);
             }
             At::Range { start: None, end: None, step: 1 } => self.gathers.push(None),
@@ -291,7 +293,7 @@ impl Found {
             }
             At::Range { start, end, step } => {
                 let (start, end) = (start.unwrap_or(0), end.unwrap_or(i64::MAX));
-                self.view = self.view.slice(dim, start, end, step)?;
+                self.view = Cow::Owned(self.view.slice(dim, start, end, step)?);
                 self.gathers.push(None);
             }
             At::Rest => {
@@ -299,7 +301,7 @@ impl Found {
                 return Ok(rest as i64);
             }
             At::NewAxis => {
-                self.view = self.view.unsqueeze(dim)?;
+                self.view = Cow::Owned(self.view.unsqueeze(dim)?);
                 self.gathers.push(None);
             }
             At::Tensor(mask) if is_mask(mask) && mask.rank() == 0 => {
@@ -309,7 +311,7 @@ impl Found {
                 return self.apply(op, At::Index(index.to_scalar()?.to_i64()), dim, rest);
             }
             At::Truth(holds) => {
-                self.view = self.view.unsqueeze(dim)?;
+                self.view = Cow::Owned(self.view.unsqueeze(dim)?);
                 let mask = Tensor::full(&[1], holds, (DType::Bool, self.view.device()))?;
                 self.gathers.push(Some(mask));
             }
@@ -329,10 +331,10 @@ impl Found {
     }
 
     fn read(self) -> Result<Tensor> {
-        match self.indices() {
-            Some(indices) => self.view.index(&indices),
-            None => Ok(self.view.clone()),
+        if let Some(indices) = self.indices() {
+            return self.view.index(&indices);
         }
+        Ok(self.view.into_owned())
     }
 
     fn write(self, value: Other<'_>) -> Result<()> {

@@ -5,8 +5,10 @@ use plimsoll_core::Result;
 
 use super::hooks::Hooks;
 use super::is_grad_enabled;
+use crate::device::Entry;
 use crate::lock::{Mutex, ReentrantLock};
 use crate::{Tensor, WeakTensor};
+use plimsoll_kernels::Meta;
 
 /// Where a leaf's gradients arrive. The graph keeps it, and with it the leaf's hooks, but not the
 /// leaf: see [`super::node::Edge`].
@@ -87,6 +89,16 @@ pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
 /// Whether a gradient may be written: nobody else holds it, and each element is there once.
 pub(super) fn is_free(gradient: &Tensor) -> bool {
     gradient.is_sole_owner() && !gradient.layout().may_overlap_itself()
+}
+
+/// Whether a kernel may add a gradient of `input` to this one: it may be written, and is contiguous
+/// and of the same sort.
+pub(super) fn is_free_for(gradient: &Tensor, input: &Meta, entry: &'static Entry) -> bool {
+    is_free(gradient)
+        && gradient.is_contiguous()
+        && gradient.dtype() == input.dtype
+        && gradient.shape() == input.shape()
+        && std::ptr::eq(gradient.entry(), entry)
 }
 
 /// The sum of two gradients of one tensor, in the memory of one of them if that is free to take.

@@ -178,10 +178,12 @@ impl Run {
         if task.grads.len() <= output {
             task.grads.resize(output + 1, None);
         }
+        let parts = task.take_parts(edge.output());
         let slot = &mut task.grads[output];
-        *slot = Some(match slot.take() {
-            None => gradient,
-            Some(old) => mode::with_grad(create_graph, || accumulate::sum(old, gradient))?,
+        *slot = Some(match (slot.take(), parts) {
+            (None, None) => gradient,
+            (Some(old), _) => mode::with_grad(create_graph, || accumulate::sum(old, gradient))?,
+            (None, Some(parts)) => parts.add_to(gradient)?,
         });
         Ok(())
     }
@@ -204,6 +206,7 @@ impl Run {
         let create_graph = self.create_graph;
         while let Some(Ready { edge, .. }) = self.ready.pop() {
             let Some(mut task) = self.tasks.remove(&edge.target()) else { continue };
+            task.finish_parts()?;
             if !edge.hooks().is_empty() {
                 // For hooks on several tensors, which wait for each other.
                 runs::announce(|| {
@@ -257,10 +260,11 @@ impl Run {
         let create_graph = self.create_graph;
         let grads = with_site(node.site, || {
             let _module = resume_module(node.module);
-            if self.add_in_place(node, &task.grads)? {
+            if self.put_part(node, &task.grads)? {
                 return Ok(Grads::new());
             }
-            mode::with_grad(create_graph, || evaluate(node, &mut task.grads, wanted))
+            let total = self.total_to_add_to(node, wanted);
+            mode::with_grad(create_graph, || evaluate(node, &mut task.grads, wanted, total))
         })?;
         anomaly::check(node, &grads)?;
         if !self.retain {
@@ -280,9 +284,23 @@ impl Run {
         Ok(())
     }
 
-    /// Lets an operation add the gradient of its only input to what has arrived there, instead of
-    /// making it first; whether it did. Only where nobody could tell the difference.
-    fn add_in_place(&self, node: &Arc<Node>, grads: &Received) -> Result<bool> {
+    /// What has arrived at the first input of `node`, if the operation adds its gradient there and
+    /// nobody could tell the difference.
+    fn total_to_add_to(&self, node: &Node, wanted: Needs) -> Option<Tensor> {
+        let Derivative::Operation(op) = &node.derivative else { return None };
+        let seen = node.hooks.has_post() || node.chain.is_some() || anomaly::is_anomaly_enabled();
+        if self.create_graph || seen || !wanted.has(0) || !op.adds_to_input() {
+            return None;
+        }
+        let edge = node.edges[0].as_ref()?;
+        let total = self.tasks.get(&edge.target())?.grads.get(edge.output() as usize)?.as_ref()?;
+        accumulate::is_free_for(total, &node.inputs[0], node.entry).then(|| total.clone())
+    }
+
+    /// Lets a view that shows a part put its gradient where that belongs in the gradient of the
+    /// whole, instead of making it whole first; whether it did. Only where nobody could tell the
+    /// difference.
+    fn put_part(&mut self, node: &Arc<Node>, grads: &Received) -> Result<bool> {
         let (Derivative::Operation(op), [Some(edge)], [Some(gradient)]) =
             (&node.derivative, &node.edges[..], &grads[..])
         else {
@@ -292,16 +310,20 @@ impl Run {
         if self.create_graph || seen || !op.adds_vjp() {
             return Ok(false);
         }
-        let task = self.tasks.get(&edge.target());
-        let arrived = task.and_then(|task| task.grads.get(edge.output() as usize)?.as_ref());
-        let Some(total) = arrived.filter(|total| accumulate::is_free(total)) else {
+        let Some(task) = self.tasks.get_mut(&edge.target()).filter(|task| task.is_wanted()) else {
             return Ok(false);
         };
-        // A node that runs twice is an error here too.
-        saved::unpack(node)?;
-        let _heard = observe::backward(|| (node.backward_name(), CallKind::Node, node.origin()));
-        mode::with_grad(false, || op.add_vjp(gradient, total))?;
-        Ok(true)
+        mode::with_grad(false, || {
+            let Some(place) = task.place_for(node, op.as_ref(), edge.output(), gradient)? else {
+                return Ok(false);
+            };
+            // A node that runs twice is an error here too.
+            saved::unpack(node)?;
+            let _heard =
+                observe::backward(|| (node.backward_name(), CallKind::Node, node.origin()));
+            task.put(place, node, op.as_ref(), edge.output(), gradient)?;
+            Ok(true)
+        })
     }
 }
 
@@ -337,8 +359,13 @@ fn arrive(accumulator: &Accumulator, mut grads: Received) -> Result<()> {
 }
 
 /// The gradients of a node's inputs from those of its outputs, hooks included; one place for each
-/// edge.
-fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Grads> {
+/// edge. With a `total`, that of the first input is added to it instead.
+fn evaluate(
+    node: &Arc<Node>,
+    grads: &mut Received,
+    wanted: Needs,
+    total: Option<Tensor>,
+) -> Result<Grads> {
     grads.resize(node.outputs.len(), None);
     node.hooks.run_on_tensors(grads)?;
     node.hooks.run_pre(grads)?;
@@ -361,8 +388,8 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
         Grads::new()
     } else {
         match &node.chain {
-            _ if observe::is_on() => heard(node, saved, grads, wanted)?,
-            None => differentiate(node, saved, grads, wanted)?,
+            _ if observe::is_on() => heard(node, saved, grads, wanted, total)?,
+            None => differentiate(node, saved, grads, wanted, total)?,
             Some(chain) => differentiate_view(node, chain, saved, grads, wanted)?,
         }
     };
@@ -373,10 +400,16 @@ fn evaluate(node: &Arc<Node>, grads: &mut Received, wanted: Needs) -> Result<Gra
 
 /// The derivative, while observers listen.
 #[cold]
-fn heard(node: &Arc<Node>, saved: Unpacked, grads: &mut Received, wanted: Needs) -> Result<Grads> {
+fn heard(
+    node: &Arc<Node>,
+    saved: Unpacked,
+    grads: &mut Received,
+    wanted: Needs,
+    total: Option<Tensor>,
+) -> Result<Grads> {
     let _heard = observe::backward(|| (node.backward_name(), CallKind::Node, node.origin()));
     match &node.chain {
-        None => differentiate(node, saved, grads, wanted),
+        None => differentiate(node, saved, grads, wanted, total),
         Some(chain) => differentiate_view(node, chain, saved, grads, wanted),
     }
 }
@@ -387,6 +420,7 @@ fn differentiate(
     saved: Unpacked,
     grads: &mut [Option<Tensor>],
     wanted: Needs,
+    total: Option<Tensor>,
 ) -> Result<Grads> {
     let op = match &node.derivative {
         Derivative::Operation(op) => op,
@@ -398,14 +432,18 @@ fn differentiate(
     if grads[0].is_none() {
         grads[0] = Some(Tensor::zeros_on(node.entry, &node.outputs[0])?);
     }
-    op.vjp(&Backward {
+    let backward = Backward {
         operation: node.name(),
         inputs: &node.inputs,
         saved_inputs: &saved.inputs,
         saved_outputs: &saved.outputs,
         grads,
         needs: wanted,
-    })
+    };
+    match total {
+        Some(total) => op.vjp_onto(&backward, &total),
+        None => op.vjp(&backward),
+    }
 }
 
 /// The derivative of an in-place operation on a view: applied to the view's part of the base's
@@ -421,7 +459,7 @@ fn differentiate_view(
         .as_ref()
         .ok_or_else(|| Error::autograd(node.name(), "the gradient of a base is missing"))?;
     let (base_grad, slice) = views::open_slice(node.name(), grad, &node.outputs[0], chain)?;
-    let mut results = differentiate(node, saved, &mut [Some(slice.clone_tensor()?)], wanted)?;
+    let mut results = differentiate(node, saved, &mut [Some(slice.clone_tensor()?)], wanted, None)?;
     match results.first_mut().and_then(Option::take) {
         Some(own) => slice.copy_(&own)?,
         None => slice.zero_()?,

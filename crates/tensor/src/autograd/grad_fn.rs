@@ -69,6 +69,25 @@ impl GradFn {
         self.0.target().number()
     }
 
+    /// Its place in the order in which nodes are made; a leaf's, which backward reaches last, comes
+    /// after all.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let x = Tensor::ones(&[2], DType::F32)?.requires_grad_(true)?;
+    /// let (y, z) = (x.exp()?, x.sin()?);
+    /// let (first, second) = (y.grad_fn().unwrap(), z.grad_fn().unwrap());
+    /// assert!(first.sequence() < second.sequence());
+    /// assert_eq!(x.gradient_edge().unwrap().0.sequence(), u64::MAX);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn sequence(&self) -> u64 {
+        match &self.0 {
+            Edge::Node(node, _) => node.sequence,
+            Edge::Leaf(_) => u64::MAX,
+        }
+    }
+
     /// The leaf whose gradients arrive here, if this is a leaf's place and someone holds the leaf.
     pub fn variable(&self) -> Option<Tensor> {
         match &self.0 {

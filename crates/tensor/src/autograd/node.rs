@@ -141,12 +141,15 @@ pub(crate) enum Derivative {
     Custom(Custom),
 }
 
+/// The view operations from a base to a view, in order; mostly one.
+pub(super) type Chain = SmallVec<[Arc<dyn Operation>; 1]>;
+
 /// One recorded operation.
 pub(crate) struct Node {
     pub(super) derivative: Derivative,
     /// For an in-place operation on a view, the way from the base to the view: the derivative is
     /// applied to the view's part of the base's gradient.
-    pub(super) chain: Option<Arc<[Arc<dyn Operation>]>>,
+    pub(super) chain: Option<Chain>,
     /// Order of creation over all threads: the engine runs the newest ready node first.
     pub(super) sequence: u64,
     /// The forward operation's origin; backward allocates in its name, with the phase changed.
@@ -163,11 +166,22 @@ pub(crate) struct Node {
     pub(super) hooks: Hooks,
 }
 
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
 impl Node {
     /// The next place in the order of creation.
     pub(super) fn next_sequence() -> u64 {
-        static SEQUENCE: AtomicU64 = AtomicU64::new(0);
         SEQUENCE.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The place in the order of creation that the next node gets.
+    pub(crate) fn following_sequence() -> u64 {
+        SEQUENCE.load(Ordering::Relaxed)
+    }
+
+    /// Its place in the order of creation.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// The operation's name.
@@ -212,6 +226,13 @@ impl Node {
             Edge::Node(node, _) => Some(node),
             Edge::Leaf(_) => None,
         })
+    }
+
+    /// What it saved for backward, as far as nobody changes that now.
+    pub(crate) fn each_saved(&self, look: &mut dyn FnMut(&Arc<Storage>)) {
+        if let Some(saved) = self.saved.try_lock() {
+            saved.storages().for_each(look);
+        }
     }
 
     /// Whether it saved `storage` for backward.

@@ -352,6 +352,17 @@ impl Tensor {
         self.slot().read(|state| state.node.as_ref().map(|(node, _)| node.clone())).flatten()
     }
 
+    /// Whether this is a leaf that wants a gradient, its gradient and its node, without waiting
+    /// for whoever changes them.
+    pub(crate) fn try_place_in_graph(&self) -> (bool, Option<Tensor>, Option<Arc<Node>>) {
+        let read = self.slot().try_read(|state| {
+            let grad = state.grad.as_ref().map(|grad| grad.0.clone());
+            let node = state.node.as_ref().map(|(node, _)| node.clone());
+            (state.requires_grad, grad, node)
+        });
+        read.unwrap_or_default()
+    }
+
     /// Makes this tensor the output `output` of `node`.
     pub(crate) fn set_node(&self, node: Arc<Node>, output: u32) {
         let version = self.version();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::node::{Edge, Node};
+use super::parts::Parts;
 use crate::Tensor;
 
 /// A node or a leaf of a graph, by number: a node's place in the order of creation, a leaf's
@@ -48,6 +49,9 @@ pub(super) struct Task {
     pub(super) captured: bool,
     pub(super) queued: bool,
     pub(super) grads: Received,
+    /// Gradients that are being laid together from those of parts, by output. An output has one of
+    /// these or a gradient, never both.
+    pub(super) parts: Vec<(u32, Parts)>,
 }
 
 impl Task {

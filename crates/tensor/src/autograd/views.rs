@@ -11,7 +11,7 @@ use std::sync::Arc;
 use plimsoll_core::Result;
 
 use super::hooks::Hooks;
-use super::node::{Derivative, Edge, Node};
+use super::node::{Chain, Derivative, Edge, Node};
 use super::saved::SavedTensors;
 use super::slot::State;
 use crate::Tensor;
@@ -34,8 +34,8 @@ pub(crate) enum MadeIn {
 /// What a view is a view of.
 pub(crate) struct ViewOf {
     base: Tensor,
-    /// The view operations from the base to the view, in order.
-    chain: Arc<[Arc<dyn Operation>]>,
+    /// From the base to the view.
+    chain: Chain,
     made_in: MadeIn,
     /// The storage's version when it was made.
     version: u32,
@@ -59,9 +59,12 @@ impl ViewOf {
                 let made_in = if made_in == MadeIn::Normal { view.made_in } else { made_in };
                 ViewOf { base: view.base.clone(), chain, made_in, version }
             }
-            None => {
-                ViewOf { base: source.clone(), chain: Arc::from([op.share()]), made_in, version }
-            }
+            None => ViewOf {
+                base: source.clone(),
+                chain: smallvec::smallvec![op.share()],
+                made_in,
+                version,
+            },
         })
     }
 
@@ -69,7 +72,7 @@ impl ViewOf {
     pub(super) fn returned(result: &Tensor) -> Arc<ViewOf> {
         let (base, chain) = match result.view_of() {
             Some(view) => (view.base.clone(), view.chain.clone()),
-            None => (result.clone(), Arc::from([])),
+            None => (result.clone(), Chain::new()),
         };
         Arc::new(ViewOf { base, chain, made_in: MadeIn::Function, version: result.version() })
     }

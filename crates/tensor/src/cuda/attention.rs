@@ -3,7 +3,7 @@
 //! (`attention_packed.rs`), all else by plain products.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_cuda::{Argument, Grid, KernelSource, source_files};
+use plimsoll_cuda::{Argument, Grid, KernelName, KernelSource, source_files};
 use plimsoll_kernels::Meta;
 use plimsoll_kernels::cpu::attention::AttentionArgs;
 
@@ -34,9 +34,19 @@ impl Shape {
     }
 }
 
+/// What the names of kernels end in: what is computed in, and the longest row that they take.
+type Ending = (&'static str, Option<usize>);
+
+fn named(kernel: &'static str, (computed, longest): Ending) -> KernelName {
+    match longest {
+        Some(longest) => KernelName::from((kernel, computed, longest)),
+        None => KernelName::from((kernel, computed)),
+    }
+}
+
 /// The tensor cores' kernels for these operands, and what their names end in; `None` where they
 /// have none.
-fn halves(launch: &CudaLaunch<'_>, shape: &Shape) -> Option<(&'static KernelSource, String)> {
+fn halves(launch: &CudaLaunch<'_>, shape: &Shape) -> Option<(&'static KernelSource, Ending)> {
     let (longest, capability) =
         (shape.width.max(shape.values), launch.context.properties().capability);
     let (source, width) = match (shape.dtype, longest) {
@@ -46,7 +56,7 @@ fn halves(launch: &CudaLaunch<'_>, shape: &Shape) -> Option<(&'static KernelSour
         (DType::BF16, ..=128) => (&source_files::ATTENTION_BF16_128, 128),
         _ => return None,
     };
-    (capability >= 80).then(|| (source, format!("{}_{width}", type_name(shape.dtype))))
+    (capability >= 80).then_some((source, (type_name(shape.dtype), Some(width))))
 }
 
 fn grid(units: usize) -> Grid {
@@ -80,10 +90,10 @@ pub(crate) fn attention(launch: &CudaLaunch<'_>, args: AttentionArgs) -> Result<
     ];
     if let Some((source, ending)) = halves(launch, &shape) {
         let units = four_warps(shape.heads * shape.queries.div_ceil(64));
-        return launch.run(source, &format!("attention_{ending}"), units, &arguments);
+        return launch.run(source, named("attention", ending), units, &arguments);
     }
-    let kernel = format!("attention_{}", computed_in(query.dtype()));
-    launch.run(&source_files::ATTENTION, &kernel, grid(units), &arguments)
+    let kernel = ("attention", computed_in(query.dtype()));
+    launch.run(&source_files::ATTENTION, kernel, grid(units), &arguments)
 }
 
 /// Bytes of one number a query.
@@ -104,8 +114,8 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
     }
     let by_cores = halves(launch, &shape);
     let is_plain = by_cores.is_none();
-    let (source, ending) = by_cores
-        .unwrap_or_else(|| (&source_files::ATTENTION, computed_in(query.dtype()).to_string()));
+    let (source, ending) =
+        by_cores.unwrap_or_else(|| (&source_files::ATTENTION, (computed_in(query.dtype()), None)));
     let along = whole(launch.workspace.pointer().addr());
     let rows = shape.heads * shape.queries;
     if rows > 0 {
@@ -115,8 +125,8 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
             heads(launch, Some(result))?,
             along.clone(),
         ];
-        let kernel = format!("attention_products_{ending}");
-        launch.run(source, &kernel, grid(rows.div_ceil(8)), &arguments)?;
+        let kernel = named("attention_products", ending);
+        launch.run(source, kernel, grid(rows.div_ceil(8)), &arguments)?;
     }
     let read = [
         shape.argument(),
@@ -136,20 +146,20 @@ pub(crate) fn attention_backward(launch: &CudaLaunch<'_>, args: AttentionArgs) -
         let keys = shape.heads / args.group.max(1) * shape.keys.div_ceil(64);
         if keys > 0 {
             let arguments = with(&[to_key, to_value]);
-            let kernel = format!("attention_keys_{ending}");
-            launch.run(source, &kernel, four_warps(keys), &arguments)?;
+            let kernel = named("attention_keys", ending);
+            launch.run(source, kernel, four_warps(keys), &arguments)?;
         }
         let queries = shape.heads * shape.queries.div_ceil(64);
         if queries == 0 {
             return Ok(());
         }
-        let kernel = format!("attention_queries_{ending}");
-        return launch.run(source, &kernel, four_warps(queries), &with(&[to_query]));
+        let kernel = named("attention_queries", ending);
+        return launch.run(source, kernel, four_warps(queries), &with(&[to_query]));
     }
     let units = shape.backward_units();
     if units == 0 {
         return Ok(());
     }
-    let kernel = format!("attention_backward_{ending}");
-    launch.run(source, &kernel, grid(units), &with(&[to_query, to_key, to_value]))
+    let kernel = named("attention_backward", ending);
+    launch.run(source, kernel, grid(units), &with(&[to_query, to_key, to_value]))
 }

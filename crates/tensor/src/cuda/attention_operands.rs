@@ -1,9 +1,10 @@
 //! What the kernels of attention are told of their operands: the structures of `attention.cuh`.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_cuda::Argument;
+use plimsoll_cuda::{Argument, Words};
 use plimsoll_kernels::cpu::attention::AttentionArgs;
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::CudaLaunch;
 use super::strided::Strided;
@@ -42,7 +43,7 @@ impl Shape {
     pub(super) fn argument(&self) -> Argument {
         let AttentionArgs { causal, scale, group, .. } = self.args;
         let sizes = [self.heads, self.queries, self.keys, self.width, self.values, group];
-        let mut words: Vec<u64> = sizes.map(|size| size as u64).to_vec();
+        let mut words: Words = sizes.iter().map(|&size| size as u64).collect();
         words.extend([u64::from(causal), scale.to_bits()]);
         Argument::Words(words)
     }
@@ -50,7 +51,7 @@ impl Shape {
 
 /// The structure `Heads` of the kernels.
 pub(super) fn heads(launch: &CudaLaunch<'_>, operand: Option<&Operand<'_>>) -> Result<Argument> {
-    let mut words = vec![0u64; 5 + 2 * RANK];
+    let mut words: Words = smallvec![0u64; 5 + 2 * RANK];
     let Some(operand) = operand else { return Ok(Argument::Words(words)) };
     let (shape, strides) = (operand.shape(), operand.layout().strides());
     let lead = shape.len() - 2;

@@ -80,7 +80,7 @@ impl<'a> Packed<'a> {
     /// Blocks in the order of `unit_of` of the kernels.
     fn run(
         &self,
-        part: &str,
+        part: &'static str,
         (heads, tiles): (usize, usize),
         shared_bytes: u32,
         arguments: &[Argument],
@@ -93,8 +93,8 @@ impl<'a> Packed<'a> {
         let blocks = (first as u32, second as u32, 1);
         let grid = Grid { blocks, threads: THREADS, shared_bytes };
         let Kernels { source, width, .. } = self.kernels;
-        let kernel = format!("attention_packed_{part}{}_{width}", type_name(self.shape.dtype));
-        self.launch.run(source, &kernel, grid, arguments)
+        let kernel = ("attention_packed", part, type_name(self.shape.dtype), width);
+        self.launch.run(source, kernel, grid, arguments)
     }
 
     fn query_units(&self) -> (usize, usize) {
@@ -136,10 +136,10 @@ impl<'a> Packed<'a> {
         let numbers = [sums, whole(self.launch.workspace.pointer().addr())];
         let of_queries = [result, grad.clone()];
         let arguments = [&read[..], &of_queries[..], &numbers[..], &[self.output(0)?][..]].concat();
-        self.run("queries_", self.query_units(), 0, &arguments)?;
+        self.run("queries", self.query_units(), 0, &arguments)?;
         let written = [self.output(1)?, self.output(2)?];
         let arguments = [&read[..], &[grad][..], &numbers[..], &written[..]].concat();
-        self.run("keys_", self.key_units(), self.kernels.key_bytes, &arguments)
+        self.run("keys", self.key_units(), self.kernels.key_bytes, &arguments)
     }
 }
 

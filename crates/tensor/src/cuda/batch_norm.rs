@@ -2,13 +2,14 @@
 //! joins.
 
 use plimsoll_core::{DType, Result};
-use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_cuda::{Argument, Grid, Words, source_files};
 use plimsoll_kernels::cpu::batch_norm::{BatchNormArgs, BatchNormBackwardArgs, BatchNormGrads};
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::in_workspace::Space;
 use super::strided::Strided;
-use super::{CudaLaunch, THREADS, address, type_name, whole};
+use super::{Arguments, CudaLaunch, THREADS, address, type_name, whole};
 
 /// Elements that one block goes over before another one helps.
 const PART: usize = 1 << 14;
@@ -61,7 +62,7 @@ impl Work {
         let shape = operands[0].shape();
         let dims = (0..shape.len()).filter(|&dim| dim != 1);
         let inner = Strided::in_order(dims.map(|dim| (shape[dim], strides(dim))));
-        let mut jobs = vec![channels as u64, parts as u64, count as u64, 0, 0, 0];
+        let mut jobs: Words = smallvec![channels as u64, parts as u64, count as u64, 0, 0, 0];
         for (word, stride) in jobs[3..].iter_mut().zip(strides(1)) {
             *word = stride as u64;
         }
@@ -85,27 +86,27 @@ impl Work {
     fn over_elements(
         &self,
         launch: &CudaLaunch<'_>,
-        kernel: &str,
+        kernel: &'static str,
         dtype: DType,
         rest: impl IntoIterator<Item = Argument>,
     ) -> Result<()> {
         if self.count == 0 {
             return Ok(());
         }
-        let arguments: Vec<Argument> =
+        let arguments: Arguments =
             [self.jobs.clone(), self.inner.clone()].into_iter().chain(rest).collect();
-        let name = format!("{kernel}_{}", type_name(dtype));
-        launch.run(&source_files::BATCH_NORM, &name, self.grid, &arguments)
+        let name = (kernel, type_name(dtype));
+        launch.run(&source_files::BATCH_NORM, name, self.grid, &arguments)
     }
 
     /// A kernel with a thread a channel.
     fn over_channels(
         &self,
         launch: &CudaLaunch<'_>,
-        kernel: &str,
+        kernel: &'static str,
         rest: impl IntoIterator<Item = Argument>,
     ) -> Result<()> {
-        let arguments: Vec<Argument> = std::iter::once(whole(self.channels)).chain(rest).collect();
+        let arguments: Arguments = std::iter::once(whole(self.channels)).chain(rest).collect();
         let blocks = (self.channels.div_ceil(THREADS as usize) as u32, 1, 1);
         let grid = Grid { blocks, threads: THREADS, shared_bytes: 0 };
         launch.run(&source_files::BATCH_NORM, kernel, grid, &arguments)
@@ -114,7 +115,7 @@ impl Work {
 
 /// A tensor with an element a channel: mirrors `Parameter` in the kernels.
 fn parameter(operand: Option<&Operand<'_>>) -> Argument {
-    let Some(operand) = operand else { return Argument::Words(vec![0; 3]) };
+    let Some(operand) = operand else { return Argument::Words(smallvec![0; 3]) };
     let kind = match operand.dtype() {
         DType::F16 => 0,
         DType::BF16 => 1,
@@ -122,7 +123,7 @@ fn parameter(operand: Option<&Operand<'_>>) -> Argument {
         _ => 3,
     };
     let stride = operand.layout().strides().first().copied().unwrap_or(0);
-    Argument::Words(vec![operand.first_byte().addr() as u64, kind, stride as u64])
+    Argument::Words(smallvec![operand.first_byte().addr() as u64, kind, stride as u64])
 }
 
 /// Inputs and outputs as the CPU kernel of the same name takes them.

@@ -10,7 +10,7 @@ use super::{CudaLaunch, NOTHING, address, type_name, whole};
 /// Kernel `name` over [a, b], or over [a] and a number.
 pub(crate) fn binary(
     launch: &CudaLaunch<'_>,
-    name: &str,
+    name: &'static str,
     second: Second,
     alpha: Scalar,
 ) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn scale_in_place(launch: &CudaLaunch<'_>, out: &Operand<'_>, by: f64
 /// Kernel `name` over these inputs, which need not be the launch's own.
 fn over(
     launch: &CudaLaunch<'_>,
-    name: &str,
+    name: &'static str,
     inputs: &[Operand<'_>],
     out: &Operand<'_>,
     second: Second,
@@ -67,6 +67,6 @@ fn over(
         Argument::U64(alpha.to_i64() as u64),
     ];
     let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
-    let kernel = format!("{name}_{}", type_name(out.dtype()));
-    launch.run(&source_files::BINARY, &kernel, grid, &arguments)
+    let kernel = (name, type_name(out.dtype()));
+    launch.run(&source_files::BINARY, kernel, grid, &arguments)
 }

@@ -35,9 +35,9 @@ pub(crate) fn compare(
         Argument::F64(given.to_f64()),
         Argument::U64(given.to_i64() as u64),
     ];
-    let kernel = format!("compare_{}", computed_in(x.dtype()));
+    let kernel = ("compare", computed_in(x.dtype()));
     let grid = launch.once_grid(n, 4, strided.is_dense());
-    launch.run(&source_files::COMPARE, &kernel, grid, &arguments)
+    launch.run(&source_files::COMPARE, kernel, grid, &arguments)
 }
 
 /// A number as integers of `dtype` hold it: cut to their bits, as on the host. Floats compare with

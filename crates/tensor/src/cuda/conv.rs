@@ -2,14 +2,15 @@
 //! on operands in any layout, in tiles, or directly where groups have few channels.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, Grid, Pass, Properties, source_files};
+use plimsoll_cuda::{Argument, Grid, KernelName, Pass, Properties, source_files};
 use plimsoll_kernels::cpu::conv::ConvArgs;
 use plimsoll_kernels::cpu::volume::Volume;
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
-use super::{CudaLaunch, NOTHING, address, dnn, whole};
+use super::{Arguments, CudaLaunch, NOTHING, address, dnn, whole};
 use crate::backends;
 
 /// Rows and columns of a block's tile: pixels or columns of a weight, and channels.
@@ -180,7 +181,12 @@ fn check(launch: &CudaLaunch<'_>) -> Result<()> {
     launch.check_dtypes(launch.inputs[0].dtype(), &given)
 }
 
-fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) -> Result<()> {
+fn correlate(
+    launch: &CudaLaunch<'_>,
+    args: ConvArgs,
+    kernel: &'static str,
+    back: bool,
+) -> Result<()> {
     let (operand, weight, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     if out.layout().numel() == 0 {
         return Ok(());
@@ -199,21 +205,21 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
     let dtype = computed_in(out.dtype());
     if shapes.is_direct() {
         let (grid, side_by_side) = direct_grid(&shapes.result);
-        let mut arguments = vec![shapes.argument()];
+        let mut arguments: Arguments = smallvec![shapes.argument()];
         let in_order = !side_by_side && (!back || args.stride == [1; 3]);
         if let Some(side) = shapes.square().filter(|_| in_order) {
             arguments.extend(read);
             let is_dense = args.stride == [1; 3] && args.dilation == [1; 3];
             let (grid, kernel) = match is_dense {
-                true => (rows_grid(&shapes.result), format!("{kernel}_rows_{side}")),
-                false => (grid, format!("{kernel}_square_{side}")),
+                true => (rows_grid(&shapes.result), (kernel, "rows", side)),
+                false => (grid, (kernel, "square", side)),
             };
-            return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
+            return launch.run(&source_files::CONV_DEPTHWISE, kernel, grid, &arguments);
         }
         arguments.push(whole(usize::from(side_by_side)));
         arguments.extend(read);
-        let kernel = format!("{kernel}_direct_{dtype}");
-        return launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments);
+        let kernel = (kernel, "direct", dtype);
+        return launch.run(&source_files::CONV_DEPTHWISE, kernel, grid, &arguments);
     }
     let pixels = shapes.result.batch * shapes.result.space();
     let blocks = (
@@ -221,10 +227,10 @@ fn correlate(launch: &CudaLaunch<'_>, args: ConvArgs, kernel: &str, back: bool) 
         shapes.results_each().div_ceil(SIDE) as u32,
         args.groups as u32,
     );
-    let mut arguments = vec![shapes.argument()];
+    let mut arguments: Arguments = smallvec![shapes.argument()];
     arguments.extend(read);
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV, &format!("{kernel}_{dtype}"), grid, &arguments)
+    launch.run(&source_files::CONV, (kernel, dtype), grid, &arguments)
 }
 
 /// Blocks for each channel of each image, or for each row of pixels if the channels lie side by
@@ -327,7 +333,7 @@ pub(crate) fn conv_weight(launch: &CudaLaunch<'_>, args: ConvArgs) -> Result<()>
         address(out),
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV, &format!("conv_weight_{dtype}"), grid, &arguments)?;
+    launch.run(&source_files::CONV, ("conv_weight", dtype), grid, &arguments)?;
     if parts == 1 { Ok(()) } else { add_parts(launch, &shapes, parts) }
 }
 
@@ -337,8 +343,8 @@ fn add_parts(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Result<(
     let partial = whole(launch.workspace.pointer().addr());
     let arguments = [shapes.argument(), whole(parts), partial, address(out)];
     let grid = launch.grid(out.layout().numel(), 1);
-    let kernel = format!("conv_weight_parts_{}", computed_in(out.dtype()));
-    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+    let kernel = ("conv_weight_parts", computed_in(out.dtype()));
+    launch.run(&source_files::CONV, kernel, grid, &arguments)
 }
 
 /// The weight's gradient where groups have few channels.
@@ -349,8 +355,8 @@ fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Resu
         return Err(launch.unsupported("the gradient of a weight with so many taps"));
     }
     let (kernel, chunks) = match shapes.square() {
-        Some(side) => (format!("conv_weight_square_{side}"), 1),
-        None => (format!("conv_weight_direct_{}", computed_in(x.dtype())), chunks),
+        Some(side) => (KernelName::from(("conv_weight_square", side)), 1),
+        None => (KernelName::from(("conv_weight_direct", computed_in(x.dtype()))), chunks),
     };
     let blocks = (shapes.result.channels as u32, parts as u32, chunks as u32);
     let arguments = [
@@ -361,6 +367,6 @@ fn direct_weight(launch: &CudaLaunch<'_>, shapes: &Shapes, parts: usize) -> Resu
         whole(launch.workspace.pointer().addr()),
     ];
     let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::CONV_DEPTHWISE, &kernel, grid, &arguments)?;
+    launch.run(&source_files::CONV_DEPTHWISE, kernel, grid, &arguments)?;
     add_parts(launch, shapes, parts)
 }

@@ -34,8 +34,8 @@ pub(crate) fn copy(launch: &CudaLaunch<'_>, source: &Operand<'_>, out: &Operand<
         address(source),
         address(out),
     ];
-    let kernel = format!("copy_{}_{}", type_name(source.dtype()), type_name(out.dtype()));
-    launch.run(&source_files::COPY, &kernel, launch.grid(n, 4), &arguments)
+    let kernel = ("copy", type_name(source.dtype()), type_name(out.dtype()));
+    launch.run(&source_files::COPY, kernel, launch.grid(n, 4), &arguments)
 }
 
 /// A batch of matrices that the source has column by column and the output row by row.
@@ -98,6 +98,6 @@ fn transpose(
         threads: 256,
         shared_bytes: 0,
     };
-    let kernel = format!("transpose_{}", out.dtype().size_bytes());
-    launch.run(&source_files::COPY, &kernel, grid, &arguments)
+    let kernel = ("transpose", out.dtype().size_bytes());
+    launch.run(&source_files::COPY, kernel, grid, &arguments)
 }

@@ -6,6 +6,7 @@ use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::cross_entropy::CrossEntropyArgs;
 use plimsoll_kernels::cpu::nll::{NllArgs, Reduction};
+use smallvec::smallvec;
 
 use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
@@ -40,7 +41,9 @@ impl Rows {
     }
 
     fn argument(self) -> Argument {
-        Argument::Words([self.outer, self.classes, self.inner].map(|size| size as u64).to_vec())
+        Argument::Words(
+            [self.outer, self.classes, self.inner].iter().map(|&size| size as u64).collect(),
+        )
     }
 
     /// Blocks of a kernel with a block a row.
@@ -72,17 +75,17 @@ fn terms(args: NllArgs, smoothing: f64, dtype: DType) -> Argument {
         Reduction::Sum => 2,
     };
     let width = half_width(dtype) as u64;
-    Argument::Words(vec![args.ignore_index as u64, smoothing.to_bits(), reduction, width])
+    Argument::Words(smallvec![args.ignore_index as u64, smoothing.to_bits(), reduction, width])
 }
 
 /// How kernels for rows of neighbouring scores end; they are compiled for each dtype.
-fn rows_of(dtype: DType) -> String {
-    format!("rows_{}", type_name(dtype))
+fn rows_of(dtype: DType) -> (&'static str, &'static str) {
+    ("rows", type_name(dtype))
 }
 
 /// How kernels for rows side by side end; they are compiled for what is computed in.
-fn columns_of(dtype: DType) -> String {
-    format!("columns_{}", computed_in(dtype))
+fn columns_of(dtype: DType) -> (&'static str, &'static str) {
+    ("columns", computed_in(dtype))
 }
 
 fn grid(blocks: usize, threads: u32) -> Grid {
@@ -116,8 +119,8 @@ fn finish(launch: &CudaLaunch<'_>, blocks: usize, terms: Argument, x: &Operand<'
         output(launch, 0)?,
         output(launch, 1)?,
     ];
-    let kernel = format!("loss_finish_{}", computed_in(x.dtype()));
-    launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(1, 512), &arguments)
+    let kernel = ("loss_finish", computed_in(x.dtype()));
+    launch.run(&source_files::CROSS_ENTROPY, kernel, grid(1, 512), &arguments)
 }
 
 /// [log-probabilities, targets, weight?] -> the loss, and the sum of the weights if there is a
@@ -138,8 +141,8 @@ pub(crate) fn nll_loss(launch: &CudaLaunch<'_>, args: NllArgs) -> Result<()> {
             whole(launch.workspace.pointer().addr()),
             launch.fault(),
         ];
-        let kernel = format!("nll_loss_{}", computed_in(x.dtype()));
-        launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, THREADS), &arguments)?;
+        let kernel = ("nll_loss", computed_in(x.dtype()));
+        launch.run(&source_files::CROSS_ENTROPY, kernel, grid(blocks, THREADS), &arguments)?;
     }
     finish(launch, blocks, terms, x)
 }
@@ -163,8 +166,8 @@ pub(crate) fn nll_loss_backward(launch: &CudaLaunch<'_>, args: NllArgs) -> Resul
         optional(launch, mean, 2 + usize::from(args.weight))?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("nll_loss_backward_{}", computed_in(out.dtype()));
-    launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, THREADS), &arguments)
+    let kernel = ("nll_loss_backward", computed_in(out.dtype()));
+    launch.run(&source_files::CROSS_ENTROPY, kernel, grid(blocks, THREADS), &arguments)
 }
 
 /// [scores, targets, weight?] -> the loss, and [sum of weights, largest scores, logarithms of sums]
@@ -190,8 +193,8 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
             whole(launch.workspace.pointer().addr()),
             launch.fault(),
         ];
-        let kernel = format!("cross_entropy_{name}");
-        launch.run(&source_files::CROSS_ENTROPY, &kernel, grid(blocks, threads), &arguments)?;
+        let kernel = ("cross_entropy", name.0, name.1);
+        launch.run(&source_files::CROSS_ENTROPY, kernel, grid(blocks, threads), &arguments)?;
     }
     finish(launch, blocks, terms, x)
 }
@@ -224,6 +227,6 @@ pub(crate) fn cross_entropy_backward(
         contiguous(launch, &launch.inputs[5])?,
         address(out),
     ];
-    let kernel = format!("cross_entropy_backward_{name}");
-    launch.run(&source_files::CROSS_ENTROPY, &kernel, grid, &arguments)
+    let kernel = ("cross_entropy_backward", name.0, name.1);
+    launch.run(&source_files::CROSS_ENTROPY, kernel, grid, &arguments)
 }

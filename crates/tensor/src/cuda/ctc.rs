@@ -5,8 +5,9 @@ use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::ctc::CtcArgs;
+use smallvec::smallvec;
 
-use super::{CudaLaunch, contiguous, type_name, whole};
+use super::{Arguments, CudaLaunch, contiguous, type_name, whole};
 
 /// Sequences of a launch.
 const MOST: usize = 64;
@@ -27,23 +28,23 @@ fn part(args: CtcArgs<'_>, x: &Operand<'_>, first: usize, count: usize) -> Argum
 /// Runs `kernel` over all sequences of `x`, with `operands` after the part.
 fn run(
     launch: &CudaLaunch<'_>,
-    kernel: &str,
+    kernel: &'static str,
     args: CtcArgs<'_>,
     x: &Operand<'_>,
     operands: &[Argument],
 ) -> Result<()> {
     let kernel = match x.dtype() {
-        DType::F32 | DType::F64 => format!("{kernel}_{}", type_name(x.dtype())),
+        DType::F32 | DType::F64 => (kernel, type_name(x.dtype())),
         other => return Err(launch.unsupported(other)),
     };
     let sequences = args.input_lengths.len();
     let threads = if args.states() > 128 { 256 } else { 128 };
     for first in (0..sequences).step_by(MOST) {
         let count = MOST.min(sequences - first);
-        let mut arguments = vec![part(args, x, first, count)];
-        arguments.extend_from_slice(operands);
+        let mut arguments: Arguments = smallvec![part(args, x, first, count)];
+        arguments.extend(operands.iter().cloned());
         let grid = Grid { blocks: (count as u32, 1, 1), threads, shared_bytes: 0 };
-        launch.run(&source_files::CTC, &kernel, grid, &arguments)?;
+        launch.run(&source_files::CTC, kernel, grid, &arguments)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ fn sizes(x: &Operand<'_>, y: &Operand<'_>) -> [usize; 4] {
 }
 
 fn argument(sizes: [usize; 4]) -> Argument {
-    Argument::Words(sizes.map(|size| size as u64).to_vec())
+    Argument::Words(sizes.iter().map(|&size| size as u64).collect())
 }
 
 /// Inputs [x of [batch, p, m], y of [batch, r, m]]; output [batch, p, r].
@@ -36,8 +36,8 @@ pub(crate) fn cdist(launch: &CudaLaunch<'_>, order: f64) -> Result<()> {
         contiguous(launch, y)?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("cdist_{}", type_name(x.dtype()));
-    launch.run(&source_files::DISTANCE, &kernel, grid, &arguments)
+    let kernel = ("cdist", type_name(x.dtype()));
+    launch.run(&source_files::DISTANCE, kernel, grid, &arguments)
 }
 
 /// Inputs [grad of [batch, p, r], x, y, distances]; output the gradient of x.
@@ -58,6 +58,6 @@ pub(crate) fn cdist_backward(launch: &CudaLaunch<'_>, order: f64) -> Result<()> 
         contiguous(launch, distances)?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("cdist_backward_{}", type_name(x.dtype()));
-    launch.run(&source_files::DISTANCE, &kernel, launch.grid(n, 1), &arguments)
+    let kernel = ("cdist_backward", type_name(x.dtype()));
+    launch.run(&source_files::DISTANCE, kernel, launch.grid(n, 1), &arguments)
 }

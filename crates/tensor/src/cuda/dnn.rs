@@ -234,8 +234,8 @@ fn add_bias(
         whole(run),
     ];
     let grid = launch.elementwise_grid(count, bias.dtype().size_bytes(), true);
-    let kernel = format!("conv_bias_{}", type_name(bias.dtype()));
-    launch.run(&source_files::CONV, &kernel, grid, &arguments)
+    let kernel = ("conv_bias", type_name(bias.dtype()));
+    launch.run(&source_files::CONV, kernel, grid, &arguments)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! are added up after the indices were sorted, so that every run gives the same bits.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_cuda::{Argument, KernelName, source_files};
 use plimsoll_kernels::cpu::embedding_bag::{BagArgs, BagMode};
 use plimsoll_kernels::cpu::index::Combine;
 use plimsoll_kernels::{Meta, Operand};
@@ -129,7 +129,12 @@ fn mode(args: BagArgs) -> Argument {
 }
 
 /// Queues a kernel of the bags' with `threads` threads.
-fn run(launch: &CudaLaunch<'_>, name: &str, threads: usize, arguments: &[Argument]) -> Result<()> {
+fn run(
+    launch: &CudaLaunch<'_>,
+    name: impl Into<KernelName>,
+    threads: usize,
+    arguments: &[Argument],
+) -> Result<()> {
     if threads == 0 {
         return Ok(());
     }
@@ -163,7 +168,7 @@ pub(crate) fn embedding_bag(launch: &CudaLaunch<'_>, args: BagArgs) -> Result<()
         table(launch.outputs.get(1)),
     ];
     let threads = out.shape()[0] * width.div_ceil(32) * 32;
-    run(launch, &format!("bag_{}", computed_in(out.dtype())), threads, &arguments)
+    run(launch, ("bag", computed_in(out.dtype())), threads, &arguments)
 }
 
 fn aligned(bytes: usize) -> usize {
@@ -249,7 +254,7 @@ pub(crate) fn embedding_bag_backward(
         table(Some(out)),
     ];
     let threads = samples * width.div_ceil(32) * 32;
-    run(launch, &format!("bag_backward_{}", computed_in(out.dtype())), threads, &arguments)
+    run(launch, ("bag_backward", computed_in(out.dtype())), threads, &arguments)
 }
 
 /// A dimension of keys: its size and stride.

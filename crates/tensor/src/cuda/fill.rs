@@ -32,9 +32,9 @@ pub(super) fn fill_operand(
         Argument::U64(value.to_i64() as u64),
         Argument::I32(i32::from(matches!(value, Scalar::Float(_)))),
     ];
-    let kernel = format!("fill_{}", type_name(out.dtype()));
+    let kernel = ("fill", type_name(out.dtype()));
     let grid = launch.once_grid(n, 16 / out.dtype().size_bytes(), strided.is_dense());
-    launch.run(&source_files::FILL, &kernel, grid, &arguments)
+    launch.run(&source_files::FILL, kernel, grid, &arguments)
 }
 
 /// `start`, `start + step`, ... into a contiguous output.
@@ -54,8 +54,8 @@ pub(crate) fn arange(launch: &CudaLaunch<'_>, start: Scalar, step: Scalar) -> Re
         Argument::U64(step.to_i64() as u64),
         Argument::I32(i32::from(real)),
     ];
-    let kernel = format!("arange_{}", type_name(out.dtype()));
-    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+    let kernel = ("arange", type_name(out.dtype()));
+    launch.run(&source_files::FILL, kernel, launch.grid(n, 4), &arguments)
 }
 
 /// The identity into a contiguous output.
@@ -66,6 +66,6 @@ pub(crate) fn eye(launch: &CudaLaunch<'_>) -> Result<()> {
         return Ok(());
     }
     let arguments = [whole(out.shape()[0]), whole(out.shape()[1]), address(out)];
-    let kernel = format!("eye_{}", type_name(out.dtype()));
-    launch.run(&source_files::FILL, &kernel, launch.grid(n, 4), &arguments)
+    let kernel = ("eye", type_name(out.dtype()));
+    launch.run(&source_files::FILL, kernel, launch.grid(n, 4), &arguments)
 }

@@ -1,9 +1,10 @@
 //! Sampling of images and volumes at places that a grid names, on contiguous operands.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_cuda::{Argument, Words, source_files};
 use plimsoll_kernels::Meta;
 use plimsoll_kernels::cpu::grid::{GridArgs, GridMode, GridPadding};
+use smallvec::smallvec;
 
 use super::fill::fill_operand;
 use super::sort::Radix;
@@ -55,7 +56,8 @@ impl Job {
             GridPadding::Border => 1,
             GridPadding::Reflection => 2,
         };
-        let mut words = vec![mode, padding, u64::from(align_corners), u64::from(directed)];
+        let mut words: Words =
+            smallvec![mode, padding, u64::from(align_corners), u64::from(directed)];
         words.push(self.spatial as u64);
         words.extend(self.sizes.map(|size| size as u64));
         words.extend([self.batch, self.channels, self.places].map(|size| size as u64));
@@ -119,9 +121,9 @@ pub(crate) fn grid_sample(launch: &CudaLaunch<'_>, args: GridArgs) -> Result<()>
         direction(launch, args, 2)?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("grid_sample_{}", computed_in(job.dtype));
+    let kernel = ("grid_sample", computed_in(job.dtype));
     let threads = launch.grid(job.batch * job.chunks() * job.places, 1);
-    launch.run(&source_files::GRID, &kernel, threads, &arguments)
+    launch.run(&source_files::GRID, kernel, threads, &arguments)
 }
 
 /// Inputs [gradient of the samples, x, grid, direction if there is one]; output the gradient of the
@@ -141,8 +143,8 @@ pub(crate) fn grid_slope(launch: &CudaLaunch<'_>, args: GridArgs) -> Result<()> 
         direction(launch, args, 3)?,
         contiguous(launch, out)?,
     ];
-    let kernel = format!("grid_slope_{}", computed_in(job.dtype));
-    launch.run(&source_files::GRID, &kernel, launch.grid(job.batch * job.places, 1), &arguments)
+    let kernel = ("grid_slope", computed_in(job.dtype));
+    launch.run(&source_files::GRID, kernel, launch.grid(job.batch * job.places, 1), &arguments)
 }
 
 /// Bytes of a sort of all samples' pixels and what goes with it.
@@ -176,7 +178,7 @@ pub(crate) fn grid_scatter(launch: &CudaLaunch<'_>, args: GridArgs) -> Result<()
         whole(weights),
     ];
     let samples = launch.grid(job.batch * job.places, 1);
-    launch.run(&source_files::GRID, &format!("grid_keys_{computed}"), samples, &arguments)?;
+    launch.run(&source_files::GRID, ("grid_keys", computed), samples, &arguments)?;
     let sorted = job.radix().run(launch, base)?;
     let length = job.places * job.most();
     let arguments = [
@@ -197,5 +199,5 @@ pub(crate) fn grid_scatter(launch: &CudaLaunch<'_>, args: GridArgs) -> Result<()
         contiguous(launch, out)?,
     ];
     let threads = launch.grid(job.batch * job.chunks() * job.pixels(), 1);
-    launch.run(&source_files::GRID, &format!("grid_scatter_{computed}"), threads, &arguments)
+    launch.run(&source_files::GRID, ("grid_scatter", computed), threads, &arguments)
 }

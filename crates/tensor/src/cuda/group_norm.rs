@@ -13,12 +13,12 @@ use super::{CudaLaunch, NOTHING, address, contiguous, is_channels_last, type_nam
 fn sizes(x: &Operand<'_>, groups: usize) -> Argument {
     let shape = x.shape();
     let places: usize = shape[2..].iter().product();
-    Argument::Words([shape[0], shape[1], places, groups].map(|size| size as u64).to_vec())
+    Argument::Words([shape[0], shape[1], places, groups].iter().map(|&size| size as u64).collect())
 }
 
 /// What the names of kernels say of the order of `x`, which all tensors of its shape have.
 fn order(launch: &CudaLaunch<'_>, x: &Operand<'_>) -> Result<&'static str> {
-    Ok(if is_channels_last(launch, x)? { "_last" } else { "" })
+    Ok(if is_channels_last(launch, x)? { "last" } else { "" })
 }
 
 /// The address of a tensor that must lie as `x` does.
@@ -60,8 +60,8 @@ pub(crate) fn group_norm(launch: &CudaLaunch<'_>, args: GroupNormArgs) -> Result
         optional(launch, launch.outputs.get(1))?,
         optional(launch, launch.outputs.get(2))?,
     ];
-    let kernel = format!("group_norm{}_{}", order(launch, x)?, type_name(x.dtype()));
-    launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), args.groups), &arguments)
+    let kernel = ("group_norm", order(launch, x)?, type_name(x.dtype()));
+    launch.run(&source_files::GROUP_NORM, kernel, grid(x.shape(), args.groups), &arguments)
 }
 
 /// Inputs [grad, x, mean, 1 / deviation, weight?]; outputs are given apart, each if it is wanted.
@@ -90,8 +90,8 @@ pub(crate) fn group_norm_backward(
         sums.clone(),
         input.map_or(Ok(NOTHING), |input| like(launch, x, input))?,
     ];
-    let kernel = format!("group_norm_backward{}_{computed}", order(launch, x)?);
-    launch.run(&source_files::GROUP_NORM, &kernel, grid(x.shape(), groups), &arguments)?;
+    let kernel = ("group_norm_backward", order(launch, x)?, computed);
+    launch.run(&source_files::GROUP_NORM, kernel, grid(x.shape(), groups), &arguments)?;
     if weight_out.is_none() && bias_out.is_none() {
         return Ok(());
     }
@@ -105,6 +105,6 @@ pub(crate) fn group_norm_backward(
     ];
     let blocks = x.shape()[1].div_ceil(4) as u32;
     let grid = Grid { blocks: (blocks, 1, 1), threads: 128, shared_bytes: 0 };
-    let kernel = format!("group_norm_parameters_{computed}");
-    launch.run(&source_files::GROUP_NORM, &kernel, grid, &arguments)
+    let kernel = ("group_norm_parameters", computed);
+    launch.run(&source_files::GROUP_NORM, kernel, grid, &arguments)
 }

@@ -58,7 +58,12 @@ impl Elements {
 
     /// Queues kernel `name` of the elements' width, or its form for runs that one index moves, with
     /// the arguments that both end with.
-    fn read(mut self, launch: &CudaLaunch<'_>, name: &str, last: &[Argument]) -> Result<()> {
+    fn read(
+        mut self,
+        launch: &CudaLaunch<'_>,
+        name: &'static str,
+        last: &[Argument],
+    ) -> Result<()> {
         // So that neighbouring threads write neighbours.
         self.dims.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0]));
         let (bytes, source) = (self.bytes, &source_files::INDEX);
@@ -74,7 +79,7 @@ impl Elements {
         let strided = Strided::in_order(self.dims.into_iter()).argument(launch.operation)?;
         let Some((columns, _)) = run else {
             let arguments = [&[whole(n), strided], last].concat();
-            return launch.run(source, &format!("{name}_{bytes}"), launch.grid(n, 2), &arguments);
+            return launch.run(source, (name, bytes), launch.grid(n, 2), &arguments);
         };
         let lanes = columns.div_ceil(4).next_power_of_two().clamp(32, THREADS as usize);
         let chunks = columns.div_ceil(4 * lanes);
@@ -85,7 +90,7 @@ impl Elements {
             shared_bytes: 0,
         };
         let first = [whole(n), whole(columns), Argument::I32(lanes as i32), strided];
-        launch.run(source, &format!("{name}_runs_{bytes}"), grid, &[&first, last].concat())
+        launch.run(source, (name, "runs", bytes), grid, &[&first, last].concat())
     }
 }
 

@@ -77,7 +77,7 @@ fn arranged(
 ) -> Result<Argument> {
     job.extend(order(launch, from)?);
     job.extend(order(launch, to)?);
-    Ok(Argument::Words(job))
+    Ok(Argument::Words(job.into()))
 }
 
 /// [x] -> x at other sizes; both are [batch, channels, 1 to 3 spatial dimensions].
@@ -89,8 +89,8 @@ pub(crate) fn interpolate(launch: &CudaLaunch<'_>, args: InterpolateArgs) -> Res
     }
     let job = arranged(launch, job(args, x.dtype(), x.shape(), out.shape()), x, out)?;
     let arguments = [job, address(x), address(out)];
-    let kernel = format!("interpolate_{}", computed_in(x.dtype()));
-    launch.run(&source_files::INTERPOLATE, &kernel, launch.grid(n, 1), &arguments)
+    let kernel = ("interpolate", computed_in(x.dtype()));
+    launch.run(&source_files::INTERPOLATE, kernel, launch.grid(n, 1), &arguments)
 }
 
 /// Places along the three dimensions of the gradient of x.
@@ -114,11 +114,11 @@ pub(crate) fn interpolate_backward(launch: &CudaLaunch<'_>, args: InterpolateArg
     let computed = computed_in(out.dtype());
     let ranges = whole(launch.workspace.pointer().addr());
     let places = places(out.shape());
-    let kernel = format!("interpolate_ranges_{computed}");
+    let kernel = ("interpolate_ranges", computed);
     let mut grid = launch.grid(1, 1);
     grid.blocks.0 = places.div_ceil(grid.threads as usize) as u32;
-    launch.run(&source_files::INTERPOLATE, &kernel, grid, &[job.clone(), ranges.clone()])?;
+    launch.run(&source_files::INTERPOLATE, kernel, grid, &[job.clone(), ranges.clone()])?;
     let arguments = [job, ranges, address(grad), address(out)];
-    let kernel = format!("interpolate_backward_{computed}");
-    launch.run(&source_files::INTERPOLATE, &kernel, launch.grid(n, 1), &arguments)
+    let kernel = ("interpolate_backward", computed);
+    launch.run(&source_files::INTERPOLATE, kernel, launch.grid(n, 1), &arguments)
 }

@@ -1,15 +1,73 @@
 //! Layer normalisation over contiguous rows; operands that are not contiguous are copied first.
 
-use plimsoll_core::{Result, Scalar};
+use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, source_files};
-use plimsoll_kernels::Operand;
+use plimsoll_kernels::{Meta, Operand};
+use smallvec::SmallVec;
 
 use super::fill::fill_operand;
-use super::in_workspace::Space;
+use super::in_workspace::{ALIGNMENT_BYTES, Space, copies_bytes};
+use super::tail::sum_dtype;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
 
 fn or_nothing(operand: Option<&Operand<'_>>) -> Argument {
     operand.map_or(NOTHING, address)
+}
+
+/// Packs of 16 bytes that a thread of the packed kernels holds of a row, at most.
+const KEPT_PACKS: usize = 4;
+/// Threads of a block that take a row together, at most.
+const MOST_THREADS: usize = 512;
+/// Warps of a block in which each warp takes a row.
+const WARPS: usize = 8;
+/// Parts that sums over rows are made in. As many on every GPU, so that all give the same bits.
+const PARTS: usize = 256;
+
+/// How rows are taken by packs of 16 bytes.
+enum Packed {
+    /// A warp a row.
+    ByWarp,
+    /// A block of so many threads a row.
+    ByBlock(usize),
+}
+
+impl Packed {
+    /// How rows of `length` elements are taken whose starts are these, if they can be.
+    fn of(dtype: DType, length: usize, addresses: &[usize]) -> Option<Packed> {
+        let bytes = length * dtype.size_bytes();
+        if !bytes.is_multiple_of(16) || addresses.iter().any(|at| !at.is_multiple_of(16)) {
+            return None;
+        }
+        let threads = (bytes / 16).div_ceil(KEPT_PACKS).next_multiple_of(32);
+        match threads {
+            ..=32 => Some(Packed::ByWarp),
+            33..=MOST_THREADS => Some(Packed::ByBlock(threads)),
+            _ => None,
+        }
+    }
+
+    fn grid(&self, rows: usize, most_blocks: usize) -> Grid {
+        let (rows_of_block, threads) = match self {
+            Packed::ByWarp => (WARPS, 32 * WARPS),
+            Packed::ByBlock(threads) => (1, *threads),
+        };
+        let blocks = rows.div_ceil(rows_of_block).clamp(1, most_blocks);
+        Grid { blocks: (blocks as u32, 1, 1), threads: threads as u32, shared_bytes: 0 }
+    }
+}
+
+/// Bytes of the sums for weight and bias, in parts.
+fn parts_bytes(dtype: DType, length: usize) -> usize {
+    (PARTS * 2 * length * sum_dtype(dtype).size_bytes()).next_multiple_of(ALIGNMENT_BYTES)
+}
+
+/// Bytes of workspace: copies of what is not contiguous, and sums in parts if they are wanted.
+pub(crate) fn layer_norm_backward_workspace_bytes(
+    inputs: &[&Meta],
+    length: usize,
+    sums: bool,
+) -> usize {
+    copies_bytes(inputs) + if sums { parts_bytes(inputs[1].dtype, length) } else { 0 }
 }
 
 fn rows_grid(rows: usize, length: usize) -> Grid {
@@ -20,13 +78,13 @@ fn rows_grid(rows: usize, length: usize) -> Grid {
 /// The addresses of inputs as contiguous rows; 0 for one that is not there.
 fn rows_of<const N: usize>(
     launch: &CudaLaunch<'_>,
+    space: &mut Space,
     operands: [Option<&Operand<'_>>; N],
-) -> Result<[Argument; N]> {
-    let mut space = Space::new(&launch.workspace);
-    let mut addresses = [const { NOTHING }; N];
+) -> Result<[usize; N]> {
+    let mut addresses = [0; N];
     for (place, operand) in addresses.iter_mut().zip(operands) {
         if let Some(operand) = operand {
-            *place = whole(space.contiguous(launch, operand)?);
+            *place = space.contiguous(launch, operand)?;
         }
     }
     Ok(addresses)
@@ -48,29 +106,36 @@ pub(crate) fn layer_norm(
     let given: Vec<&Operand<'_>> = [out].into_iter().chain(weight).chain(bias).collect();
     launch.check_dtypes(x.dtype(), &given)?;
     let rows = x.layout().numel() / length;
-    let [x_rows, weight, bias] = rows_of(launch, [Some(x), weight, bias])?;
+    let mut space = Space::new(&launch.workspace);
+    let [x_rows, weight, bias] = rows_of(launch, &mut space, [Some(x), weight, bias])?;
+    let out_rows = out.first_byte().addr();
     let arguments = [
         whole(rows),
         whole(length),
         Argument::F64(eps),
-        x_rows,
-        weight,
-        bias,
-        address(out),
+        whole(x_rows),
+        whole(weight),
+        whole(bias),
+        whole(out_rows),
         or_nothing(launch.outputs.get(1)),
         or_nothing(launch.outputs.get(2)),
     ];
-    let kernel = format!("layer_norm_{}", type_name(x.dtype()));
-    launch.run(&source_files::LAYER_NORM, &kernel, rows_grid(rows, length), &arguments)
+    let dtype = type_name(x.dtype());
+    let (kernel, grid) = match Packed::of(x.dtype(), length, &[x_rows, out_rows]) {
+        Some(Packed::ByWarp) => ("layer_norm_by_warp", Packed::ByWarp.grid(rows, 1 << 20)),
+        _ => ("layer_norm", rows_grid(rows, length)),
+    };
+    launch.run(&source_files::LAYER_NORM, (kernel, dtype), grid, &arguments)
 }
 
-/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. Outputs
-/// are new, so they are contiguous.
+/// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. They are
+/// contiguous. The gradient of the input is added to what its output holds if `added`.
 pub(crate) fn layer_norm_backward(
     launch: &CudaLaunch<'_>,
     length: usize,
     weight: Option<&Operand<'_>>,
     outputs: [Option<&Operand<'_>>; 3],
+    added: bool,
 ) -> Result<()> {
     let [grad, x, mean, rstd] = [0, 1, 2, 3].map(|index| &launch.inputs[index]);
     let [input, weight_out, bias_out] = outputs;
@@ -83,24 +148,54 @@ pub(crate) fn layer_norm_backward(
     }
     let given: Vec<&Operand<'_>> = [grad].into_iter().chain(weight).collect();
     launch.check_dtypes(x.dtype(), &given)?;
-    let rows = x.layout().numel() / length;
-    let dtype = type_name(x.dtype());
-    let [grad, x, mean, rstd, weight] =
-        rows_of(launch, [Some(grad), Some(x), Some(mean), Some(rstd), weight])?;
-    let shared = [whole(rows), whole(length), grad, x, mean, rstd];
-    if let Some(out) = input {
-        let arguments: Vec<Argument> =
-            shared.iter().cloned().chain([weight, address(out)]).collect();
-        let kernel = format!("layer_norm_backward_{dtype}");
-        launch.run(&source_files::LAYER_NORM, &kernel, rows_grid(rows, length), &arguments)?;
+    let (rows, dtype) = (x.layout().numel() / length, x.dtype());
+    let name = type_name(dtype);
+    let mut space = Space::new(&launch.workspace);
+    let addresses =
+        rows_of(launch, &mut space, [Some(grad), Some(x), Some(mean), Some(rstd), weight])?;
+    let [grad, x, mean, rstd, weight] = addresses;
+    let wants_sums = weight_out.is_some() || bias_out.is_some();
+    let parts = if wants_sums { space.take(parts_bytes(dtype, length)) } else { 0 };
+    let shared = [rows, length, grad, x, mean, rstd].map(whole);
+    let run = |kernel: &'static str, grid: Grid, rest: &[usize]| {
+        let rest = rest.iter().map(|at| whole(*at));
+        let arguments: SmallVec<[Argument; 10]> = shared.iter().cloned().chain(rest).collect();
+        launch.run(&source_files::LAYER_NORM, (kernel, name), grid, &arguments)
+    };
+    let out = input.map_or(0, |out| out.first_byte().addr());
+    let count = match Packed::of(dtype, length, &[grad, x, weight, out]) {
+        Some(packed) => {
+            let grid = packed.grid(rows, if wants_sums { PARTS } else { 1 << 20 });
+            let kernel = match packed {
+                Packed::ByWarp => "layer_norm_backward_by_warp",
+                Packed::ByBlock(_) => "layer_norm_backward_by_block",
+            };
+            run(kernel, grid, &[weight, out, usize::from(added), parts])?;
+            grid.blocks.0 as usize
+        }
+        None => {
+            if input.is_some() {
+                let rest = [weight, out, usize::from(added)];
+                run("layer_norm_backward", rows_grid(rows, length), &rest)?;
+            }
+            let count = rows.min(PARTS);
+            let blocks = (length.div_ceil(128) as u32, count as u32, 1);
+            if wants_sums {
+                run(
+                    "layer_norm_parameters",
+                    Grid { blocks, threads: 128, shared_bytes: 0 },
+                    &[parts],
+                )?;
+            }
+            count
+        }
+    };
+    if !wants_sums {
+        return Ok(());
     }
-    if weight_out.is_some() || bias_out.is_some() {
-        let arguments: Vec<Argument> =
-            shared.iter().cloned().chain([or_nothing(weight_out), or_nothing(bias_out)]).collect();
-        let kernel = format!("layer_norm_parameters_{dtype}");
-        let grid =
-            Grid { blocks: (length.div_ceil(128) as u32, 1, 1), threads: 128, shared_bytes: 0 };
-        launch.run(&source_files::LAYER_NORM, &kernel, grid, &arguments)?;
-    }
-    Ok(())
+    let arguments =
+        [whole(count), whole(length), whole(parts), or_nothing(weight_out), or_nothing(bias_out)];
+    let blocks = (length.div_ceil(32) as u32, 1, 1);
+    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", name), grid, &arguments)
 }

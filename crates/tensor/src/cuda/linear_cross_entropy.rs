@@ -5,14 +5,20 @@ use plimsoll_core::{DType, Result, Scalar};
 use plimsoll_cuda::{Argument, Grid, Properties, source_files};
 use plimsoll_kernels::cpu::linear_cross_entropy::LinearCrossEntropyArgs;
 use plimsoll_kernels::cpu::nll::Reduction;
-use plimsoll_kernels::{Meta, Workspace};
+use plimsoll_kernels::{Meta, Operand, Workspace};
+use smallvec::smallvec;
 
+use super::copy::copy;
 use super::fill::fill_operand;
+use super::matmul::is_by_library;
 use super::products::{Matrix, product, product_bytes};
+use super::tail::sum_dtype;
 use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
 /// Scores of a block, about.
 const SCORES: usize = 1 << 25;
+/// The same of halves, whose products are so fast that the sums for w would come and go too often.
+const HALF_SCORES: usize = 1 << 27;
 /// Parts of the workspace start on multiples of this.
 const ALIGNMENT: usize = 512;
 
@@ -27,6 +33,8 @@ struct Job {
     w: usize,
     to: [Option<usize>; 3],
     scores: usize,
+    /// Where the gradients of w and the bias are summed up: in place, or of halves in float32.
+    sums: [usize; 2],
 }
 
 impl Job {
@@ -40,19 +48,31 @@ impl Job {
             w: 0,
             to: to.map(|wanted| wanted.then_some(0)),
             scores: 0,
+            sums: [0; 2],
         }
     }
 
     /// Rows of a block.
     fn block(self) -> usize {
-        let rows = SCORES / self.classes.max(1) / 64 * 64;
+        let scores = if self.is_half() { HALF_SCORES } else { SCORES };
+        let rows = scores / self.classes.max(1) / 64 * 64;
         rows.max(64).min(self.rows)
     }
 
-    /// Bytes of a block's scores, of all losses and of what they count for.
-    fn buffers(self) -> [usize; 3] {
+    fn is_half(self) -> bool {
+        self.dtype == DType::BF16
+    }
+
+    /// Bytes of a block's scores, of all losses, of what they count for, and of the sums for w and
+    /// the bias.
+    fn buffers(self) -> [usize; 5] {
         let scores = self.block() * self.classes * self.dtype.size_bytes();
-        [scores, self.rows * size_of::<f64>(), 2 * size_of::<f64>()]
+        let sums = |wanted: Option<usize>, count: usize| match wanted {
+            Some(_) if self.is_half() => count * self.classes * sum_dtype(self.dtype).size_bytes(),
+            _ => 0,
+        };
+        let sums = [sums(self.to[1], self.width), sums(self.to[2], 1)];
+        [scores, self.rows * size_of::<f64>(), 2 * size_of::<f64>(), sums[0], sums[1]]
             .map(|bytes| bytes.next_multiple_of(ALIGNMENT))
     }
 
@@ -73,10 +93,10 @@ impl Job {
         };
         let of_w = match self.to[1] {
             None => None,
-            Some(to) => Some([
+            Some(_) => Some([
                 Matrix::new(self.scores, dtype, [classes, rows], [1, classes])?,
                 x()?,
-                Matrix::rows(to, dtype, [classes, width])?,
+                Matrix::rows(self.sums[0], sum_dtype(self.dtype), [classes, width])?,
             ]),
         };
         Ok([Some(of_scores), of_x, of_w])
@@ -94,6 +114,12 @@ impl Job {
         }
         most
     }
+}
+
+/// Whether halves of this type are computed as they are. Products of halves into float32 are the
+/// library's alone.
+pub(crate) fn has_linear_cross_entropy_of_halves(dtype: DType) -> bool {
+    dtype == DType::BF16 && is_by_library(dtype)
 }
 
 /// Bytes of a block's scores, of the losses, and of the products. Inputs [x, w, ..].
@@ -132,7 +158,7 @@ fn terms(job: Job, args: LinearCrossEntropyArgs) -> Argument {
         Reduction::Sum => 2,
     };
     let slopes = args.to.contains(&true);
-    Argument::Words(vec![
+    Argument::Words(smallvec![
         job.classes as u64,
         args.nll.ignore_index as u64,
         args.smoothing.to_bits(),
@@ -196,6 +222,12 @@ fn run(launch: &CudaLaunch<'_>, args: LinearCrossEntropyArgs, again: bool) -> Re
     };
     let buffers = job.buffers();
     let used: usize = buffers.iter().sum();
+    let after = |count: usize| start + buffers[..count].iter().sum::<usize>();
+    let sums = match job.is_half() {
+        true => [after(3), after(4)],
+        false => [job.to[1], job.to[2]].map(|to| to.unwrap_or(0)),
+    };
+    let job = Job { sums, ..job };
     // SAFETY: what is left of this launch's workspace, which the kernels below do not touch.
     let workspace = unsafe {
         let pointer = launch.workspace.pointer().wrapping_add(used);
@@ -206,8 +238,8 @@ fn run(launch: &CudaLaunch<'_>, args: LinearCrossEntropyArgs, again: bool) -> Re
         args,
         job,
         given: given(launch, args, again)?,
-        losses: start + buffers[0],
-        counts: start + buffers[0] + buffers[1],
+        losses: after(1),
+        counts: after(2),
         workspace,
         again,
     };
@@ -215,18 +247,26 @@ fn run(launch: &CudaLaunch<'_>, args: LinearCrossEntropyArgs, again: bool) -> Re
     for first in (0..job.rows).step_by(job.block().max(1)) {
         run.block(first)?;
     }
-    if job.rows == 0 {
-        for out in to.into_iter().skip(1).flatten() {
-            fill_operand(launch, out, Scalar::Int(0))?;
+    for (out, sum) in to.into_iter().skip(1).zip(job.sums) {
+        match out {
+            Some(out) if job.rows == 0 => fill_operand(launch, out, Scalar::Int(0))?,
+            Some(out) if job.is_half() => {
+                let meta = Meta::contiguous(out.shape(), sum_dtype(job.dtype))?;
+                // SAFETY: a part of this launch's workspace, of that size, which the kernels
+                // before this copy have filled.
+                let sum = unsafe { Operand::new(sum as *mut u8, &meta) };
+                copy(launch, &sum, out)?;
+            }
+            _ => {}
         }
     }
     run.add_losses()
 }
 
 impl Run<'_> {
-    fn kernel(&self, name: &str, grid: Grid, arguments: &[Argument]) -> Result<()> {
-        let kernel = format!("linear_{name}_{}", type_name(self.job.dtype));
-        self.launch.run(&source_files::LINEAR_CROSS_ENTROPY, &kernel, grid, arguments)
+    fn kernel(&self, name: &'static str, grid: Grid, arguments: &[Argument]) -> Result<()> {
+        let kernel = ("linear", name, type_name(self.job.dtype));
+        self.launch.run(&source_files::LINEAR_CROSS_ENTROPY, kernel, grid, arguments)
     }
 
     /// What the rows' losses count for.
@@ -251,13 +291,15 @@ impl Run<'_> {
         self.rows(first, rows)?;
         multiply(launch, of_x.as_ref(), 0.0, workspace)?;
         multiply(launch, of_w.as_ref(), if first == 0 { 0.0 } else { 1.0 }, workspace)?;
-        let Some(to) = job.to[2] else { return Ok(()) };
+        if job.to[2].is_none() {
+            return Ok(());
+        }
         let arguments = [
             whole(rows),
             whole(job.classes),
             Argument::I32(i32::from(first == 0)),
             whole(job.scores),
-            whole(to),
+            whole(job.sums[1]),
         ];
         self.kernel("bias", launch.grid(job.classes, 1), &arguments)
     }
@@ -265,7 +307,8 @@ impl Run<'_> {
     /// Scores become losses and gradients.
     fn rows(&self, first: usize, rows: usize) -> Result<()> {
         let Run { launch, job, ref given, .. } = *self;
-        let (bytes, loss) = (job.dtype.size_bytes(), launch.outputs[0].first_byte().addr());
+        let bytes = sum_dtype(job.dtype).size_bytes();
+        let loss = launch.outputs[0].first_byte().addr();
         let by_row = self.args.nll.reduction == Reduction::None;
         let arguments = [
             terms(job, self.args),

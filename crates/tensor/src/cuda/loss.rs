@@ -4,9 +4,10 @@ use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::loss::Loss;
+use smallvec::smallvec;
 
 use super::strided::Strided;
-use super::{CudaLaunch, address, type_name, whole};
+use super::{Arguments, CudaLaunch, address, type_name, whole};
 
 /// The kernel's name and the number that it takes.
 fn kernel(loss: Loss) -> (&'static str, f64) {
@@ -29,7 +30,12 @@ pub(crate) fn loss_backward(launch: &CudaLaunch<'_>, loss: Loss) -> Result<()> {
     run(launch, loss, "slope", &[&launch.inputs[1], &launch.inputs[2], &launch.inputs[0]])
 }
 
-fn run(launch: &CudaLaunch<'_>, loss: Loss, ending: &str, inputs: &[&Operand<'_>]) -> Result<()> {
+fn run(
+    launch: &CudaLaunch<'_>,
+    loss: Loss,
+    ending: &'static str,
+    inputs: &[&Operand<'_>],
+) -> Result<()> {
     let out = &launch.outputs[0];
     let n = out.layout().numel();
     if n == 0 {
@@ -39,9 +45,9 @@ fn run(launch: &CudaLaunch<'_>, loss: Loss, ending: &str, inputs: &[&Operand<'_>
     let operands: Vec<&Operand<'_>> = std::iter::once(out).chain(inputs.iter().copied()).collect();
     let strided = Strided::broadcast(&operands)?;
     let (name, number) = kernel(loss);
-    let mut arguments = vec![whole(n), strided.argument(launch.operation)?];
+    let mut arguments: Arguments = smallvec![whole(n), strided.argument(launch.operation)?];
     arguments.extend(operands.iter().map(|operand| address(operand)));
     arguments.push(Argument::F64(number));
-    let kernel = format!("{name}_{ending}_{}", type_name(out.dtype()));
-    launch.run(&source_files::LOSS, &kernel, launch.grid(n, 1), &arguments)
+    let kernel = (name, ending, type_name(out.dtype()));
+    launch.run(&source_files::LOSS, kernel, launch.grid(n, 1), &arguments)
 }

@@ -5,7 +5,9 @@
 //! to be the same on every GPU.
 
 use plimsoll_core::{DType, Dims, Layout, Result, Scalar};
-use plimsoll_cuda::{Argument, BlasType, Grid, Matmul, MatmulMemory, Properties, source_files};
+use plimsoll_cuda::{
+    Argument, BlasType, Grid, Matmul, MatmulMemory, Properties, Words, source_files,
+};
 use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::{Space, copy_bytes};
@@ -203,9 +205,12 @@ pub(crate) fn workspace_bytes(gpu: &Properties, a: &Meta, b: &Meta, out: &Meta) 
 }
 
 /// Whether cuBLASLt multiplies; what it takes for a product is the GPU's and its version's choice.
-fn is_by_library(dtype: DType) -> bool {
+pub(super) fn is_by_library(dtype: DType) -> bool {
     dtype.is_float() && !backends::DETERMINISTIC_ALGORITHMS.is_on()
 }
+
+/// What the library asks of a row that it adds.
+const BIAS_ALIGNMENT_BYTES: usize = 16;
 
 /// What a product is scaled by and added to.
 #[derive(Clone, Copy)]
@@ -274,14 +279,28 @@ fn is_same(input: &Operand<'_>, out: &Operand<'_>) -> bool {
     input.first_byte() == out.first_byte() && input.meta().is_same_view(out.meta())
 }
 
-/// A scaled product, added to the scaled input.
+/// Whether an input is one row that is added to every row of a matrix, and lies as the library
+/// reads it.
+fn is_row_for_all(input: &Operand<'_>, out: &Operand<'_>) -> bool {
+    let shape = out.shape();
+    let Ok(broadcast) = input.layout().broadcast_to(shape) else { return false };
+    let [rest @ .., last] = broadcast.strides() else { return false };
+    input.dtype() == out.dtype()
+        && shape.len() >= 2
+        && *last == 1
+        && rest.iter().zip(shape).all(|(step, size)| *step == 0 || *size == 1)
+        && input.first_byte().addr().is_multiple_of(BIAS_ALIGNMENT_BYTES)
+}
+
+/// A scaled product, added to the scaled input. The result may be float32 though its factors are
+/// halves.
 pub(crate) fn scaled(
     launch: &CudaLaunch<'_>,
     [a, b]: [&Operand<'_>; 2],
     scale: Scale<'_>,
 ) -> Result<()> {
     let out = &launch.outputs[0];
-    let dtype = match out.dtype() {
+    let dtype = match a.dtype() {
         dtype if !is_by_library(dtype) => return in_order(launch, [a, b], scale),
         DType::F32 => BlasType::F32,
         DType::F64 => BlasType::F64,
@@ -289,7 +308,12 @@ pub(crate) fn scaled(
         DType::BF16 => BlasType::BF16,
         _ => return in_order(launch, [a, b], scale),
     };
-    launch.check_dtypes(out.dtype(), &[a, b])?;
+    launch.check_dtypes(a.dtype(), &[b])?;
+    let is_half = matches!(a.dtype(), DType::F16 | DType::BF16);
+    let is_widened = is_half && out.dtype() == DType::F32;
+    if !is_widened {
+        launch.check_dtypes(out.dtype(), &[a])?;
+    }
     let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
     if sizes.is_empty() {
         return only_input(launch, scale);
@@ -307,7 +331,12 @@ pub(crate) fn scaled(
         Some(target) => space.take(copy_bytes(target)),
         None => out.first_byte().addr(),
     };
-    if let Some(input) = scale.input {
+    // The library adds a row to all rows as it writes them.
+    let bias = scale
+        .input
+        .filter(|input| scale.beta == 1.0 && taken[2].copy.is_none() && is_row_for_all(input, out));
+    let added = scale.input.filter(|_| bias.is_none());
+    if let Some(input) = added {
         match &taken[2].copy {
             None if is_same(input, out) => {}
             None => copy(launch, input, out)?,
@@ -322,6 +351,8 @@ pub(crate) fn scaled(
     let [a_side, b_side, c_side] = [&taken[0], &taken[1], &taken[2]].map(|taken| taken.side);
     let matmul = Matmul {
         dtype,
+        is_widened,
+        is_biased: bias.is_some(),
         m: sizes.m,
         n: sizes.n,
         k: sizes.k,
@@ -336,8 +367,10 @@ pub(crate) fn scaled(
         c_batch: c_side.batch,
         allow_tf32: dtype == BlasType::F32 && backends::matmul::ALLOW_TF32.is_on(),
     };
-    let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, workspace, workspace_bytes };
-    let factors = [scale.alpha, scale.beta];
+    let bias_at = bias.map_or(0, |row| row.first_byte().addr());
+    let memory =
+        MatmulMemory { a: a_at, b: b_at, c: c_at, bias: bias_at, workspace, workspace_bytes };
+    let factors = [scale.alpha, if added.is_some() { scale.beta } else { 0.0 }];
     // SAFETY: the addresses are this launch's operands and workspace, laid out as `matmul` says.
     unsafe { launch.context.matmul(launch.stream, &matmul, factors, memory) }
         .map_err(|e| e.in_operation(launch.operation))?;
@@ -369,7 +402,8 @@ fn in_order(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>
     let steps = |dim: usize| [&left, &right, &result].map(|matrix| matrix.batch_steps[dim]);
     let dims = (0..sizes.batch.len()).map(|dim| (sizes.batch[dim], steps(dim)));
     let batch: usize = sizes.batch.iter().product();
-    let mut words: Vec<u64> = [batch, sizes.m, sizes.n, sizes.k].map(|size| size as u64).to_vec();
+    let mut words: Words =
+        [batch, sizes.m, sizes.n, sizes.k].iter().map(|&size| size as u64).collect();
     for matrix in [&left, &right, &result] {
         words.extend([matrix.row_step as u64, matrix.column_step as u64]);
     }
@@ -388,6 +422,6 @@ fn in_order(launch: &CudaLaunch<'_>, [a, b]: [&Operand<'_>; 2], scale: Scale<'_>
     ];
     let tiles = batch * sizes.m.div_ceil(SIDE) * sizes.n.div_ceil(SIDE);
     let grid = Grid { blocks: (tiles.min(1 << 20) as u32, 1, 1), threads: 256, shared_bytes: 0 };
-    let kernel = format!("product_{}", computed_in(out.dtype()));
-    launch.run(&source_files::MATMUL, &kernel, grid, &arguments)
+    let kernel = ("product", computed_in(out.dtype()));
+    launch.run(&source_files::MATMUL, kernel, grid, &arguments)
 }

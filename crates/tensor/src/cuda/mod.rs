@@ -79,9 +79,10 @@ pub(crate) use interpolate::{
     interpolate, interpolate_backward, interpolate_backward_workspace_bytes,
 };
 pub(crate) use join::cat;
-pub(crate) use layer_norm::{layer_norm, layer_norm_backward};
+pub(crate) use layer_norm::{layer_norm, layer_norm_backward, layer_norm_backward_workspace_bytes};
 pub(crate) use linear_cross_entropy::{
-    linear_cross_entropy, linear_cross_entropy_backward, linear_cross_entropy_workspace_bytes,
+    has_linear_cross_entropy_of_halves, linear_cross_entropy, linear_cross_entropy_backward,
+    linear_cross_entropy_workspace_bytes,
 };
 pub(crate) use loss::{loss, loss_backward};
 pub(crate) use matmul::{
@@ -115,9 +116,10 @@ pub(crate) use unscale::{unscale, update_scale};
 pub(crate) use unview::{unview, unview_workspace_bytes};
 
 use plimsoll_core::{DType, Error, MemoryFormat, Result};
-use plimsoll_cuda::{Argument, Context, Grid, KernelSource};
+use plimsoll_cuda::{Argument, Context, Grid, KernelName, KernelSource};
 use plimsoll_kernels::{Operand, Workspace};
 use plimsoll_memory::{OriginId, StreamId};
+use smallvec::{SmallVec, smallvec};
 
 /// Everything one CUDA kernel call works on; the twin of `CpuLaunch`.
 #[derive(Debug)]
@@ -138,12 +140,15 @@ pub struct CudaLaunch<'a> {
 /// Threads of a block of the elementwise kernels.
 const THREADS: u32 = 256;
 
+/// The arguments of a launch whose number is not fixed, without a list of their own.
+type Arguments = SmallVec<[Argument; 20]>;
+
 impl CudaLaunch<'_> {
     /// Queues kernel `name` of `source` with arguments as its source declares them.
     fn run(
         &self,
         source: &'static KernelSource,
-        name: &str,
+        name: impl Into<KernelName>,
         grid: Grid,
         arguments: &[Argument],
     ) -> Result<()> {
@@ -158,7 +163,7 @@ impl CudaLaunch<'_> {
     /// this launch's operation and line, at the next point where the host waits.
     fn fault(&self) -> Argument {
         let origin = self.origin.number() as u64;
-        Argument::Words(vec![self.context.fault_address(), origin])
+        Argument::Words(smallvec![self.context.fault_address(), origin])
     }
 
     /// Waits for the stream and reads `N` numbers at `address`, which lie in the workspace. For

@@ -2,11 +2,12 @@
 //! one writes the places.
 
 use plimsoll_core::{DType, Error, Result};
-use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_cuda::{Argument, Grid, Words, source_files};
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::strided::Strided;
-use super::{CudaLaunch, address, whole};
+use super::{Arguments, CudaLaunch, address, whole};
 
 /// Elements that are worth a block.
 const PART: usize = 1 << 12;
@@ -25,14 +26,14 @@ pub(crate) fn nonzero_workspace_bytes(x: &Meta) -> usize {
 }
 
 /// What both kernels take first.
-fn scanned(launch: &CudaLaunch<'_>, x: &Operand<'_>) -> Result<Vec<Argument>> {
+fn scanned(launch: &CudaLaunch<'_>, x: &Operand<'_>) -> Result<Arguments> {
     let n = x.layout().numel();
     let (shape, strides) = (x.shape(), x.layout().strides());
     let in_order = shape.iter().zip(strides).map(|(&size, &stride)| (size, [stride]));
     let bits = x.dtype().size_bytes() * 8;
     // The sign of a float's zero does not count.
     let mask = u64::MAX >> (64 - bits + usize::from(x.dtype().is_float()));
-    Ok(vec![
+    Ok(smallvec![
         whole(n),
         whole(n.div_ceil(parts(n))),
         Strided::in_order(in_order).argument(launch.operation)?,
@@ -84,7 +85,7 @@ pub(crate) fn nonzero(launch: &CudaLaunch<'_>) -> Result<()> {
         ));
     }
     count(launch, x)?;
-    let mut shape = vec![0u64; 1 + RANK];
+    let mut shape: Words = smallvec![0u64; 1 + RANK];
     shape[0] = rank as u64;
     for (word, &size) in shape[1..].iter_mut().zip(x.shape()) {
         *word = size as u64;

@@ -3,7 +3,7 @@
 //! for each of the others. Where steps are counted, a launch before counts them.
 
 use plimsoll_core::{DType, Layout, Result};
-use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_cuda::{Argument, Grid, KernelName, Words, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::optim::{MOST_STATES, Operands, Rule, Step, Steps};
 use smallvec::SmallVec;
@@ -158,10 +158,15 @@ impl Call<'_> {
         words.extend([entries.len() as u64, CHUNK as u64, counted]);
         words.extend(entries.iter().flatten());
         words.resize(self.numbers.len() + 3 + ENTRIES * ENTRY_WORDS, 0);
-        Argument::Words(words)
+        Argument::Words(words.into())
     }
 
-    fn run(&self, kernel: &str, blocks: u32, arguments: &[Argument]) -> Result<()> {
+    fn run(
+        &self,
+        kernel: impl Into<KernelName>,
+        blocks: u32,
+        arguments: &[Argument],
+    ) -> Result<()> {
         let grid = Grid { blocks: (blocks, 1, 1), threads: THREADS, shared_bytes: 0 };
         self.launch.run(&source_files::OPTIM, kernel, grid, arguments)
     }
@@ -182,9 +187,9 @@ impl Call<'_> {
             .collect();
         let blocks =
             u32::try_from(chunks).map_err(|_| self.launch.unsupported("so many elements"))?;
-        let form = if self.step.masters { "_master" } else { "" };
-        let kernel = format!("{}_table_{}{form}", rule_name(&self.step.rule), type_name(dtype));
-        self.run(&kernel, blocks, &[self.table(&entries)])
+        let form = if self.step.masters { "master" } else { "" };
+        let kernel = (rule_name(&self.step.rule), "table", type_name(dtype), form);
+        self.run(kernel, blocks, &[self.table(&entries)])
     }
 
     fn over_layout(&self, group: &Group<'_>) -> Result<()> {
@@ -204,15 +209,15 @@ impl Call<'_> {
         let kept = if self.step.masters { 1 } else { kind };
         let computed = if parameter.dtype() == DType::F64 { "f64" } else { "f32" };
         let arguments = [
-            Argument::Words(self.numbers.clone()),
-            Argument::Words(group.entry(0).to_vec()),
+            Argument::Words(Words::from_slice(&self.numbers)),
+            Argument::Words(Words::from_slice(&group.entry(0))),
             located(first)?,
             located(states)?,
             whole(kind),
             whole(kept),
         ];
-        let kernel = format!("{}_layout_{computed}", rule_name(&self.step.rule));
+        let kernel = (rule_name(&self.step.rule), "layout", computed);
         let grid = self.launch.grid(group.count(), 1);
-        self.launch.run(&source_files::OPTIM, &kernel, grid, &arguments)
+        self.launch.run(&source_files::OPTIM, kernel, grid, &arguments)
     }
 }

@@ -48,7 +48,7 @@ fn pooling(x: &Operand<'_>, y: &Operand<'_>, windows: [Window; 3]) -> Argument {
 /// Queues a kernel with a thread for each element of `over`.
 fn run(
     launch: &CudaLaunch<'_>,
-    name: &str,
+    name: &'static str,
     over: &Operand<'_>,
     arguments: &[Argument],
 ) -> Result<()> {
@@ -56,8 +56,8 @@ fn run(
     if count == 0 {
         return Ok(());
     }
-    let kernel = format!("{name}_{}", type_name(launch.inputs[0].dtype()));
-    launch.run(&source_files::POOL, &kernel, launch.grid(count, 1), arguments)
+    let kernel = (name, type_name(launch.inputs[0].dtype()));
+    launch.run(&source_files::POOL, kernel, launch.grid(count, 1), arguments)
 }
 
 /// The structure `Planes` of the kernels, if these operands are such; `operands` are x, y and

@@ -5,10 +5,11 @@ use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::random::{Formula, Stream};
+use smallvec::smallvec;
 
 use super::strided::Strided;
 use super::tail::code;
-use super::{CudaLaunch, NOTHING, address, whole};
+use super::{Arguments, CudaLaunch, NOTHING, address, whole};
 
 /// Where a launch's numbers come from: a stream, or the launch's last input and what the stream's
 /// offset adds to it.
@@ -56,7 +57,7 @@ pub(crate) fn dropout(launch: &CudaLaunch<'_>, p: f64, draw: Draw) -> Result<()>
 
 fn fill<const N: usize>(
     launch: &CudaLaunch<'_>,
-    kernel: &str,
+    kernel: &'static str,
     draw: Draw,
     numbers: [Argument; N],
 ) -> Result<()> {
@@ -66,7 +67,7 @@ fn fill<const N: usize>(
 /// Runs a kernel over operands of one shape, the output first.
 fn run<const N: usize, const OPERANDS: usize>(
     launch: &CudaLaunch<'_>,
-    kernel: &str,
+    kernel: &'static str,
     draw: Draw,
     operands: [&Operand<'_>; OPERANDS],
     numbers: [Argument; N],
@@ -80,7 +81,7 @@ fn run<const N: usize, const OPERANDS: usize>(
     let strides = |dim: usize| operands.map(|operand| operand.layout().strides()[dim]);
     let strided = Strided::in_order(dims.map(|(dim, &size)| (size, strides(dim))));
     let memory = launch.inputs.last().filter(|_| draw.from_memory);
-    let mut arguments = vec![
+    let mut arguments: Arguments = smallvec![
         whole(n),
         strided.argument(launch.operation)?,
         Argument::I32(i32::from(strided.is_dense())),

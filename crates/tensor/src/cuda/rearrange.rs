@@ -1,10 +1,11 @@
 //! Whole dimensions moved about, and triangles of matrices.
 
 use plimsoll_core::{Error, Result, Scalar};
-use plimsoll_cuda::{Argument, source_files};
+use plimsoll_cuda::{Argument, Words, source_files};
 use plimsoll_kernels::Operand;
 use plimsoll_kernels::cpu::rearrange::Along;
 use plimsoll_kernels::cpu::triangle::Triangle;
+use smallvec::smallvec;
 
 use super::{CudaLaunch, address, copy, type_name, whole};
 
@@ -35,7 +36,7 @@ fn ways(
             format!("CUDA kernels take {RANK} dimensions, and this has {}", along.len()),
         ));
     }
-    let mut words = vec![0u64; 1 + 6 * RANK];
+    let mut words: Words = smallvec![0u64; 1 + 6 * RANK];
     words[0] = along.len() as u64;
     for (dim, &from) in order.iter().enumerate() {
         let (kind, number) = match along[from] {
@@ -77,8 +78,8 @@ pub(crate) fn rearrange(launch: &CudaLaunch<'_>, along: &[Along], value: Scalar)
         Argument::U64(value.to_i64() as u64),
         Argument::I32(i32::from(matches!(value, Scalar::Float(_)))),
     ];
-    let kernel = format!("rearrange_{}", type_name(out.dtype()));
-    launch.run(&source_files::REARRANGE, &kernel, launch.grid(n, 4), &arguments)
+    let kernel = ("rearrange", type_name(out.dtype()));
+    launch.run(&source_files::REARRANGE, kernel, launch.grid(n, 4), &arguments)
 }
 
 /// For each element of the output, the sum of the gradient over the places where it stood.
@@ -97,8 +98,8 @@ pub(crate) fn unrearrange(launch: &CudaLaunch<'_>, along: &[Along]) -> Result<()
         address(grad),
         address(out),
     ];
-    let kernel = format!("unrearrange_{}", type_name(out.dtype()));
-    launch.run(&source_files::REARRANGE, &kernel, launch.grid(n, 1), &arguments)
+    let kernel = ("unrearrange", type_name(out.dtype()));
+    launch.run(&source_files::REARRANGE, kernel, launch.grid(n, 1), &arguments)
 }
 
 /// Matrices with zeros on one side of a diagonal.
@@ -121,6 +122,6 @@ pub(crate) fn triangle(launch: &CudaLaunch<'_>, side: Triangle, diagonal: i64) -
         Argument::U64(diagonal as u64),
         Argument::I32(i32::from(side == Triangle::Lower)),
     ];
-    let kernel = format!("triangle_{}", out.dtype().size_bytes());
-    launch.run(&source_files::REARRANGE, &kernel, launch.grid(n, 4), &arguments)
+    let kernel = ("triangle", out.dtype().size_bytes());
+    launch.run(&source_files::REARRANGE, kernel, launch.grid(n, 4), &arguments)
 }

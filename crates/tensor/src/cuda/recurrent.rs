@@ -122,7 +122,7 @@ pub(crate) fn recurrent(launch: &CudaLaunch<'_>, args: RecurrentArgs<'_>) -> Res
         let own = unsafe { Operand::new(first as *mut u8, &meta) };
         fill_operand(launch, &own, Scalar::Int(0))?;
     }
-    let kernel = format!("recurrent_{}", type_name(dtype));
+    let kernel = ("recurrent", type_name(dtype));
     for &Step { start, count, .. } in args.steps {
         let own = gates + pass.bytes(start * args.width());
         multiply(launch, pass.hidden_side([state, weights[1], own], count)?, 1.0, workspace)?;
@@ -141,7 +141,7 @@ pub(crate) fn recurrent(launch: &CudaLaunch<'_>, args: RecurrentArgs<'_>) -> Res
         ];
         if count * args.hidden > 0 {
             let grid = launch.grid(count * args.hidden, 1);
-            launch.run(&source_files::RECURRENT, &kernel, grid, &arguments)?;
+            launch.run(&source_files::RECURRENT, kernel, grid, &arguments)?;
         }
     }
     Ok(())
@@ -297,9 +297,9 @@ impl<'a> Backward<'a> {
             whole(earlier + pass.bytes(before * args.hidden)),
             whole(first),
         ];
-        let kernel = format!("recurrent_backward_{}", type_name(pass.dtype));
+        let kernel = ("recurrent_backward", type_name(pass.dtype));
         let grid = launch.grid(count * args.hidden, 1);
-        launch.run(&source_files::RECURRENT, &kernel, grid, &arguments)?;
+        launch.run(&source_files::RECURRENT, kernel, grid, &arguments)?;
         // What goes past a GRU's products is in the state already.
         let beta = if args.cell == Cell::Gru { 1.0 } else { 0.0 };
         let through = pass.through_step([slopes, self.weights[1], self.state], count)?;
@@ -350,7 +350,7 @@ impl<'a> Backward<'a> {
         ];
         let blocks = args.width().div_ceil(32) as u32;
         let grid = Grid { blocks: (blocks, 1, 1), threads: 256, shared_bytes: 0 };
-        let kernel = format!("recurrent_biases_{}", type_name(pass.dtype));
-        launch.run(&source_files::RECURRENT, &kernel, grid, &arguments)
+        let kernel = ("recurrent_biases", type_name(pass.dtype));
+        launch.run(&source_files::RECURRENT, kernel, grid, &arguments)
     }
 }

@@ -4,11 +4,11 @@
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::strided::Strided;
 use super::tail::code;
-use super::{CudaLaunch, address, type_name, whole};
+use super::{Arguments, CudaLaunch, address, type_name, whole};
 
 /// Which fold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +72,8 @@ const MANY: usize = 1 << 12;
 const SHARE: usize = 32;
 /// The most parts of one output.
 const MOST_PARTS: usize = 1024;
+/// The widest load.
+const PACK_BYTES: usize = 16;
 /// Threads of a block.
 const THREADS: usize = 256;
 
@@ -139,6 +141,14 @@ pub(crate) fn reduce_workspace_bytes(x: &Meta, reduced: &[usize]) -> usize {
     }
 }
 
+/// Whether rows `step` elements apart, of `columns` each, are read by packs of 16 bytes.
+fn is_packed(x: &Operand<'_>, step: u64, columns: usize) -> bool {
+    let pack = PACK_BYTES / x.dtype().size_bytes();
+    step.is_multiple_of(pack as u64)
+        && columns.is_multiple_of(pack)
+        && x.first_byte().addr().is_multiple_of(PACK_BYTES)
+}
+
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
@@ -147,6 +157,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         return Ok(());
     }
     let (outer, inner) = layouts(x, out, reduced);
+    let is_dense = outer.sizes().len() == 1 && outer.strides(0)[0] == 1;
     let outer = outer.argument(launch.operation)?;
     let step = match inner.sizes() {
         [] => 0,
@@ -154,7 +165,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         _ => u64::MAX,
     };
     let (name, mode, [a, b]) = fold.kernel(x.dtype(), count);
-    let kernel = format!("{name}_{}", if x.dtype().is_float() { "real" } else { "whole" });
+    let kernel = (name, if x.dtype().is_float() { "real" } else { "whole" });
     let ask = [Argument::I32(mode), Argument::F64(a), Argument::F64(b)];
     let codes = [x, out].map(|operand| Argument::I32(code(operand.dtype()) as i32));
     let states = whole(launch.workspace.pointer().addr());
@@ -165,7 +176,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         shared_bytes: 0,
     };
     let run = |team: usize, joins: bool, teams: usize| {
-        let mut arguments = vec![
+        let mut arguments: Arguments = smallvec![
             whole(outputs),
             whole(parts),
             whole(count),
@@ -177,18 +188,39 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         ];
         arguments.extend(ask.iter().chain(&codes).cloned());
         arguments.extend([address(x), address(out), states.clone()]);
-        launch.run(&source_files::REDUCE, &kernel, grid(teams, team), &arguments)
+        launch.run(&source_files::REDUCE, kernel, grid(teams, team), &arguments)
     };
     let common = matches!(x.dtype(), DType::F32 | DType::F16 | DType::BF16)
         && matches!(name, "sums" | "squares" | "moments" | "place");
     if common && step == 1 && team > 1 && count.div_ceil(parts) < 1 << 31 {
-        let mut arguments = vec![whole(outputs), whole(parts), whole(count), outer.clone()];
+        let mut arguments: Arguments =
+            smallvec![whole(outputs), whole(parts), whole(count), outer.clone()];
         arguments.push(Argument::I32(team as i32));
         arguments.extend(ask.iter().chain([&codes[1]]).cloned());
         arguments.extend([address(x), address(out), states.clone()]);
-        let kernel = format!("{name}_rows_{}", type_name(x.dtype()));
+        let kernel = (name, "rows", type_name(x.dtype()));
         let grid = grid(outputs * parts, team);
-        launch.run(&source_files::REDUCE, &kernel, grid, &arguments)?;
+        launch.run(&source_files::REDUCE, kernel, grid, &arguments)?;
+    } else if common
+        && name == "sums"
+        && team == 1
+        && parts > 1
+        && is_dense
+        && is_packed(x, step, outputs)
+    {
+        let arguments = [
+            whole(outputs),
+            whole(count),
+            Argument::U64(step),
+            whole(parts),
+            address(x),
+            states.clone(),
+        ];
+        let kernel = ("sums_columns", type_name(x.dtype()));
+        let tile = 32 * PACK_BYTES / x.dtype().size_bytes();
+        let blocks = (outputs.div_ceil(tile) as u32, parts as u32, 1);
+        let grid = Grid { blocks, threads: THREADS as u32, shared_bytes: 0 };
+        launch.run(&source_files::REDUCE, kernel, grid, &arguments)?;
     } else {
         run(team, false, outputs * parts)?;
     }

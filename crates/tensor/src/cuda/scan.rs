@@ -4,10 +4,11 @@ use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::cpu::scan::Scan;
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::lines::Lines;
 use super::tail::code;
-use super::{CudaLaunch, NOTHING, address, whole};
+use super::{Arguments, CudaLaunch, NOTHING, address, whole};
 
 /// Bytes of the widest state.
 const STATE_BYTES: usize = 16;
@@ -81,7 +82,7 @@ pub(crate) fn recurrence(launch: &CudaLaunch<'_>, dim: usize, reverse: bool) -> 
 
 fn run(
     launch: &CudaLaunch<'_>,
-    kernel: &str,
+    kernel: &'static str,
     dim: usize,
     reverse: bool,
     mode: i32,
@@ -96,7 +97,8 @@ fn run(
     let Plan { team, parts } = Plan::new(&Lines::of([x.meta()], dim));
     let outer = lines.outer.argument(launch.operation)?;
     let phase = |phase: i32, team: usize, jobs: usize| {
-        let mut arguments = vec![whole(lines.count), whole(lines.len), whole(parts), outer.clone()];
+        let mut arguments: Arguments =
+            smallvec![whole(lines.count), whole(lines.len), whole(parts), outer.clone()];
         arguments.extend(lines.steps.map(whole));
         let codes = [team as i32, i32::from(reverse), mode, phase, code(x.dtype()) as i32];
         arguments.extend(codes.map(Argument::I32));

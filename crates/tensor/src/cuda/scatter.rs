@@ -6,6 +6,7 @@ use plimsoll_core::{DType, Dims, Layout, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::cpu::index::Combine;
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::in_workspace::Space;
 use super::index::{Places, list_bytes, write_offsets};
@@ -156,8 +157,8 @@ fn lines(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
         address(out),
         launch.fault(),
     ];
-    let kernel = format!("scatter_lines_{}", computed_in(out.dtype()));
-    launch.run(&source_files::SCATTER, &kernel, launch.grid(count, 1), &arguments)
+    let kernel = ("scatter_lines", computed_in(out.dtype()));
+    launch.run(&source_files::SCATTER, kernel, launch.grid(count, 1), &arguments)
 }
 
 /// A block for each line. Where the index reaches every line the output need not be a copy of x
@@ -194,10 +195,10 @@ fn table(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
         address(out),
         launch.fault(),
     ];
-    let kernel = format!("scatter_table_{}", computed_in(out.dtype()));
+    let kernel = ("scatter_table", computed_in(out.dtype()));
     let blocks = count.min(1 << 20) as u32;
     let grid = Grid { blocks: (blocks, 1, 1), threads: 256, shared_bytes: 0 };
-    launch.run(&source_files::SCATTER, &kernel, grid, &arguments)
+    launch.run(&source_files::SCATTER, kernel, grid, &arguments)
 }
 
 /// What indices point into.
@@ -234,8 +235,8 @@ impl Target {
             whole(order.highest),
             launch.fault(),
         ];
-        let kernel = format!("scatter_targets_{}", order.key_type());
-        launch.run(&source_files::SCATTER, &kernel, launch.grid(order.count, 1), &arguments)
+        let kernel = ("scatter_targets", order.key_type());
+        launch.run(&source_files::SCATTER, kernel, launch.grid(order.count, 1), &arguments)
     }
 }
 
@@ -264,7 +265,7 @@ impl Sorted {
     pub(super) fn keys(&self) -> Argument {
         let Order { count, highest } = self.order;
         let wide = u64::from(self.order.is_wide());
-        Argument::Words(vec![self.found[0] as u64, count as u64, highest as u64, wide])
+        Argument::Words(smallvec![self.found[0] as u64, count as u64, highest as u64, wide])
     }
 
     pub(super) fn combine_elements(
@@ -283,9 +284,9 @@ impl Sorted {
             address(source),
             address(out),
         ];
-        let kernel = format!("combine_elements_{}", computed_in(out.dtype()));
+        let kernel = ("combine_elements", computed_in(out.dtype()));
         let grid = launch.grid(self.order.count, 1);
-        launch.run(&source_files::SCATTER, &kernel, grid, &arguments)
+        launch.run(&source_files::SCATTER, kernel, grid, &arguments)
     }
 
     pub(super) fn combine_slices(
@@ -309,10 +310,10 @@ impl Sorted {
             address(source),
             address(out),
         ];
-        let kernel = format!("combine_slices_{}", computed_in(out.dtype()));
+        let kernel = ("combine_slices", computed_in(out.dtype()));
         // A warp for each key and 128 columns.
         let threads = self.order.count * slice.columns.div_ceil(128) * 32;
-        launch.run(&source_files::SCATTER, &kernel, launch.grid(threads, 1), &arguments)
+        launch.run(&source_files::SCATTER, kernel, launch.grid(threads, 1), &arguments)
     }
 }
 
@@ -356,8 +357,8 @@ pub(crate) fn index_put(launch: &CudaLaunch<'_>, dims: &[usize], accumulate: boo
     let keys = order.keys_in(&mut space);
     write_offsets(launch, out, dims, indices, &places, list)?;
     let arguments = [whole(order.count), whole(list), whole(keys), whole(order.highest)];
-    let kernel = format!("offset_targets_{}", order.key_type());
-    launch.run(&source_files::SCATTER, &kernel, launch.grid(order.count, 1), &arguments)?;
+    let kernel = ("offset_targets", order.key_type());
+    launch.run(&source_files::SCATTER, kernel, launch.grid(order.count, 1), &arguments)?;
 
     let mut shape = slice_sizes.clone();
     shape.insert_from_slice(places.start, &places.common);

@@ -36,5 +36,5 @@ pub(crate) fn where_(launch: &CudaLaunch<'_>, [condition, a, b]: [&Operand<'_>; 
         address(out),
     ];
     let grid = launch.elementwise_grid(n, bytes, flat);
-    launch.run(&source_files::SELECT, &format!("where_{bytes}"), grid, &arguments)
+    launch.run(&source_files::SELECT, ("where", bytes), grid, &arguments)
 }

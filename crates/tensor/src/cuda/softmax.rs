@@ -3,9 +3,10 @@
 use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Operand;
+use smallvec::smallvec;
 
 use super::lines::Lines;
-use super::{CudaLaunch, address, type_name, whole};
+use super::{Arguments, CudaLaunch, address, type_name, whole};
 
 /// Lines of up to this many elements are a warp's.
 const SHORT: usize = 1024;
@@ -23,7 +24,7 @@ pub(crate) fn softmax_backward(launch: &CudaLaunch<'_>, dim: usize, log: bool) -
 
 fn run<const N: usize>(
     launch: &CudaLaunch<'_>,
-    kernel: &str,
+    kernel: &'static str,
     operands: [&Operand<'_>; N],
     dim: usize,
     log: bool,
@@ -42,12 +43,12 @@ fn run<const N: usize>(
         _ => (512, 512, 1),
     };
     let blocks = lines.count.div_ceil(in_block).min(1 << 20) as u32;
-    let mut arguments =
-        vec![whole(lines.count), whole(lines.len), lines.outer.argument(launch.operation)?];
+    let mut arguments: Arguments =
+        smallvec![whole(lines.count), whole(lines.len), lines.outer.argument(launch.operation)?];
     arguments.extend(lines.steps.map(whole));
     arguments.extend([Argument::I32(i32::from(log)), Argument::I32(team)]);
     arguments.extend(operands.map(address));
     let grid = Grid { blocks: (blocks, 1, 1), threads, shared_bytes: 0 };
-    let kernel = format!("{kernel}_{}", type_name(dtype));
-    launch.run(&source_files::SOFTMAX, &kernel, grid, &arguments)
+    let kernel = (kernel, type_name(dtype));
+    launch.run(&source_files::SOFTMAX, kernel, grid, &arguments)
 }

@@ -4,11 +4,12 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
+use smallvec::smallvec;
 
 use super::in_workspace::ALIGNMENT_BYTES;
 use super::lines::Lines;
 use super::tail::code;
-use super::{CudaLaunch, NOTHING, address, whole};
+use super::{Arguments, CudaLaunch, NOTHING, address, whole};
 
 /// The longest line that a block sorts in shared memory.
 pub(super) const SHORT: usize = 2048;
@@ -113,9 +114,9 @@ impl Radix {
         let sizes = [whole(self.rows), whole(self.len)];
         let to = [whole(base), differing.clone()];
         let arguments = [&sizes[..], &from, &to].concat();
-        let kernel = format!("sort_keys_{}", self.key_type());
+        let kernel = ("sort_keys", self.key_type());
         let grid = launch.grid(self.rows * self.len, 4);
-        launch.run(&source_files::SORT, &kernel, grid, &arguments)?;
+        launch.run(&source_files::SORT, kernel, grid, &arguments)?;
         self.run_told(launch, base, differing)
     }
 
@@ -143,7 +144,7 @@ impl Radix {
             let both = [keys.clone(), other_keys.clone()];
             let jobs = self.rows * parts;
             let arguments = [&shape[..], &turn, &both, std::slice::from_ref(&counts)].concat();
-            launch.run(source, &format!("sort_count_{width}"), blocks(jobs), &arguments)?;
+            launch.run(source, ("sort_count", width), blocks(jobs), &arguments)?;
             let digits = self.rows * PLACES;
             let of_digits = [whole(digits), whole(parts)];
             let found = [counts.clone(), sums.clone()];
@@ -151,7 +152,7 @@ impl Radix {
             launch.run(source, "sort_sums", blocks(digits.div_ceil(8)), &arguments)?;
             let places = [positions.clone(), other_positions.clone()];
             let arguments = [&shape[..], &turn, &both, &places, &found].concat();
-            launch.run(source, &format!("sort_place_{width}"), blocks(jobs), &arguments)?;
+            launch.run(source, ("sort_place", width), blocks(jobs), &arguments)?;
         }
         let (mut keys, mut positions) = ([buffer(0), buffer(1)], [buffer(2), buffer(3)]);
         if matches!(differing, Argument::U64(0)) && passes % 2 == 1 {
@@ -213,7 +214,8 @@ fn sort_lines(
     let outer = lines.outer.argument(launch.operation)?;
     let dtype = Argument::I32(code(x.dtype()) as i32);
     let direction = Argument::I32(i32::from(descending));
-    let mut arguments = vec![whole(lines.count), whole(lines.len), whole(kept), outer.clone()];
+    let mut arguments: Arguments =
+        smallvec![whole(lines.count), whole(lines.len), whole(kept), outer.clone()];
     arguments.extend(lines.steps.map(whole));
     if lines.len <= SHORT {
         let room = lines.len.next_power_of_two();

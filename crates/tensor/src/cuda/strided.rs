@@ -2,9 +2,9 @@
 //! for up to four operands.
 
 use plimsoll_core::{Dims, Error, Result};
-use plimsoll_cuda::Argument;
+use plimsoll_cuda::{Argument, Words};
 use plimsoll_kernels::Operand;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// The most dimensions that kernels take after merging.
 const RANK: usize = 8;
@@ -106,7 +106,7 @@ impl Strided {
                 ),
             ));
         }
-        let mut words = vec![0u64; 1 + RANK + 4 * RANK];
+        let mut words: Words = smallvec![0u64; 1 + RANK + 4 * RANK];
         words[0] = self.sizes.len() as u64;
         for (dim, &size) in self.sizes.iter().enumerate() {
             words[1 + dim] = size as u64;

@@ -86,8 +86,8 @@ pub(crate) fn tail_of(
         true => "f64",
         false => computed_in(launch.inputs[0].dtype()),
     };
-    let kernel = format!("{}_{computed}", info.name);
-    launch.run(source, &kernel, launch.once_grid(n, 4, strided.is_dense()), &words)
+    let kernel = (info.name, computed);
+    launch.run(source, kernel, launch.once_grid(n, 4, strided.is_dense()), &words)
 }
 
 /// The number of a dtype in `tail.cuh`.
@@ -104,6 +104,12 @@ pub(super) fn computed_in(dtype: DType) -> &'static str {
         DType::F16 | DType::BF16 | DType::F32 => "f32",
         _ => "i64",
     }
+}
+
+/// The float dtype that elements of a float dtype are computed and summed in: `Compute` of
+/// `prelude.cuh`.
+pub(super) fn sum_dtype(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
 /// What `halves.cuh` knows a dtype by that is computed in f32.

@@ -4,11 +4,12 @@
 use plimsoll_core::{DType, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Meta;
+use smallvec::smallvec;
 
 use super::lines::Lines;
 use super::sort::{SHORT, lines_of, sort_first, sort_workspace_bytes};
 use super::tail::code;
-use super::{CudaLaunch, NOTHING, address, whole};
+use super::{Arguments, CudaLaunch, NOTHING, address, whole};
 
 /// The largest k that is selected.
 const MOST: usize = 1024;
@@ -74,8 +75,8 @@ pub(crate) fn topk(launch: &CudaLaunch<'_>, dim: usize, k: usize, largest: bool)
     let base = launch.workspace.pointer().addr();
     let candidates = [base, base + candidates_bytes(rows, len, k)[0]].map(whole);
     let run = |length: usize, parts: usize, span: usize, from: [Argument; 2], to: [Argument; 2]| {
-        let mut arguments =
-            vec![whole(rows), whole(length), whole(parts), whole(span), outer.clone()];
+        let mut arguments: Arguments =
+            smallvec![whole(rows), whole(length), whole(parts), whole(span), outer.clone()];
         arguments.extend(lines.steps.map(whole));
         arguments.extend([
             Argument::I32(k as i32),

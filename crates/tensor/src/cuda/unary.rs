@@ -7,7 +7,7 @@ use super::strided::Strided;
 use super::{CudaLaunch, address, type_name, whole};
 
 /// Kernel `name` over [x].
-pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
+pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &'static str) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
     let n = out.layout().numel();
     if n == 0 {
@@ -23,12 +23,12 @@ pub(crate) fn unary(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
         address(out),
     ];
     let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
-    let kernel = format!("{name}_{}", type_name(out.dtype()));
-    launch.run(&source_files::UNARY, &kernel, grid, &arguments)
+    let kernel = (name, type_name(out.dtype()));
+    launch.run(&source_files::UNARY, kernel, grid, &arguments)
 }
 
 /// Kernel `name` over [grad, saved].
-pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &str) -> Result<()> {
+pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &'static str) -> Result<()> {
     let (grad, saved, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let n = out.layout().numel();
     if n == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn unary_backward(launch: &CudaLaunch<'_>, name: &str) -> Result<()> 
         address(saved),
         address(out),
     ];
-    let kernel = format!("{name}_{}", type_name(out.dtype()));
+    let kernel = (name, type_name(out.dtype()));
     let grid = launch.once_grid(n, 16 / out.dtype().size_bytes(), strided.is_dense());
-    launch.run(&source_files::UNARY, &kernel, grid, &arguments)
+    launch.run(&source_files::UNARY, kernel, grid, &arguments)
 }

@@ -45,8 +45,8 @@ pub(crate) fn unscale(launch: &CudaLaunch<'_>) -> Result<()> {
             whole(count),
             strided.argument(launch.operation)?,
         ];
-        let kernel = format!("unscale_layout_{}", type_name(grad.dtype()));
-        launch.run(&source_files::UNSCALE, &kernel, launch.grid(count, 1), &arguments)?;
+        let kernel = ("unscale_layout", type_name(grad.dtype()));
+        launch.run(&source_files::UNSCALE, kernel, launch.grid(count, 1), &arguments)?;
     }
     for dtype in [DType::F32, DType::BF16, DType::F16, DType::F64] {
         let of: Vec<&Operand<'_>> =
@@ -77,8 +77,8 @@ fn over_table(
     words.resize(length, 0);
     let blocks = u32::try_from(chunks).map_err(|_| launch.unsupported("so many elements"))?;
     let grid = Grid { blocks: (blocks, 1, 1), threads: THREADS, shared_bytes: 0 };
-    let kernel = format!("unscale_table_{}", type_name(dtype));
-    launch.run(&source_files::UNSCALE, &kernel, grid, &[Argument::Words(words)])
+    let kernel = ("unscale_table", type_name(dtype));
+    launch.run(&source_files::UNSCALE, kernel, grid, &[Argument::Words(words.into())])
 }
 
 /// As the CPU kernel of the same name.

@@ -55,8 +55,8 @@ fn add_each(launch: &CudaLaunch<'_>, view: &Layout) -> Result<()> {
         whole(view.offset()),
         whole(keys),
     ];
-    let kernel = format!("view_targets_{}", order.key_type());
-    launch.run(&source_files::SCATTER, &kernel, launch.grid(order.count, 1), &arguments)?;
+    let kernel = ("view_targets", order.key_type());
+    launch.run(&source_files::SCATTER, kernel, launch.grid(order.count, 1), &arguments)?;
     let places = in_order(grad.layout().strides());
     let sorted = Sorted { order, found: order.run(launch, keys)?, places };
     sorted.combine_elements(launch, Combine::Add, grad, out)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{Arena, Block, Configuration, Fence, StreamId};
 
+use super::captures::Captures;
 use super::gpu::Gpu;
 use super::queue::{Copy, Work};
 use super::stand_in::Engine;
@@ -70,6 +71,7 @@ pub(crate) struct Entry {
     /// Its storages, while it takes memory back.
     reclaimable: Reclaimable,
     chaos: Chaos,
+    captures: Captures,
     configuration: Configuration,
     /// Host memory of copies that run by themselves, until they have.
     kept: Mutex<Vec<(Fence, Kept)>>,
@@ -92,6 +94,7 @@ impl Entry {
             generator: Generator::first_of(device),
             reclaimable: Reclaimable::default(),
             chaos: Chaos::default(),
+            captures: Captures::default(),
             configuration,
             kept: Mutex::new(Vec::new()),
             fault: None,
@@ -133,6 +136,11 @@ impl Entry {
 
     pub(crate) fn generator(&self) -> &Generator {
         &self.generator
+    }
+
+    /// The captures that are open on it.
+    pub(crate) fn captures(&self) -> &Captures {
+        &self.captures
     }
 
     pub(crate) fn reclaimable(&self) -> &Reclaimable {
@@ -192,19 +200,29 @@ impl Entry {
         }
     }
 
-    /// A point after everything that `stream` has been given.
+    /// A point after everything that `stream` has been given. One that captures has passed it; see
+    /// Note [Streams of a capture].
     pub(crate) fn record(&self, stream: StreamId) -> Fence {
         self.arena.source().record(stream)
     }
 
     /// Makes the host wait for everything that `stream` has been given; observers hear of it.
-    pub(crate) fn wait_for(&self, stream: StreamId) {
+    pub(crate) fn wait_for(&self, stream: StreamId) -> Result<()> {
+        self.check_wait(stream)?;
         let _heard = observe::wait(self.device, WaitFor::Stream);
         self.record(stream).wait();
+        Ok(())
     }
 
     /// Makes later work on `stream` wait for `fence`; where work runs at once, that is now.
     pub(crate) fn wait_on_stream(&self, stream: StreamId, fence: Fence) -> Result<()> {
+        match self.waits_in_capture(stream, &fence)? {
+            true => Ok(()),
+            false => self.wait_on_backend(stream, fence),
+        }
+    }
+
+    pub(super) fn wait_on_backend(&self, stream: StreamId, fence: Fence) -> Result<()> {
         match self.backend {
             Backend::Cpu => fence.wait(),
             Backend::StandIn(engine) => engine.wait_for(stream, fence)?,
@@ -219,7 +237,25 @@ impl Entry {
     /// Lets work on `stream` touch `storage`, which is this device's: it waits for the streams that
     /// must come before. Called under a claim on the storage, or by whoever is moving it. See Note
     /// [Safe code cannot race streams].
-    pub(crate) fn order(&self, stream: StreamId, storage: &Storage, writes: bool) -> Result<()> {
+    pub(crate) fn order(
+        &self,
+        stream: StreamId,
+        storage: &Arc<Storage>,
+        writes: bool,
+    ) -> Result<()> {
+        match self.captures.of(stream) {
+            Some(capture) => self.order_in_capture(&capture, stream, storage, writes),
+            None => self.order_outside(stream, storage, writes),
+        }
+    }
+
+    /// The same on a stream that does not capture.
+    pub(crate) fn order_outside(
+        &self,
+        stream: StreamId,
+        storage: &Storage,
+        writes: bool,
+    ) -> Result<()> {
         let mut outcome = Ok(());
         storage.uses.note(stream, writes, |other| {
             if outcome.is_ok() {
@@ -233,14 +269,14 @@ impl Entry {
     ///
     /// # Safety
     /// On a GPU, `raw` is a stream of it that is alive, by the driver's numbers.
-    pub(crate) unsafe fn hand_over(&self, storage: &Storage, raw: usize) -> Result<()> {
+    pub(crate) unsafe fn hand_over(&self, storage: &Arc<Storage>, raw: usize) -> Result<()> {
         let stream = self.current_stream();
         match self.backend {
             Backend::Cpu => Ok(()),
             // Its memory is the host's, and whoever reads it there knows no streams.
             Backend::StandIn(_) => {
                 self.order(stream, storage, false)?;
-                self.wait_for(stream);
+                self.wait_for(stream)?;
                 self.surface()
             }
             Backend::Cuda(gpu) => {
@@ -259,7 +295,10 @@ impl Entry {
         }
     }
 
-    pub(super) fn synchronize_all(&self) {
+    pub(super) fn synchronize_all(&self) -> Result<()> {
+        if let Some(capture) = self.captures.of(self.current_stream()) {
+            return Err(capture.refuse("the host would wait for all streams"));
+        }
         let _heard = self.is_asynchronous().then(|| observe::wait(self.device, WaitFor::Device));
         match self.backend {
             Backend::Cpu => {}
@@ -269,6 +308,7 @@ impl Entry {
         }
         let passed = take_passed(&mut self.kept.lock());
         drop(passed);
+        Ok(())
     }
 
     /// Tells of an operation that failed after its caller had gone on, once. For whoever has just
@@ -305,13 +345,14 @@ impl Entry {
                 Ok(())
             }
             Backend::StandIn(engine) => {
-                engine.enqueue(stream, Work::Copy(Copy { from, to, bytes, keeps }))
+                let keeps = self.hold_in_capture(stream, to, keeps);
+                self.give(engine, stream, Work::Copy(Copy { from, to, bytes, keeps }))
             }
             Backend::Cuda(gpu) => {
                 let Some(context) = gpu.context() else { return Ok(()) };
                 // SAFETY: as above, until the stream has passed.
                 unsafe { context.copy(stream, from, to, bytes) }?;
-                if let Some(storage) = keeps {
+                if let Some(storage) = self.hold_in_capture(stream, to, keeps) {
                     self.keep_until(self.record(stream), storage);
                 }
                 Ok(())

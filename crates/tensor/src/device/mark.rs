@@ -55,7 +55,8 @@ impl Entry {
 
     /// A mark at the end of `stream`; `None` where work runs at once, or not at all.
     pub(crate) fn mark_on(&self, stream: StreamId) -> Option<Mark> {
-        if !self.is_asynchronous() {
+        // A capture notes no times.
+        if !self.is_asynchronous() || self.captures().of(stream).is_some() {
             return None;
         }
         match self.backend() {

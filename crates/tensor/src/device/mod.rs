@@ -5,8 +5,11 @@
 //! This file makes host devices and dry runs; `entry.rs` is what one device can do, `stand_in.rs`
 //! the stand-in accelerator, `gpu.rs` GPUs, `stream.rs` streams and events, `pinned.rs` host memory
 //! that devices copy from without waiting, `pool.rs` memory that a graph or a part of a program has
-//! for itself.
+//! for itself, `captures.rs` which
+//! streams write down what they are given.
 
+pub(crate) mod captures;
+mod capturing;
 mod entry;
 mod gpu;
 mod mark;
@@ -32,7 +35,7 @@ pub use gpu::{
 pub(crate) use mark::Mark;
 pub use pinned::pinned_arena;
 pub(crate) use pinned::{is_pinned_block, pinned_if_open, record_pinned_history};
-pub(crate) use pool::current_pool;
+pub(crate) use pool::{CaptureOfPool, current_pool};
 pub use pool::{MemPool, PoolScope, with_pool};
 pub use stand_in::{StandIn, stand_in};
 #[doc(hidden)]

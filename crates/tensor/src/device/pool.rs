@@ -3,14 +3,18 @@
 //! memory crate's `private_pool.rs`.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use plimsoll_core::Device;
-use plimsoll_memory::{PoolId, PoolPurpose, PoolUse, PrivatePool};
+use plimsoll_memory::{PoolId, PoolPurpose, PoolUse, PrivatePool, StreamId};
 
 use super::{Entry, entry};
+use crate::lock::Mutex;
+use crate::storage::Storage;
+use crate::storage::stream_order::StreamUses;
 
 /// A pool of its own in a device's memory. Its free blocks serve nobody else, and its segments stay
 /// until the last clone is dropped; tensors that are alive then keep theirs until they go.
@@ -28,10 +32,18 @@ use super::{Entry, entry};
 /// assert_eq!(memory::memory_reserved(own), 2 << 20); // the pool's went back
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemPool {
     device: Device,
-    pool: Arc<PrivatePool>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: PrivatePool,
+    /// Streams that replay graphs of the pool: their memory is one, so they come after each other.
+    replays: StreamUses,
+    /// What graphs of the pool write and tensors may still read.
+    written: Mutex<Vec<Weak<Storage>>>,
 }
 
 impl MemPool {
@@ -46,7 +58,9 @@ impl MemPool {
     }
 
     fn open(device: Device, purpose: PoolPurpose) -> MemPool {
-        MemPool { device, pool: Arc::new(entry(device).arena().open_pool(purpose)) }
+        let pool = entry(device).arena().open_pool(purpose);
+        let (replays, written) = (StreamUses::new(StreamId::DEFAULT), Mutex::default());
+        MemPool { device, shared: Arc::new(Shared { pool, replays, written }) }
     }
 
     /// The device whose memory it is.
@@ -56,16 +70,49 @@ impl MemPool {
 
     /// Its pair of numbers, as snapshots show it (`segment_pool_id`).
     pub fn id(&self) -> (u64, u64) {
-        self.pool.id().pair()
+        self.shared.pool.id().pair()
     }
 
     /// What it holds now.
     pub fn usage(&self) -> PoolUse {
-        self.pool.usage()
+        self.shared.pool.usage()
+    }
+
+    pub(crate) fn pool_id(&self) -> PoolId {
+        self.shared.pool.id()
+    }
+
+    /// Storages of the pool that a graph writes.
+    pub(crate) fn add_written(&self, storages: Vec<Weak<Storage>>) {
+        let mut written = self.shared.written.lock();
+        written.retain(|storage| storage.strong_count() > 0);
+        written.extend(storages.into_iter().filter(|storage| storage.strong_count() > 0));
+    }
+
+    /// Those of them that tensors still hold.
+    pub(crate) fn written(&self) -> Vec<Arc<Storage>> {
+        self.shared.written.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Notes that a graph of the pool is replayed on `stream`; calls `wait_for` with the stream
+    /// that must be waited for first.
+    pub(crate) fn replay_on(&self, stream: StreamId, wait_for: impl FnMut(StreamId)) {
+        self.shared.replays.note(stream, true, wait_for);
+    }
+
+    /// The streams that graphs of the pool were replayed on.
+    pub(crate) fn replayed_on(&self, visit: impl FnMut(StreamId)) {
+        self.shared.replays.for_each(visit);
     }
 }
 
-/// Scopes that are open in the process, so that an allocation outside of them costs one load.
+impl fmt::Debug for MemPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemPool({}, {:?}, {:?})", self.device, self.id(), self.usage())
+    }
+}
+
+/// Scopes and captures that are open in the process: without any, an allocation costs one load.
 static SCOPES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -79,8 +126,12 @@ pub(crate) fn current_pool(entry: &Entry) -> PoolId {
     if SCOPES.load(Ordering::Relaxed) == 0 { PoolId::COMMON } else { named(entry) }
 }
 
+/// A stream that captures allocates from the capture's pool.
 #[cold]
 fn named(entry: &Entry) -> PoolId {
+    if let Some(capture) = entry.captures().of(entry.current_stream()) {
+        return capture.pool();
+    }
     let slot = entry.device().slot();
     CURRENT.with_borrow(|pools| {
         pools.iter().rfind(|(of, _)| *of == slot).map_or(PoolId::COMMON, |(_, pool)| *pool)
@@ -109,7 +160,7 @@ impl PoolScope {
     pub fn enter(pool: &MemPool) -> PoolScope {
         SCOPES.fetch_add(1, Ordering::Relaxed);
         let depth = CURRENT.with_borrow_mut(|pools| {
-            pools.push((pool.device.slot(), pool.pool.id()));
+            pools.push((pool.device.slot(), pool.shared.pool.id()));
             pools.len() - 1
         });
         PoolScope { depth, not_send: PhantomData }
@@ -119,6 +170,23 @@ impl PoolScope {
 impl Drop for PoolScope {
     fn drop(&mut self) {
         let _ = CURRENT.try_with(|pools| pools.borrow_mut().truncate(self.depth));
+        SCOPES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One of the captures that [`current_pool`] looks for, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CaptureOfPool(());
+
+impl CaptureOfPool {
+    pub(crate) fn open() -> CaptureOfPool {
+        SCOPES.fetch_add(1, Ordering::Relaxed);
+        CaptureOfPool(())
+    }
+}
+
+impl Drop for CaptureOfPool {
+    fn drop(&mut self) {
         SCOPES.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Work {
     Wait(Fence),
     /// Notes the time.
     Stamp(Arc<OnceLock<Instant>>),
+    /// What was captured, one after another.
+    Replay(Arc<[Work]>),
 }
 
 /// A launch with everything it needs but the memory itself: queued work does not own storages. The
@@ -48,6 +50,7 @@ pub(crate) struct Copy {
     pub(crate) bytes: usize,
     /// Host memory that nobody waits for: it has no stream to order its free, so the copy keeps it
     /// alive.
+    #[allow(dead_code, reason = "held for its drop")]
     pub(crate) keeps: Option<Arc<Storage>>,
 }
 
@@ -157,6 +160,8 @@ impl Queue {
                 // The first one is the cause; what follows may be its consequence.
                 self.failures.lock().get_or_insert(failure);
             }
+            // What it keeps goes before anybody hears that it is done.
+            drop(work);
             // Under the lock, so that whoever looks and then sleeps cannot miss it.
             let _waiting = self.waiting.lock();
             self.done.fetch_add(1, Ordering::Release);
@@ -194,7 +199,7 @@ impl fmt::Debug for Ticket {
 }
 
 impl Work {
-    fn run(self) -> Result<(), Failure> {
+    fn run(&self) -> Result<(), Failure> {
         match self {
             Work::Kernel(kernel) => kernel.run(),
             Work::Copy(copy) => {
@@ -208,7 +213,6 @@ impl Work {
                         copy.bytes,
                     );
                 }
-                drop(copy.keeps);
                 Ok(())
             }
             Work::Wait(fence) => {
@@ -218,6 +222,10 @@ impl Work {
             Work::Stamp(passed) => {
                 let _ = passed.set(Instant::now());
                 Ok(())
+            }
+            Work::Replay(works) => {
+                // All of them run, as they would one by one; the first failure is the cause.
+                works.iter().map(Work::run).fold(Ok(()), Result::and)
             }
         }
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{Fence, StreamId};
 
+use super::captures::CapturedPoint;
 use super::{Backend, Entry, Mark, entry};
 use crate::Tensor;
 use crate::observe::{self, WaitFor};
@@ -96,7 +97,11 @@ impl Stream {
         Err(Error::device("stream", format!("{} is not a GPU", self.device)))
     }
 
-    fn entry(&self) -> &'static Entry {
+    pub(crate) fn stream_id(&self) -> StreamId {
+        self.id
+    }
+
+    pub(crate) fn entry(&self) -> &'static Entry {
         entry(self.device)
     }
 
@@ -111,6 +116,20 @@ impl Stream {
         self.record_event().query()
     }
 
+    /// Whether a graph is being captured here: what the stream is given is written down, and runs
+    /// when the graph is replayed.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let (_graph, captures) = Graph::capture(gpu, || Ok(Stream::current(gpu).is_capturing()))?;
+    /// assert!(captures && !Stream::current(gpu).is_capturing());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_capturing(&self) -> bool {
+        self.entry().captures().of(self.id).is_some()
+    }
+
     /// A point after everything queued so far.
     ///
     /// ```
@@ -122,7 +141,7 @@ impl Stream {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn record_event(&self) -> Event {
-        Event { device: self.device, fence: self.entry().record(self.id) }
+        Event { device: self.device, fence: self.entry().point(self.id) }
     }
 
     /// As [`Stream::record_event`], of a point that remembers when the device passed it.
@@ -202,6 +221,11 @@ impl Event {
     /// Waits until the work before it has run. An operation that failed meanwhile on the device is
     /// told of here.
     pub fn synchronize(&self) -> Result<()> {
+        if let Some(point) = self.fence.state::<CapturedPoint>()
+            && !self.query()
+        {
+            return Err(point.capture.refuse("the host would wait for an event"));
+        }
         let _heard = observe::wait(self.device, WaitFor::Event);
         self.fence.wait();
         entry(self.device).surface()
@@ -252,7 +276,7 @@ impl TimedEvent {
 /// ```
 pub fn synchronize(device: Device) -> Result<()> {
     let entry = entry(device);
-    entry.synchronize_all();
+    entry.synchronize_all()?;
     entry.surface()
 }
 

@@ -12,7 +12,7 @@ use super::nn::check_float;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::cuda::{self, CudaLaunch};
-use crate::dispatch::Dest;
+use crate::dispatch::{Dest, apply_on};
 use crate::operation::{
     Backward, DTypes, Grads, Home, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves,
 };
@@ -187,7 +187,15 @@ impl Operation for Attention {
         if self.0.mask {
             inputs.push(backward.input(3)?);
         }
-        let results = apply(&AttentionBackward(self.0), &inputs, Dest::New, Site::in_force())?;
+        let (op, site) = (AttentionBackward(self.0), Site::in_force());
+        let results = match packed_gradients(backward)? {
+            // Known to be apart, which `apply` would ask again.
+            Some(packed) => {
+                let dest = Dest::Out(&packed.each_ref());
+                apply_on(inputs[0].entry(), &op, &inputs, dest, site)?
+            }
+            None => apply(&op, &inputs, Dest::New, site)?,
+        };
         for (place, grad) in grads.iter_mut().zip(results) {
             *place = Some(grad);
         }
@@ -208,6 +216,59 @@ fn layout(inputs: &[&Meta], shape: &[usize]) -> Result<Layout> {
         return output_layout(SCALED_DOT_PRODUCT_ATTENTION.name, &inputs[..1]);
     }
     Layout::contiguous(shape)
+}
+
+/// Memory for the gradients of query, key and value where these are the parts of one tensor, and
+/// nothing else is in its storage: parts of one tensor too, in the same places, so that they need
+/// not be put together (`autograd/parts.rs`).
+fn packed_gradients(backward: &Backward<'_>) -> Result<Option<[Tensor; 3]>> {
+    let parts = [backward.input(0)?, backward.input(1)?, backward.input(2)?];
+    let query = parts[0];
+    // The gradients of leaves stay apart, each in memory of its own.
+    let is_part = |index: usize| {
+        let part = parts[index];
+        backward.needs.has(index)
+            && !part.is_leaf()
+            && part.shares_storage_with(query)
+            && !part.layout().may_overlap_itself()
+    };
+    let numel = parts.iter().map(|part| part.numel()).sum::<usize>();
+    if !(0..3).all(is_part)
+        || numel * query.element_size() != query.storage_nbytes()
+        || !are_apart(parts.map(Tensor::layout), numel)
+    {
+        return Ok(None);
+    }
+    let whole = Meta::contiguous(&[numel], query.dtype())?;
+    let whole = Tensor::empty_on(ATTENTION_BACKWARD.name, query.entry(), whole)?;
+    Ok(Some(parts.map(|part| whole.alias(part.meta().clone(), None))))
+}
+
+/// Whether parts of a storage of `numel` elements share none, as far as rows tell: where the
+/// storage is cut into rows of one length, each part has columns of its own. `Layout::overlaps`
+/// knows all layouts, but gives up on interleaved ones of this size.
+fn are_apart(parts: [&Layout; 3], numel: usize) -> bool {
+    let columns = |part: &Layout, row: usize| -> Option<[usize; 2]> {
+        let first = part.offset() % row;
+        let mut end = first + 1;
+        for (&size, &stride) in part.shape().iter().zip(part.strides()) {
+            if stride < row {
+                end += size.checked_sub(1)? * stride;
+            } else if size > 1 && !stride.is_multiple_of(row) {
+                return None;
+            }
+        }
+        (end <= row).then_some([first, end])
+    };
+    let rows = parts[0].strides().iter().copied().chain([numel]).filter(|&row| row > 0);
+    rows.into_iter().any(|row| {
+        let [Some(a), Some(b), Some(c)] = parts.map(|part| columns(part, row)) else {
+            return false;
+        };
+        let mut found = [a, b, c];
+        found.sort_unstable();
+        found[0][1] <= found[1][0] && found[1][1] <= found[2][0]
+    })
 }
 
 /// The gradients of query, key and value in one kernel, for backward passes that nobody
@@ -280,3 +341,45 @@ static ATTENTION_BACKWARD: OpInfo =
     OpInfo { differentiable: false, ..info("attention_backward", &[]) };
 
 pub(crate) static OPS: &[&OpInfo] = &[&SCALED_DOT_PRODUCT_ATTENTION];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queries, keys and values of GPT-2's product, cut in every way.
+    #[test]
+    fn parts_of_a_product_are_apart() {
+        let [batch, length, heads, width] = [16i64, 1024, 12, 64];
+        let whole = |sizes: &[i64]| {
+            let sizes: Vec<usize> = sizes.iter().map(|&size| size as usize).collect();
+            Layout::contiguous(&sizes).unwrap()
+        };
+        let product = whole(&[batch, length, 3 * heads * width]);
+        let rows = whole(&[batch, length, heads, 3 * width]);
+        let apart = whole(&[3, batch, heads, length, width]);
+        let cut = |at: i64| {
+            let part = product.narrow(2, at * heads * width, heads * width).unwrap();
+            let part = part.view(&[batch, length, heads, width]).unwrap();
+            let of_rows = rows.narrow(3, at * width, width).unwrap();
+            [
+                part.transpose(1, 2).unwrap(),
+                of_rows.transpose(1, 2).unwrap(),
+                apart.select(0, at).unwrap(),
+            ]
+        };
+        let [q, k, v] = [cut(0), cut(1), cut(2)];
+        for way in 0..3 {
+            let numel = product.numel();
+            assert!(are_apart([&v[way], &q[way], &k[way]], numel), "{way}");
+            assert!(!are_apart([&v[way], &q[way], &q[way]], numel), "{way}");
+            assert!(!are_apart([&v[way], &q[(way + 1) % 3], &k[way]], numel), "{way}");
+        }
+        // Fewer heads of keys, which lie behind the queries'.
+        let cut = |start: i64, heads: i64| {
+            let part = product.narrow(2, start * width, heads * width).unwrap();
+            part.view(&[batch, length, heads, width]).unwrap().transpose(1, 2).unwrap()
+        };
+        assert!(are_apart([&cut(0, 24), &cut(24, 6), &cut(30, 6)], product.numel()));
+        assert!(!are_apart([&cut(0, 25), &cut(24, 6), &cut(30, 6)], product.numel()));
+    }
+}

@@ -16,7 +16,7 @@ use crate::operation::{Backward, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, 
 use crate::prepare::apply;
 use plimsoll_cuda::source_files;
 use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGrads};
-use plimsoll_kernels::{CpuLaunch, Meta};
+use plimsoll_kernels::{CpuLaunch, Meta, Operand};
 use plimsoll_memory::Site;
 
 /// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will
@@ -138,11 +138,32 @@ impl Operation for LayerNorm {
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
+        self.gradients(backward, None)
+    }
+
+    fn adds_to_input(&self) -> bool {
+        true
+    }
+
+    fn vjp_onto(&self, backward: &Backward<'_>, total: &Tensor) -> Result<Grads> {
+        self.gradients(backward, Some(total))
+    }
+
+    fn share(&self) -> Arc<dyn Operation> {
+        Arc::new(self.clone())
+    }
+}
+
+impl LayerNorm {
+    /// The gradients; that of the input is added to `total` if there is one, and is not among them
+    /// then.
+    fn gradients(&self, backward: &Backward<'_>, total: Option<&Tensor>) -> Result<Grads> {
         let needs = backward.needs;
         let wanted = LayerNormGrads {
             input: needs.has(0),
             weight: self.weight && needs.has(1),
             bias: self.bias && needs.has(self.bias_at()),
+            added: total.is_some(),
         };
         let grad = backward.grad()?;
         let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
@@ -154,29 +175,24 @@ impl Operation for LayerNorm {
         let weight = if self.weight && wanted.input { Some(backward.input(1)?) } else { None };
         if is_grad_enabled() {
             self.composite(grad, x, weight, wanted, &mut grads)?;
-        } else {
-            let (mean, rstd) = (backward.output(1)?, backward.output(2)?);
-            let op = LayerNormBackward { rank: self.rank(), wanted };
-            let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
-            inputs.extend(weight);
-            let mut results = apply(&op, &inputs, Dest::New, Site::in_force())?.into_iter();
-            for (wanted, at) in
-                [(wanted.input, 0), (wanted.weight, 1), (wanted.bias, self.bias_at())]
-            {
-                if wanted {
-                    grads[at] = results.next();
-                }
+            return Ok(grads);
+        }
+        let (mean, rstd) = (backward.output(1)?, backward.output(2)?);
+        let op = LayerNormBackward { rank: self.rank(), wanted };
+        let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
+        inputs.extend(weight);
+        let dest = total.as_slice();
+        let dest = if dest.is_empty() { Dest::New } else { Dest::Mutating(dest) };
+        let mut results = apply(&op, &inputs, dest, Site::in_force())?.into_iter();
+        let made = wanted.input && !wanted.added;
+        for (wanted, at) in [(made, 0), (wanted.weight, 1), (wanted.bias, self.bias_at())] {
+            if wanted {
+                grads[at] = results.next();
             }
         }
         Ok(grads)
     }
 
-    fn share(&self) -> Arc<dyn Operation> {
-        Arc::new(self.clone())
-    }
-}
-
-impl LayerNorm {
     /// The gradients from differentiable operations. Mean and deviation are computed again from x,
     /// so that they can be differentiated too.
     fn composite(
@@ -211,11 +227,20 @@ impl LayerNorm {
 }
 
 /// The gradients in one kernel from [grad, x, mean, 1 / deviation, weight?], for backward passes
-/// that nobody differentiates again.
+/// that nobody differentiates again. What the input's is added to stands behind the new ones.
 #[derive(Clone, Copy, Debug)]
 struct LayerNormBackward {
     rank: usize,
     wanted: LayerNormGrads,
+}
+
+impl LayerNormBackward {
+    /// The order of the kernels: input, weight, bias.
+    fn put_input_first<T>(&self, outputs: &mut [T]) {
+        if self.wanted.added {
+            outputs.rotate_right(1);
+        }
+    }
 }
 
 impl Operation for LayerNormBackward {
@@ -227,7 +252,7 @@ impl Operation for LayerNormBackward {
         let (shape, dtype) = (inputs[1].shape(), inputs[1].dtype);
         let row = &shape[shape.len() - self.rank..];
         let mut outputs = Metas::new();
-        if self.wanted.input {
+        if self.wanted.input && !self.wanted.added {
             outputs.push(Meta::contiguous(shape, dtype)?);
         }
         for _ in 0..usize::from(self.wanted.weight) + usize::from(self.wanted.bias) {
@@ -237,11 +262,16 @@ impl Operation for LayerNormBackward {
     }
 
     fn workspace_bytes(&self, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        cpu::layer_norm_backward_workspace_bytes(inputs, outputs, self.rank, self.wanted)
+        let mut outputs: SmallVec<[Meta; 3]> = outputs.iter().cloned().collect();
+        self.put_input_first(&mut outputs);
+        cpu::layer_norm_backward_workspace_bytes(inputs, &outputs, self.rank, self.wanted)
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        cpu::layer_norm_backward(launch, self.rank, self.wanted)
+        let mut outputs: SmallVec<[Operand<'_>; 3]> = launch.outputs.iter().copied().collect();
+        self.put_input_first(&mut outputs);
+        let launch = CpuLaunch { outputs: &outputs, ..*launch };
+        cpu::layer_norm_backward(&launch, self.rank, self.wanted)
     }
 
     fn cuda_workspace_bytes(
@@ -250,17 +280,22 @@ impl Operation for LayerNormBackward {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::layer_norm_workspace_bytes(inputs)
+        let x = inputs[1].shape();
+        let length = x[x.len() - self.rank..].iter().product();
+        let sums = self.wanted.weight || self.wanted.bias;
+        cuda::layer_norm_backward_workspace_bytes(inputs, length, sums)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let x = launch.inputs[1].shape();
         let length = x[x.len() - self.rank..].iter().product();
-        let LayerNormGrads { input, weight, bias } = self.wanted;
-        let mut outputs = launch.outputs.iter();
+        let LayerNormGrads { input, weight, bias, added } = self.wanted;
+        let mut outputs: SmallVec<[Operand<'_>; 3]> = launch.outputs.iter().copied().collect();
+        self.put_input_first(&mut outputs);
+        let mut outputs = outputs.iter();
         let outputs =
             [input, weight, bias].map(|wanted| if wanted { outputs.next() } else { None });
-        cuda::layer_norm_backward(launch, length, launch.inputs.get(4), outputs)
+        cuda::layer_norm_backward(launch, length, launch.inputs.get(4), outputs, added)
     }
 
     fn share(&self) -> Arc<dyn Operation> {

@@ -98,7 +98,7 @@ impl LinearCrossEntropy {
             None => Tensor::ones(&[class.shape()[0] as i64], (x.dtype(), x.device()))?,
         };
         let share = Tensor::where_(&counted, &share, 0.0)?;
-        let mut grad = backward.grad()?.clone();
+        let mut grad = backward.grad()?.to(x.dtype())?;
         if nll.reduction == Reduction::Mean {
             grad = grad.div(&share.sum()?)?;
         }
@@ -173,6 +173,11 @@ impl LinearCrossEntropy {
     }
 }
 
+/// Losses of halves are float32.
+fn loss_dtype(dtype: DType) -> DType {
+    if dtype == DType::BF16 { DType::F32 } else { dtype }
+}
+
 /// Metas of the gradients that are wanted.
 fn gradients(inputs: &[&Meta], to: [bool; 3]) -> Result<Metas> {
     let dtype = inputs[0].dtype;
@@ -190,7 +195,8 @@ impl Operation for LinearCrossEntropy {
         self.check(inputs)?;
         let by_row = self.0.nll.reduction == Reduction::None;
         let shape = if by_row { inputs[2].shape() } else { &[] };
-        let mut metas: Metas = smallvec::smallvec![Meta::contiguous(shape, inputs[0].dtype)?];
+        let mut metas: Metas =
+            smallvec::smallvec![Meta::contiguous(shape, loss_dtype(inputs[0].dtype))?];
         metas.extend(gradients(inputs, self.made())?);
         Ok(Inferred::Exact(metas))
     }

@@ -215,6 +215,7 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
         (false, false) => to.copy_on_stream(there, start, end, bytes, None),
         (true, true) => {
             from.order(here, source.storage(), false)?;
+            from.check_wait(here)?;
             to.wait_on_stream(there, from.record(here))?;
             to.order(there, target.storage(), true)?;
             to.copy_on_stream(there, start, end, bytes, None)?;
@@ -224,10 +225,13 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
             to.order(there, target.storage(), true)?;
             let host = source.storage();
             let keeps = (manner == Manner::NonBlocking && host.is_page_locked()).then_some(host);
+            if keeps.is_none() {
+                to.check_wait(there)?;
+            }
             to.copy_on_stream(there, start, end, bytes, keeps.cloned())?;
             match keeps {
                 Some(host) => host.uses.busy_until(to.record(there), false),
-                None => to.wait_for(there),
+                None => to.wait_for(there)?,
             }
             Ok(())
         }
@@ -235,12 +239,15 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
             from.order(here, source.storage(), false)?;
             let host = target.storage();
             let keeps = (manner == Manner::NonBlocking && host.is_page_locked()).then_some(host);
+            if keeps.is_none() {
+                from.check_wait(here)?;
+            }
             from.copy_on_stream(here, start, end, bytes, keeps.cloned())?;
             if let Some(host) = keeps {
                 host.uses.busy_until(from.record(here), true);
                 return Ok(());
             }
-            from.wait_for(here);
+            from.wait_for(here)?;
             from.surface()
         }
     }

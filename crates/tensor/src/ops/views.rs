@@ -1,6 +1,7 @@
 //! Views as operations: no kernel, only a layout rule from `core` and a derivative. `Unview` is the
 //! derivative of those that show a part of their input: zeros, with the gradient in that part.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_core::{DType, Error, Layout, Result, normalize_dim};
@@ -156,6 +157,22 @@ impl Operation for View {
 
     fn add_vjp(&self, gradient: &Tensor, total: &Tensor) -> Result<()> {
         apply_one(self, &[total], Site::in_force())?.add_(gradient).map(drop)
+    }
+
+    fn shows(&self, input: &Meta) -> Option<(usize, Range<usize>)> {
+        let (View::Narrow { dim, .. }
+        | View::Slice { dim, step: 1, .. }
+        | View::Select { dim, .. }) = self
+        else {
+            return None;
+        };
+        // The rule of the view says where it begins, in a layout whose strides tell.
+        let whole = Layout::contiguous(input.shape()).ok().filter(|whole| whole.numel() > 0)?;
+        let dim = normalize_dim(self.info().name, *dim, whole.rank()).ok()?;
+        let part = self.layout(&whole).ok()?;
+        let start = part.offset() / whole.strides()[dim];
+        let length = if part.rank() < whole.rank() { 1 } else { part.shape()[dim] };
+        Some((dim, start..start + length))
     }
 
     fn share(&self) -> Arc<dyn Operation> {

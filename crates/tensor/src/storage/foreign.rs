@@ -1,14 +1,17 @@
 //! Memory that somebody else owns: a NumPy array's, another framework's, a mapped file's. It is in
-//! the book as external bytes, never cached, moved or taken back, and its owner is let go when the
-//! last tensor on it is.
+//! the book as external bytes, never cached or taken back, and its owner is let go when the last
+//! tensor on it is. A storage of ours can move there with all of its tensors, as it does when
+//! processes are to share it.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use plimsoll_core::Result;
 use plimsoll_memory::{External, Kind, OriginId};
 
 use super::Storage;
+use super::claim::Claim;
 use super::whereabouts::Whereabouts;
 use crate::device::Entry;
 
@@ -19,6 +22,9 @@ pub(crate) struct Foreign {
     pub(super) external: External,
     #[allow(dead_code, reason = "held for its drop")]
     owner: Box<dyn Any + Send + Sync>,
+    /// Where the bytes were before they moved here, if somebody outside knows that place.
+    #[allow(dead_code, reason = "held for its drop")]
+    before: Option<Box<Whereabouts>>,
 }
 
 impl Storage {
@@ -38,11 +44,57 @@ impl Storage {
         origin: OriginId,
     ) -> Arc<Storage> {
         let external = entry.arena().external(bytes, origin, Kind::Input);
-        let place = Whereabouts::Foreign(Foreign { external, owner });
+        let place = Whereabouts::Foreign(Foreign { external, owner, before: None });
         let home = entry.current_stream();
         let storage = Storage::at(entry, place, address, bytes, Kind::Input, home, false);
         // Its owner knows where it is, and may write it at any time.
         storage.exposed.store(true, Ordering::Relaxed);
         Arc::new(storage)
+    }
+
+    /// The address of bytes that are not ours.
+    pub(crate) fn foreign_address(&self) -> Option<usize> {
+        let is_foreign = matches!(*self.place.lock(), Whereabouts::Foreign(_));
+        is_foreign.then(|| self.address.load(Ordering::Acquire))
+    }
+
+    /// Moves the bytes to `address`, where `owner` has as many, and with them every tensor on this
+    /// storage. Memory whose address went out before stays behind it until the storage goes.
+    ///
+    /// # Safety
+    /// As for `Tensor::move_storage`.
+    pub(crate) unsafe fn move_to_foreign(
+        self: &Arc<Storage>,
+        address: usize,
+        owner: Box<dyn Any + Send + Sync>,
+        origin: OriginId,
+    ) -> Result<()> {
+        // Never unpinned: from now on it cannot be taken back.
+        self.pin()?;
+        let is_known_outside = self.is_exposed();
+        self.expose()?;
+        // Kernels read where the bytes are under their claim, so none is between here and there.
+        let claim = Claim::new(std::iter::empty(), std::iter::once(self.as_ref()));
+        self.entry.wait_for_uses(self);
+        let mut place = self.place.lock();
+        let from = self.pointer();
+        // SAFETY: the storage is pinned, so its bytes are at `from`, and the claim keeps others
+        // away from them; `address` is the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, address as *mut u8, self.bytes) };
+        let external = self.entry.arena().external(self.bytes, origin, self.kind());
+        let there = Whereabouts::Foreign(Foreign { external, owner, before: None });
+        let before = std::mem::replace(&mut *place, there);
+        self.address.store(address, Ordering::Release);
+        let left = match &mut *place {
+            Whereabouts::Foreign(foreign) if is_known_outside => {
+                foreign.before = Some(Box::new(before));
+                None
+            }
+            _ => Some(before),
+        };
+        drop(place);
+        drop(claim);
+        drop(left);
+        Ok(())
     }
 }

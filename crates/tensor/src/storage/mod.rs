@@ -28,11 +28,15 @@ use plimsoll_memory::{Arena, Block, Kind, OriginId, Owner, PoolId, Request, Stre
 
 use crate::device::{self, Entry};
 use crate::lock::Mutex;
+use crate::tensor::registry;
 use claim::Access;
 use provenance::Provenance;
 use roles::Roles;
 use stream_order::StreamUses;
 use whereabouts::Whereabouts;
+
+/// The number of the next storage that may be taken away.
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// The memory behind tensors. Freed the moment the last tensor on it goes.
 pub struct Storage {
@@ -44,8 +48,9 @@ pub struct Storage {
     movable: bool,
     /// Whether somebody outside knows where the bytes are; see `dependents.rs`.
     exposed: AtomicBool,
-    /// The number by which the arena knows whose its block is, if it is movable.
-    owner: Owner,
+    /// The number by which the arena and watches know it, if it is movable: later ones have higher
+    /// ones.
+    number: u32,
     /// Pins and presence in one word; see `pin.rs`.
     pins: AtomicU32,
     /// Where the bytes are, valid while pinned.
@@ -90,10 +95,17 @@ impl Storage {
         } else {
             PoolId::COMMON
         };
-        let block = arena.allocate(&Request { bytes, origin, kind, stream, pool })?;
+        let request = Request { bytes, origin, kind, stream, pool };
+        let block = arena.allocate(&request).map_err(registry::with_holders)?;
         // A private pool's blocks stay where they are: a graph writes to their addresses.
         let movable = entry.reclaimable().is_on() && pool == PoolId::COMMON;
-        Ok(Storage::over(entry, block, bytes, kind, (stream, movable)))
+        let storage = Storage::over(entry, block, bytes, kind, (stream, movable));
+        if pool != PoolId::COMMON
+            && let Some(capture) = entry.captures().of(stream)
+        {
+            capture.adopt(&storage);
+        }
+        Ok(storage)
     }
 
     /// The same for memory that is never taken back: what a recipe makes on its way.
@@ -134,12 +146,11 @@ impl Storage {
         kind: Kind,
         home: StreamId,
     ) -> Arc<Storage> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let owner = Owner::new(NEXT.fetch_add(1, Ordering::Relaxed));
-        block.set_owner(owner);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        block.set_owner(Owner::new(number));
         let (address, place) = (block.address(), Whereabouts::Resident(block));
         let mut storage = Storage::at(entry, place, address, bytes, kind, home, true);
-        storage.owner = owner;
+        storage.number = number;
         let storage = Arc::new(storage);
         entry.reclaimable().add(&storage);
         storage
@@ -160,7 +171,7 @@ impl Storage {
             bytes,
             movable,
             exposed: AtomicBool::new(false),
-            owner: Owner::new(0),
+            number: 0,
             pins: AtomicU32::new(0),
             address: AtomicUsize::new(address),
             place: Mutex::new(place),
@@ -226,12 +237,46 @@ impl Storage {
             && self.place.lock().block().is_some_and(device::is_pinned_block)
     }
 
+    /// The block that has the bytes: the address of its arena, and its own. `None` if they are not
+    /// ours, were dropped, or are on their way.
+    pub(crate) fn block_place(&self) -> Option<(usize, usize)> {
+        let place = self.place.try_lock()?;
+        place.block().map(|block| (std::ptr::from_ref(block.arena()).addr(), block.address()))
+    }
+
+    /// What tells the memory apart in a watch: the block that has the bytes, or, of a storage that
+    /// may be taken away, its own number, which it keeps wherever the bytes go. `None` if they are
+    /// not ours, or on their way.
+    pub(crate) fn watch_key(&self) -> Option<(usize, usize)> {
+        // No arena lies at address 0.
+        if self.movable { Some((0, self.number as usize)) } else { self.block_place() }
+    }
+
+    /// Its number, if it may be taken away.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The number that the next storage that may be taken away gets.
+    pub(crate) fn following_number() -> u32 {
+        NEXT_NUMBER.load(Ordering::Relaxed)
+    }
+
     /// The origin of the memory itself, wherever it is; `None` if it is not ours.
     pub(crate) fn origin(&self) -> Option<OriginId> {
-        match &*self.place.lock() {
-            Whereabouts::Dropped(recipe) => Some(recipe.origin()),
-            place => place.block().map(Block::origin),
-        }
+        origin_at(&self.place.lock())
+    }
+
+    /// The same without waiting for whoever moves the bytes; `None` then too.
+    pub(crate) fn origin_if_free(&self) -> Option<OriginId> {
+        origin_at(&*self.place.try_lock()?)
+    }
+}
+
+fn origin_at(place: &Whereabouts) -> Option<OriginId> {
+    match place {
+        Whereabouts::Dropped(recipe) => Some(recipe.home.0),
+        place => place.block().map(Block::origin),
     }
 }
 

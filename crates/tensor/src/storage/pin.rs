@@ -22,6 +22,13 @@ use super::Storage;
 pub(super) const ABSENT: u32 = 1 << 31;
 
 impl Storage {
+    /// Host memory: whether the bytes are there, and no copy is under way.
+    #[inline]
+    pub(crate) fn is_at_hand(&self) -> bool {
+        let is_away = self.movable && self.pins.load(Ordering::Relaxed) & ABSENT != 0;
+        !is_away && !self.uses.has_copies()
+    }
+
     /// Pins, and brings the bytes home if they are away.
     #[inline]
     pub(crate) fn pin(self: &Arc<Storage>) -> Result<()> {

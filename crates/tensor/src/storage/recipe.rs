@@ -34,6 +34,8 @@ pub(crate) struct Recipe {
     steps: Vec<Step>,
     /// Which result of the last step the storage is.
     output: usize,
+    /// Who made the device's block, and its bytes after rounding; known once it is dropped.
+    pub(super) home: (OriginId, usize),
 }
 
 /// One operation to run again.
@@ -61,7 +63,8 @@ impl Storage {
         }
         let mut plan = Plan { target: self, ingredients: Vec::new(), steps: Vec::new() };
         plan.follow(made)?;
-        Some(Recipe { ingredients: plan.ingredients, steps: plan.steps, output: made.output })
+        let Plan { ingredients, steps, .. } = plan;
+        Some(Recipe { ingredients, steps, output: made.output, home: (OriginId::UNKNOWN, 0) })
     }
 }
 

@@ -105,7 +105,11 @@ fn costs(living: &[Arc<Storage>]) -> HashMap<Owner, (u64, &Arc<Storage>)> {
     let count = living.len() as u64;
     let aged = |age: usize, bytes: usize| bytes as u64 + bytes as u64 * age as u64 / count;
     let free = living.iter().enumerate().filter(|(_, storage)| storage.is_free_to_take());
-    free.map(|(age, storage)| (storage.owner, (aged(age, storage.nbytes()), storage))).collect()
+    let cost = |(age, storage): (usize, _)| {
+        let storage: &Arc<Storage> = storage;
+        (Owner::new(storage.number), (aged(age, storage.nbytes()), storage))
+    };
+    free.map(cost).collect()
 }
 
 /// Spills a storage. What cannot be spilled (the host is full) is dropped if it has a recipe;

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plimsoll_core::Result;
-use plimsoll_memory::{Block, Kind, OriginId, Request, StreamId};
+use plimsoll_core::{Error, Result};
+use plimsoll_memory::{Block, Kind, OriginId, Owner, Request, StreamId};
 use smallvec::SmallVec;
 
 use super::Storage;
@@ -41,7 +41,8 @@ impl Storage {
         else {
             return false;
         };
-        if may_drop && let Some(recipe) = self.recipe() {
+        if may_drop && let Some(mut recipe) = self.recipe() {
+            recipe.home = (block.origin(), block.allocated_bytes());
             *place = Whereabouts::Dropped(Box::new(recipe));
             self.hand_to_streams(&block);
             return true;
@@ -69,15 +70,17 @@ impl Storage {
     fn spill(&self, block: &Block) -> Result<Spilled> {
         let to = self.host_block(block.origin())?;
         let home = self.uses.home();
+        // A stream that captures would copy at each replay.
+        self.check_stays(home)?;
         // Nobody has it pinned, so all work that writes it is queued and noted.
-        self.entry.order(home, self, false)?;
+        self.entry.order_outside(home, self, false)?;
         self.entry.copy_on_stream(home, block.address(), to.address(), self.bytes, None)?;
         let arrives = self.entry.record(home);
         if !self.copies_alone(&to) {
             arrives.wait();
         }
         self.entry.reclaimable().spilled_bytes().fetch_add(self.bytes, Ordering::Relaxed);
-        Ok(Spilled { block: to, arrives })
+        Ok(Spilled { block: to, arrives, home_bytes: block.allocated_bytes() })
     }
 
     /// Host memory for the bytes: pinned for a device that copies by itself, if there is any left.
@@ -100,7 +103,7 @@ impl Storage {
     /// Lets go of spilled bytes, which the device may still be copying.
     pub(super) fn let_go(&self, spilled: Spilled) {
         self.entry.reclaimable().spilled_bytes().fetch_sub(self.bytes, Ordering::Relaxed);
-        let Spilled { block, arrives } = spilled;
+        let Spilled { block, arrives, .. } = spilled;
         if arrives.is_done() { drop(block) } else { self.entry.keep_until(arrives, block) }
     }
 
@@ -125,6 +128,17 @@ impl Storage {
         Ok(())
     }
 
+    /// Who made it, and the bytes that it has on its device, after rounding, or would have if it
+    /// were there. `None` if they are not ours. Waits for whoever moves them.
+    pub(crate) fn at_home(&self) -> Option<(OriginId, usize)> {
+        match &*self.place.lock() {
+            Whereabouts::Resident(block) => Some((block.origin(), block.allocated_bytes())),
+            Whereabouts::Spilled(spilled) => Some((spilled.block.origin(), spilled.home_bytes)),
+            Whereabouts::Dropped(recipe) => Some(recipe.home),
+            Whereabouts::Foreign(_) | Whereabouts::Moving => None,
+        }
+    }
+
     /// The operation and origin of the recipe by which this dropped storage holds `ingredient`, if
     /// it does.
     pub(crate) fn recipe_holding(
@@ -138,6 +152,19 @@ impl Storage {
                 .any(|held| Arc::ptr_eq(held, ingredient))
                 .then(|| (recipe.operation(), recipe.origin())),
             _ => None,
+        }
+    }
+
+    /// What the recipe of this storage holds, if it was dropped, with its operation and origin.
+    pub(crate) fn each_ingredient(
+        &self,
+        look: &mut dyn FnMut(&Arc<Storage>, &'static str, OriginId),
+    ) {
+        // Whoever holds the lock is bringing it home, or taking it away.
+        if let Some(place) = self.place.try_lock()
+            && let Whereabouts::Dropped(recipe) = &*place
+        {
+            recipe.ingredients().for_each(|held| look(held, recipe.operation(), recipe.origin()));
         }
     }
 
@@ -166,6 +193,8 @@ impl Storage {
             Whereabouts::Spilled(spilled) => spilled.block.origin(),
             Whereabouts::Dropped(recipe) => recipe.origin(),
         };
+        self.check_stays(self.uses.home())?;
+        self.check_stays(self.entry.current_stream())?;
         let block = self.allocate_home(origin, self.kind())?;
         self.uses.renew();
         self.address.store(block.address(), Ordering::Release);
@@ -193,12 +222,25 @@ impl Storage {
         Ok(())
     }
 
+    /// Refuses to move bytes by a stream that captures: what moves them would be written down.
+    fn check_stays(&self, stream: StreamId) -> Result<()> {
+        match self.entry.captures().of(stream) {
+            None => Ok(()),
+            Some(_) => Err(Error::driver(format!(
+                "a capture on {} touches a tensor whose {} bytes were taken off it; run the captured function once \
+                 before, with enough memory for all that it uses",
+                self.entry.device(),
+                self.bytes
+            ))),
+        }
+    }
+
     fn allocate_home(&self, origin: OriginId, kind: Kind) -> Result<Block> {
         let stream = self.uses.home();
         // What lies in a private pool is never taken away, so it never comes home.
         let request = Request { kind, stream, ..Request::new(self.bytes, origin) };
         let block = self.entry.arena().allocate(&request)?;
-        block.set_owner(self.owner);
+        block.set_owner(Owner::new(self.number));
         Ok(block)
     }
 

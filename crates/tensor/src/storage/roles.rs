@@ -105,6 +105,16 @@ impl Storage {
         }
     }
 
+    /// Whether it has a role now.
+    pub(crate) fn has_role(&self, role: Role) -> bool {
+        let bits = self.roles.bits.load(Ordering::Acquire);
+        match role {
+            Role::Gradient => bits & (SAVED_ONE - GRADIENT_ONE) != 0,
+            Role::Saved => bits >= SAVED_ONE,
+            lasting => bits & lasting.bits() != 0,
+        }
+    }
+
     /// What the bytes are counted as.
     pub(crate) fn kind(&self) -> Kind {
         self.roles.kind(self.roles.bits.load(Ordering::Acquire))

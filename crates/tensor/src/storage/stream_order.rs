@@ -152,6 +152,12 @@ impl StreamUses {
         queued.has_copies.store(true, Ordering::Release);
     }
 
+    /// Host memory: whether copies may be under way.
+    #[inline]
+    pub(super) fn has_copies(&self) -> bool {
+        self.queued.get().is_some_and(|queued| queued.has_copies.load(Ordering::Acquire))
+    }
+
     /// Host memory: waits for the copies that reading (or writing) it would disturb. Called by a
     /// claim that was just granted, so no new copy can begin; streams never claim, so they get
     /// there.

@@ -24,6 +24,8 @@ pub(crate) enum Whereabouts {
 pub(crate) struct Spilled {
     pub(super) block: Block,
     pub(super) arrives: Fence,
+    /// Bytes that the device's block had, after rounding.
+    pub(super) home_bytes: usize,
 }
 
 impl Whereabouts {

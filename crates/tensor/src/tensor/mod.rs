@@ -175,6 +175,16 @@ impl Tensor {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// Tells tensor objects apart while they live.
+    pub(crate) fn object_id(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
+    /// How many handles there are.
+    pub(crate) fn handles(&self) -> usize {
+        Arc::strong_count(&self.inner)
+    }
+
     /// Whether nobody else holds this tensor object or its storage, so that its memory may be taken
     /// over.
     pub(crate) fn is_sole_owner(&self) -> bool {
@@ -306,6 +316,21 @@ impl Tensor {
     /// ```
     pub fn nbytes(&self) -> usize {
         self.numel() * self.element_size()
+    }
+
+    /// Whether its elements can be read at once: they are in the host's memory, have not been taken
+    /// away to make room, and no copy from or to a device is under way.
+    ///
+    /// ```
+    /// use plimsoll_tensor::{DType, Tensor, device};
+    /// assert!(Tensor::ones(&[2], DType::F32)?.is_at_hand());
+    /// let stand_in = device::stand_in(Default::default())?;
+    /// assert!(!Tensor::ones(&[2], (DType::F32, stand_in))?.is_at_hand());
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[inline]
+    pub fn is_at_hand(&self) -> bool {
+        self.device() == Device::CPU && self.storage().is_at_hand()
     }
 
     /// Bytes of the whole storage, which any tensor on it keeps alive.

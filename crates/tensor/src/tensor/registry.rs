@@ -1,13 +1,20 @@
 //! The registry of live tensors: off unless somebody asks who holds memory (`memory/holders.rs`);
 //! it then costs each new tensor one load.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_core::Error;
 
 use super::{Tensor, WeakTensor};
 use crate::lock::Mutex;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static TENSORS: Mutex<List> = Mutex::new(List { tensors: Vec::new(), sweep_at: 64 });
+
+/// How an error of running out of memory comes to name holders: `memory/` knows them, which comes
+/// after storages.
+static NAMING: OnceLock<fn(Error) -> Error> = OnceLock::new();
 
 struct List {
     tensors: Vec<WeakTensor>,
@@ -24,6 +31,20 @@ pub(super) fn is_on() -> bool {
 /// Registers every tensor that is made from now on, or stops; returns whether it did before.
 pub(crate) fn switch(on: bool) -> bool {
     ON.swap(on, Ordering::Relaxed)
+}
+
+/// Says how errors come to name holders; the first stays.
+pub(crate) fn name_holders_by(name: fn(Error) -> Error) {
+    NAMING.get_or_init(|| name);
+}
+
+/// The error of an allocation, with holders while they are tracked.
+#[cold]
+pub(crate) fn with_holders(error: Error) -> Error {
+    match NAMING.get() {
+        Some(name) if is_on() => name(error),
+        _ => error,
+    }
 }
 
 /// Registers a new tensor.

@@ -28,6 +28,8 @@ pub struct LayerNormGrads {
     pub weight: bool,
     /// Of the bias.
     pub bias: bool,
+    /// Whether that of the input is added to what its output holds.
+    pub added: bool,
 }
 
 fn chunks(rows: usize, len: usize) -> usize {
@@ -124,7 +126,9 @@ fn backward<T: Float>(
     } else {
         Sums { start: std::ptr::null_mut(), len }
     };
+    // What is added to has just been read.
     let streamed = wanted.input
+        && !wanted.added
         && out_bytes == 0
         && nontemporal::is_streamed(&[launch.outputs[0], launch.inputs[0], launch.inputs[1]]);
     parallel::fork(chunks, |chunk| {
@@ -139,7 +143,10 @@ fn backward<T: Float>(
             // SAFETY: rows of this launch's operands; buffers and sums are this chunk's own, and
             // chunks have their own rows.
             unsafe {
-                let to = out.as_ref().map(|out| out.place(row, out_buffer));
+                let to = out.as_ref().map(|out| match wanted.added {
+                    true => out.fetch(row, out_buffer).cast_mut(),
+                    false => out.place(row, out_buffer),
+                });
                 simd::dispatch_level(BackwardRow::<T> {
                     grad: grad.fetch(row, grad_buffer),
                     x: x.fetch(row, x_buffer),
@@ -147,6 +154,7 @@ fn backward<T: Float>(
                     mean: moment(&launch.inputs[2], row),
                     rstd: moment(&launch.inputs[3], row),
                     out: to.unwrap_or(std::ptr::null_mut()),
+                    added: wanted.added,
                     weight_sums,
                     bias_sums,
                     len,
@@ -198,6 +206,7 @@ struct BackwardRow<'a, T: Float> {
     mean: T::Wide,
     rstd: T::Wide,
     out: *mut T,
+    added: bool,
     weight_sums: *mut T::Wide,
     bias_sums: *mut T::Wide,
     len: usize,
@@ -256,6 +265,12 @@ impl<T: Float> LevelKernel for BackwardRow<'_, T> {
             scale(at, g);
             for (g, &h) in g.iter_mut().zip(&*h) {
                 *g = rstd * (*g - total - h * product);
+            }
+            if self.added {
+                for (i, g) in g.iter_mut().enumerate() {
+                    // SAFETY: as above; the output's row was filled before.
+                    *g = *g + unsafe { *self.out.add(at + i) }.widen();
+                }
             }
             // SAFETY: the output's row is as long as the others.
             unsafe { write_slice(self.out.add(at), g, self.streamed) };

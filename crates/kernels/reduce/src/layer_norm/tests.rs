@@ -94,6 +94,7 @@ fn backward_agrees_with_f64() {
                     input: bits & 1 != 0,
                     weight: bits & 2 != 0,
                     bias: bits & 4 != 0,
+                    added: false,
                 };
                 check_backward(&mut lot, dtype, shape, rank, weighted, wanted);
             }

@@ -1,8 +1,9 @@
 //! Attention of half types, forward and backward: on rows that the GPU's fast kernels take, and on
-//! rows that they do not.
+//! rows that they do not; and on queries, keys and values that are parts of one tensor.
 
 use plimsoll_tensor::{
-    DType, Device, GradOptions, Result, ScaledDotProductAttentionOptions, Tensor, grad,
+    BackwardOptions, DType, Device, GradOptions, Result, ScaledDotProductAttentionOptions, Tensor,
+    device, grad, memory,
 };
 
 use super::{compare, values};
@@ -75,6 +76,42 @@ pub fn attention_of_half_types_agrees_with_the_cpu(device: Device) -> Result<()>
             results.iter().map(Tensor::to_f64_vec).collect::<Result<Vec<_>>>()
         };
         assert_eq!(again()?, again()?, "attention of {dtype} on {device}");
+    }
+    Ok(())
+}
+
+/// The gradients of queries, keys and values that are parts of one tensor are its gradient as they
+/// were written, without a copy, and have the bits of those of three tensors.
+pub fn packed_heads_get_their_gradient_without_copies(device: Device) -> Result<()> {
+    // Pieces are counted, to which chaos would add its own.
+    device::set_chaos(device, None);
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let made = |sizes: &[i64]| {
+            values(sizes.iter().product()).mul(0.3)?.view(sizes)?.to(dtype)?.to(device)
+        };
+        let parts = |x: &Tensor| x.view(&[2, 200, 3, 2, 64])?.permute(&[2, 0, 3, 1, 4])?.unbind(0);
+        let x = made(&[2, 200, 3 * 2 * 64])?.requires_grad_(true)?;
+        let gradient = made(&[2, 2, 200, 64])?;
+        let y = {
+            let past = ScaledDotProductAttentionOptions::new().is_causal(true);
+            let cut = parts(&x)?;
+            cut[0].scaled_dot_product_attention_with(&cut[1], &cut[2], past)?
+        };
+        let pieces = || memory::memory_stats(device).allocation.all.allocated;
+        let before = pieces();
+        let options =
+            BackwardOptions { gradient: Some(gradient.clone()), ..BackwardOptions::default() };
+        y.backward_with(options)?;
+        assert_eq!(pieces() - before, 2, "a gradient and a workspace, {dtype} on {device}");
+        let Some(found) = x.grad() else { panic!("{device} left no gradient") };
+        assert_eq!((found.strides(), found.storage_nbytes()), (x.strides(), x.nbytes()));
+        let cut = parts(&x.detach())?;
+        let apart = [&cut[0], &cut[1], &cut[2], &gradient].map(Tensor::clone_tensor);
+        let [query, key, value, gradient] = apart;
+        let expected = step([query?, key?, value?, gradient?], true)?;
+        for (found, expected) in parts(&found)?.iter().zip(&expected[1..]) {
+            assert_eq!(found.to_f64_vec()?, expected.to_f64_vec()?, "{dtype} on {device}");
+        }
     }
     Ok(())
 }

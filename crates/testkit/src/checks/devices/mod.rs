@@ -7,6 +7,7 @@ pub mod convolutions;
 pub mod deterministic;
 pub mod faults;
 pub mod gpu;
+pub mod graphs;
 pub mod indexing;
 pub mod memory;
 pub mod optimizers;
@@ -33,7 +34,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 28] = [
+pub static EVERYWHERE: [Program; 35] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -49,6 +50,10 @@ pub static EVERYWHERE: [Program; 28] = [
     program(
         "attention_of_half_types_agrees_with_the_cpu",
         attention::attention_of_half_types_agrees_with_the_cpu,
+    ),
+    program(
+        "packed_heads_get_their_gradient_without_copies",
+        attention::packed_heads_get_their_gradient_without_copies,
     ),
     program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
     program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),
@@ -101,6 +106,18 @@ pub static EVERYWHERE: [Program; 28] = [
     program("slices_and_lists_agree_with_the_cpu", indexing::slices_and_lists_agree_with_the_cpu),
     program("embeddings_agree_with_the_cpu", indexing::embeddings_agree_with_the_cpu),
     program("long_sorts_agree_with_the_cpu", sorting::long_sorts_agree_with_the_cpu),
+    program("replayed_training_is_training", graphs::replayed_training_is_training),
+    program("a_graph_has_memory_of_its_own", graphs::a_graph_has_memory_of_its_own),
+    program(
+        "what_cannot_be_captured_is_refused_without_harm",
+        graphs::what_cannot_be_captured_is_refused_without_harm,
+    ),
+    program("streams_of_a_graph_are_ordered", graphs::streams_of_a_graph_are_ordered),
+    program(
+        "graphs_share_pools_and_read_pinned_memory",
+        graphs::graphs_share_pools_and_read_pinned_memory,
+    ),
+    program("a_dry_capture_takes_the_same", graphs::a_dry_capture_takes_the_same),
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.
