@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use plimsoll_core::ByteSize;
 use plimsoll_report::Moment;
 
+use crate::gpt::model::Part;
 use crate::gpt::settings::GivenSettings;
 
 /// A tensor runtime in which every byte is accounted for.
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     /// Run a PyTorch program on Plimsoll and say where its memory went
     #[command(disable_help_flag = true)]
     Run(Run),
+    /// Show what a running program holds, live; or the GPUs
+    Top(Top),
     /// Turn a memory snapshot into a trace for Perfetto
     Trace(Trace),
     /// Train a GPT on a text and report its memory
@@ -128,6 +131,29 @@ pub(crate) struct Trace {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Top {
+    /// The program: its process id, or its name or a part of it; without one, those that can be
+    /// looked at are listed
+    #[arg(value_name = "PROGRAM", conflicts_with = "device")]
+    pub(crate) program: Option<String>,
+    /// Show memory, utilisation and processes of each GPU, and why it is not busy
+    #[arg(long)]
+    pub(crate) device: bool,
+    /// Seconds from one look to the next [default: 1]; of the GPUs also into a pipe
+    #[arg(short = 'l', long = "every", value_name = "SECONDS", value_parser = interval)]
+    pub(crate) every: Option<f64>,
+    /// Print one look as text and end, as into a pipe
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+/// Seconds between two looks.
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0.1 to 3600".to_string())
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Lint {
     /// Python files, notebooks, folders, or `-` for standard input
     #[arg(default_value = ".")]
@@ -206,12 +232,16 @@ pub(crate) struct Train {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: GivenSettings,
-    /// Compute blocks again in backward instead of keeping what they made
+    /// What to compute again in backward instead of keeping it, as in gelu,norm
+    #[arg(long, value_name = "PARTS", value_enum, value_delimiter = ',')]
+    pub(crate) recompute: Vec<Part>,
+    /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200 [default: cpu; of
+    /// gpt2 cuda]
     #[arg(long)]
-    pub(crate) checkpointing: bool,
-    /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200
-    #[arg(long, default_value = "cpu")]
-    pub(crate) device: String,
+    pub(crate) device: Option<String>,
+    /// Only the accounts: nothing is computed and no memory taken; without a GPU, of an H200
+    #[arg(long)]
+    pub(crate) dry: bool,
     /// The most memory that may be reserved, as in 512MiB
     #[arg(long, value_parser = ByteSize::parse)]
     pub(crate) limit: Option<ByteSize>,
@@ -231,6 +261,12 @@ pub(crate) struct Train {
     /// Write each step's loss to this file, a line a step; a resumed run adds its lines
     #[arg(long, value_name = "FILE")]
     pub(crate) losses: Option<PathBuf>,
+    /// Say what grows from step to step, while it trains and as a verdict in the end
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Exit with 3 if the verdict is that something leaks
+    #[arg(long, requires = "watch")]
+    pub(crate) fail: bool,
 }
 
 #[cfg(test)]
@@ -259,6 +295,10 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
+        for wrong in [["-l", "0"], ["-l", "NaN"], ["--every", "soon"], ["train.py", "--device"]] {
+            let line = ["plimsoll", "top"].into_iter().chain(wrong);
+            assert!(Args::try_parse_from(line).is_err(), "{wrong:?}");
+        }
         let two_ways = ["plimsoll", "view", "x.pickle", "-o", "x.html", "--serve"];
         assert!(Args::try_parse_from(two_ways).is_err());
         let wrong_moment = ["plimsoll", "flame", "x.pickle", "--at", "noon"];

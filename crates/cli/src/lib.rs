@@ -20,6 +20,8 @@ use args::{Args, Command, ReportFormat};
 
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
+/// `train --watch --fail` found a leak; `watch --fail` says the same by it.
+const LEAKS: u8 = 3;
 
 /// Runs the command with its arguments, of which the first is the program's name, and gives back
 /// the exit status. It prints to the standard streams and never ends the process; only `run`,
@@ -70,8 +72,12 @@ fn execute(command: Command) -> u8 {
         Command::Report(options) => commands::report::run(&options),
         // It becomes the program that it runs.
         Command::Run(options) => return commands::run::run(&options),
+        Command::Top(options) => commands::top::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
-        Command::Train(options) => commands::train::run(&options),
+        Command::Train(options) => match commands::train::run(&options) {
+            Ok(has_leaks) if has_leaks && options.fail => return LEAKS,
+            outcome => outcome.map(drop),
+        },
         Command::View(options) => commands::view::run(&options),
         // It becomes the program that it watches.
         Command::Watch(options) => return commands::watch::run(&options),

@@ -20,7 +20,7 @@ pub(crate) fn write(
         // Whoever reads our output has enough of it, as `head` does.
         Err(error) if path.is_none() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => {
-            Err(Error::new(ErrorKind::Io, format!("cannot write `{name}`: {error}")).because(error))
+            Err(Error::new(ErrorKind::Io, format!("cannot write `{name}`")).because(error))
         }
         Ok(()) => Ok(()),
     }

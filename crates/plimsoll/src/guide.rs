@@ -37,6 +37,12 @@ pub mod load_data {}
 #[doc = include_str!("../guide/checkpointing.md")]
 pub mod checkpointing {}
 
+#[doc = include_str!("../guide/capture-a-graph.md")]
+pub mod capture_a_graph {}
+
+#[doc = include_str!("../guide/find-a-leak.md")]
+pub mod find_a_leak {}
+
 #[doc = include_str!("../guide/profile-a-program.md")]
 pub mod profile_a_program {}
 

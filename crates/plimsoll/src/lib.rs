@@ -107,9 +107,9 @@ pub use plimsoll_tensor::{
     CrossEntropyOptions, CrossOptions, CtcLossOptions, DType, Device, DeviceKind, DiffOptions,
     DimList, DistOptions, DivOptions, Draws, Driver, EighOptions, Element, EluOptions,
     EmbeddingBagOptions, EmbeddingOptions, Error, ErrorKind, ExtremeOptions, EyeSize,
-    GatherOptions, GeluOptions, Generator, GluOptions, GradientOptions, GridMode, GridPadding,
-    GridSampleOptions, GroupNormOptions, HardshrinkOptions, HardtanhOptions, HistcOptions,
-    HistogramOptions, HuberLossOptions, Indexing, InplaceOptions, InterpolateMode,
+    GatherOptions, GeluOptions, Generator, GluOptions, GradientOptions, Graph, GraphCapture,
+    GridMode, GridPadding, GridSampleOptions, GroupNormOptions, HardshrinkOptions, HardtanhOptions,
+    HistcOptions, HistogramOptions, HuberLossOptions, Indexing, InplaceOptions, InterpolateMode,
     InterpolateOptions, Interpolation, IscloseOptions, IsinOptions, KthvalueOptions, L1LossOptions,
     LayerNormOptions, LeakyReluOptions, Lent, Limit, LinalgCondOptions, LinalgCrossOptions,
     LinalgInvExOptions, LinalgLstsqOptions, LinalgLuSolveOptions, LinalgMatrixNormOptions,
@@ -132,6 +132,7 @@ pub use plimsoll_tensor::{
 };
 
 pub use plimsoll_nn::optim;
+pub use plimsoll_tensor::assert_no_leak;
 pub use plimsoll_tensor::backends;
 pub use plimsoll_tensor::device;
 pub use plimsoll_tensor::optimizers;
@@ -282,6 +283,23 @@ pub mod data {
 /// ```
 pub mod profile {
     pub use plimsoll_profile::*;
+}
+
+/// Figures of this program for `plimsoll top`, over a socket that only the same user can open.
+///
+/// ```
+/// use plimsoll::live::{Server, ledger_figures, step_ended};
+///
+/// // Where no folder for the socket can be made there is no server, and the program goes on.
+/// let server = Server::start(ledger_figures("my training"));
+/// for _ in 0..3 {
+///     // ... a step ...
+///     step_ended();
+/// }
+/// drop(server);
+/// ```
+pub mod live {
+    pub use plimsoll_live::*;
 }
 
 /// What most programs import.

@@ -22,8 +22,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// Becomes the Python that does all this and measures; the status is its own.
 pub(crate) fn measure() -> u8 {
-    let arguments = ["-m", "plimsoll", "doctor", "--measure"].map(OsString::from);
-    python::start(&arguments, "the environment that has Plimsoll")
+    python::start_package(&["doctor", "--measure"].map(OsString::from))
 }
 
 fn line(name: &str, value: impl std::fmt::Display) {

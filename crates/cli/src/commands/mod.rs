@@ -8,6 +8,7 @@ pub(crate) mod ops;
 mod python;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod train;
 pub(crate) mod view;

@@ -8,7 +8,6 @@ use crate::args::Run;
 
 /// Runs the program; the status is its own.
 pub(crate) fn run(options: &Run) -> u8 {
-    let ours = ["-m", "plimsoll", "run"].map(OsString::from);
-    let arguments = ours.into_iter().chain(options.arguments.iter().cloned());
-    python::start(&arguments.collect::<Vec<_>>(), "the environment that has Plimsoll")
+    let ours = std::iter::once(OsString::from("run"));
+    python::start_package(&ours.chain(options.arguments.iter().cloned()).collect::<Vec<_>>())
 }

@@ -8,18 +8,20 @@ use anstream::{eprintln, println};
 use indicatif::{ProgressBar, ProgressStyle};
 use plimsoll_core::{ByteSize, Device, Error, Result};
 use plimsoll_data::DataLoader;
+use plimsoll_live::{Server, ledger_figures, step_ended};
 use plimsoll_memory::set_step;
 use plimsoll_nn::{Module, check_device_consistency};
-use plimsoll_tensor::{Tensor, device, manual_seed_on, memory};
+use plimsoll_tensor::memory::{self, LeakWatch};
+use plimsoll_tensor::{Tensor, device, manual_seed_on};
 
 use crate::args::Train;
 use crate::gpt::batches::{self, Batch, endless};
 use crate::gpt::forecast;
 use crate::gpt::losses::Losses;
-use crate::gpt::model::Shape;
+use crate::gpt::model::{Recompute, Shape};
 use crate::gpt::sample;
 use crate::gpt::saved_run::{self, SavedRun};
-use crate::gpt::settings::Settings;
+use crate::gpt::settings::{Model, Settings};
 use crate::gpt::step::{Plan, Trainer};
 use crate::gpt::text::{Text, bigram_entropy};
 use crate::gpt::vocabulary::Vocabulary;
@@ -31,8 +33,9 @@ const VALIDATIONS: u64 = 5;
 /// What the model goes on from.
 const PROMPT: &[u8] = b"\n/// The ";
 
-pub(crate) fn run(options: &Train) -> Result<()> {
-    let device = device_of(&options.device)?;
+/// Trains; whether something leaks, as far as that was watched.
+pub(crate) fn run(options: &Train) -> Result<bool> {
+    let device = device_of(options)?;
     let saved = options.resume.as_deref().map(SavedRun::open).transpose()?;
     let task = Task::new(options, saved.as_ref(), device)?;
     println!(
@@ -61,22 +64,41 @@ pub(crate) fn run(options: &Train) -> Result<()> {
     if done > 0 {
         println!("{done} of them are done");
     }
+    // For whoever looks with `plimsoll top`; the run does not depend on it.
+    let live = Server::start(ledger_figures("plimsoll train"));
+    if let Err(error) = &live {
+        eprintln!("note: `plimsoll top` cannot look at this run: {error}");
+    }
     // Before the first step, so that a file that cannot be written is told of at once.
     task.save(&trainer, options.save.as_deref(), done)?;
-    let validation = task.learn(&mut trainer, options, done)?;
+    let mut watch = options.watch.then(|| LeakWatch::on(device));
+    let validation = task.learn(&mut trainer, options, done, watch.as_mut())?;
+    let verdict = watch.map(LeakWatch::finish);
     let outcome = task.save(&trainer, options.save.as_deref(), steps);
     if !device.is_dry() {
         task.tell(&trainer, options, validation)?;
     }
     println!("\n{}", memory::memory_report(device).trim_end());
-    outcome
+    if let Some(verdict) = &verdict {
+        println!("\n{}", verdict.to_string().trim_end());
+    }
+    outcome.map(|()| verdict.is_some_and(|verdict| !verdict.is_clean()))
 }
 
-/// A device by its name; `dry` is a dry run of the CPU.
-fn device_of(name: &str) -> Result<Device> {
+/// Where to train: the named device, or the one that the model is made for; with `--dry` a dry run
+/// of it, which for a GPU that is not there is that of an H200.
+fn device_of(options: &Train) -> Result<Device> {
+    let name = options.device.as_deref().unwrap_or(match options.settings.model {
+        Some(Model::Gpt2) => "cuda",
+        Some(Model::Small) | None => "cpu",
+    });
     match name {
         "dry" => device::dry(Device::cpu()),
-        name => device::named(name),
+        "cuda" if options.dry && device::cuda_count() == 0 => device::named("dry:h200"),
+        name => {
+            let device = device::named(name)?;
+            if options.dry && !device.is_dry() { device::dry(device) } else { Ok(device) }
+        }
     }
 }
 
@@ -119,7 +141,7 @@ impl Task {
         batches::check_context(learnt_tokens.len(), kept_tokens.len(), context)?;
         let tokens = learnt_tokens.len() + kept_tokens.len();
         let bytes_per_token = kept.len() as f64 / kept_tokens.len().max(1) as f64;
-        let plan = plan_of(&settings, vocabulary.len(), options.checkpointing);
+        let plan = plan_of(&settings, options.recompute.iter().copied().collect());
         Ok(Task {
             settings,
             tokens,
@@ -134,7 +156,13 @@ impl Task {
     }
 
     /// The steps after those that are done; the loss of the last validation, per byte.
-    fn learn(&self, trainer: &mut Trainer, options: &Train, done: u64) -> Result<f64> {
+    fn learn(
+        &self,
+        trainer: &mut Trainer,
+        options: &Train,
+        done: u64,
+        mut watch: Option<&mut LeakWatch>,
+    ) -> Result<f64> {
         let Settings { steps, context, .. } = self.settings;
         let bar = progress_bar(steps);
         bar.set_position(done);
@@ -152,6 +180,7 @@ impl Task {
         for step in done + 1..=steps {
             set_step(step);
             let loss = trainer.step(&mut batches)?;
+            step_ended();
             bar.inc(1);
             since.1 += self.plan.batch * self.plan.accumulate * context as usize;
             // Before the save: a run that goes on after this step does not come by here again.
@@ -170,6 +199,12 @@ impl Task {
                 });
             }
             let tells = step % often == 0 || step == done + 1;
+            if let Some(watch) = watch.as_deref_mut() {
+                watch.step();
+                if tells {
+                    tell_growth(&bar, watch);
+                }
+            }
             if tells || !bar.is_hidden() && step % 10 == 0 {
                 let speed = since.1 as f64 / since.0.elapsed().as_secs_f64();
                 let loss = self.number(&loss)? / self.bytes_per_token;
@@ -222,16 +257,16 @@ impl Task {
     }
 }
 
-fn plan_of(settings: &Settings, vocabulary: usize, checkpointing: bool) -> Plan {
+fn plan_of(settings: &Settings, recompute: Recompute) -> Plan {
     Plan {
         shape: Shape {
-            vocabulary: vocabulary as i64,
+            vocabulary: settings.vocabulary as i64,
             context: settings.context as i64,
             layers: settings.layers as i64,
             width: settings.width as i64,
             heads: settings.heads as i64,
             dropout: settings.dropout,
-            checkpointing,
+            recompute,
         },
         batch: settings.batch as usize,
         accumulate: settings.accumulate as usize,
@@ -247,11 +282,23 @@ fn progress_bar(steps: u64) -> ProgressBar {
     ProgressBar::new(steps).with_style(style)
 }
 
-/// Loss, speed and memory in one short text; `live` is what tensors hold after the step.
+/// Says what grows so far, if anything does.
+fn tell_growth(bar: &ProgressBar, watch: &mut LeakWatch) {
+    let so_far = watch.so_far();
+    if !so_far.findings.is_empty() {
+        bar.suspend(|| println!("{}", so_far.to_string().trim_end()));
+    }
+}
+
+/// Loss, speed and memory in one short text; `live` is what tensors hold after the step. A dry run
+/// has neither a loss nor a speed.
 fn figures(loss: f64, tokens_per_second: f64, device: Device) -> String {
+    let learnt = match device.is_dry() {
+        true => String::new(),
+        false => format!("loss {loss:.3} {:.1}k tok/s ", tokens_per_second / 1e3),
+    };
     format!(
-        "loss {loss:.3} {:.1}k tok/s live {} reserved {} peak {}",
-        tokens_per_second / 1e3,
+        "{learnt}live {} reserved {} peak {}",
         ByteSize(memory::memory_allocated(device)),
         ByteSize(memory::memory_reserved(device)),
         ByteSize(memory::max_memory_allocated(device)),

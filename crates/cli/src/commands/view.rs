@@ -33,7 +33,7 @@ fn write(scene: &Scene<'_>, title: &str, options: &args::View) -> Result<()> {
     let page = html(scene, title)?;
     let output = options.output.clone().unwrap_or_else(|| beside(&options.file));
     std::fs::write(&output, &page).map_err(|cause| {
-        let message = format!("cannot write `{}`: {cause}", output.display());
+        let message = format!("cannot write `{}`", output.display());
         Error::new(ErrorKind::Io, message).because(cause)
     })?;
     println!("wrote {} ({}); open it in a browser", output.display(), ByteSize(page.len()));

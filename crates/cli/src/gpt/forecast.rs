@@ -56,7 +56,7 @@ pub(crate) fn check(plan: &Plan, device: Device, limit: Option<usize>) -> Result
     let Some(limit) = limit else {
         return Ok(match room(device) {
             Some(room) if room < free.reserved_bytes => format!(
-                "does not fit: {peak} of {} that {device} has left; try --batch, --checkpointing or --limit",
+                "does not fit: {peak} of {} that {device} has left; try --batch, --recompute or --limit",
                 ByteSize(room)
             ),
             Some(room) => format!("fits: {peak} of {}", ByteSize(room)),
@@ -129,12 +129,14 @@ fn does_fit(plan: &Plan, device: Device, limit: usize) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::gpt::batches::{drawn, endless, even};
-    use crate::gpt::model::Shape;
+    use crate::gpt::model::{Part, Shape};
     use crate::gpt::settings::Precision;
     use crate::gpt::vocabulary::Tokens;
     use plimsoll_data::TokenWidth;
+    use plimsoll_nn::Forward;
+    use plimsoll_tensor::manual_seed_on;
 
-    fn plan(batch: usize, checkpointing: bool) -> Plan {
+    fn plan(batch: usize, again: &[Part]) -> Plan {
         Plan {
             shape: Shape {
                 vocabulary: 256,
@@ -143,7 +145,7 @@ mod tests {
                 width: 32,
                 heads: 2,
                 dropout: 0.0,
-                checkpointing,
+                recompute: again.iter().copied().collect(),
             },
             batch,
             accumulate: 1,
@@ -155,7 +157,9 @@ mod tests {
 
     #[test]
     fn the_dry_run_foretells_the_run_to_the_byte() {
-        for plan in [plan(4, false), plan(4, true), Plan { accumulate: 2, ..plan(2, false) }] {
+        let parts = [&[][..], &[Part::Block], &[Part::Gelu], &[Part::Gelu, Part::Norm]];
+        let accumulated = Plan { accumulate: 2, ..plan(2, &[]) };
+        for plan in parts.map(|again| plan(4, again)).into_iter().chain([accumulated]) {
             let cpu = device::private_cpu(&Default::default()).unwrap();
             let told = forecast(&plan, cpu, None).unwrap();
             let text = || Tokens {
@@ -179,9 +183,39 @@ mod tests {
         }
     }
 
+    /// What is computed again is not kept, to the byte, and changes no bit of what is learnt.
+    #[test]
+    fn parts_that_are_computed_again_are_not_kept() {
+        let cpu = device::private_cpu(&Default::default()).unwrap();
+        let text =
+            || Tokens { bytes: (0..200).map(|token| token % 7).collect(), width: TokenWidth::U8 };
+        let (mut kept_bytes, mut losses) = (Vec::new(), Vec::new());
+        for again in [&[][..], &[Part::Gelu], &[Part::Norm], &[Part::Gelu, Part::Norm]] {
+            let plan = plan(4, again);
+            manual_seed_on(cpu, 1);
+            let mut trainer = Trainer::new(&plan, cpu).unwrap();
+            let ids = Tensor::zeros(&[4, 32], (DType::I64, cpu)).unwrap();
+            let before = memory::memory_allocated(cpu);
+            let loss = trainer.model.call((&ids, &ids)).unwrap();
+            kept_bytes.push(memory::memory_allocated(cpu) - before);
+            drop(loss);
+            let learnt = drawn(text(), plan.batch, 32, 0).unwrap();
+            let mut batches = endless(&learnt, cpu);
+            let steps =
+                (0..3).map(|_| trainer.step(&mut batches).unwrap().to_f64_vec().unwrap()[0]);
+            losses.push(steps.collect::<Vec<f64>>());
+        }
+        // Of 4 x 32 places in two blocks: GELU makes 128 numbers each, the two norms 32, a mean and
+        // a deviation.
+        let [gelu, norm] = [2 * 4 * 32 * 128 * 4, 2 * 2 * 4 * 32 * (32 + 2) * 4];
+        let saved: Vec<usize> = kept_bytes.iter().map(|kept| kept_bytes[0] - kept).collect();
+        assert_eq!(saved, [0, gelu, norm, gelu + norm]);
+        assert!(losses.iter().all(|one| one == &losses[0]), "{losses:?}");
+    }
+
     #[test]
     fn a_limit_that_is_too_low_is_refused_with_what_would_do() {
-        let plan = plan(64, false);
+        let plan = plan(64, &[]);
         let cpu = device::private_cpu(&Default::default()).unwrap();
         let free = forecast(&plan, cpu, None).unwrap();
         let limit = free.allocated_bytes / 2;

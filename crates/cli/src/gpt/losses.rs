@@ -31,7 +31,7 @@ impl Losses {
 }
 
 fn cannot_write(name: &str, cause: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write `{name}`: {cause}")).because(cause)
+    Error::new(ErrorKind::Io, format!("cannot write `{name}`")).because(cause)
 }
 
 #[cfg(test)]

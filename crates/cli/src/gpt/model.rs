@@ -3,12 +3,17 @@
 
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use plimsoll_core::{DType, Device, Result};
+use plimsoll_memory::{Site, SiteScope};
 use plimsoll_nn::{
-    Dropout, Embedding, EmbeddingOptions, Forward, LayerNorm, LayerNormOptions, Linear,
-    LinearOptions, Module, checkpoint, init,
+    self as nn, Dropout, Embedding, EmbeddingOptions, Forward, LayerNorm, LayerNormOptions, Linear,
+    LinearOptions, Module, init,
 };
-use plimsoll_tensor::{ScaledDotProductAttentionOptions, Tensor};
+use plimsoll_tensor::{
+    Approximate, GeluOptions, LinearCrossEntropyOptions, ScaledDotProductAttentionOptions, Tensor,
+    checkpoint,
+};
 
 /// Standard deviation of the weights at first, as GPT-2 draws them.
 const DEVIATION: f64 = 0.02;
@@ -22,14 +27,46 @@ pub(crate) struct Shape {
     pub(crate) width: i64,
     pub(crate) heads: i64,
     pub(crate) dropout: f64,
-    /// Whether blocks are computed again in backward instead of kept.
-    pub(crate) checkpointing: bool,
+    pub(crate) recompute: Recompute,
+}
+
+/// What of a block can be computed again in backward instead of being kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The results of GELU
+    Gelu,
+    /// The results of the norms
+    Norm,
+    /// All but its input
+    Block,
+}
+
+/// What is computed again in backward instead of being kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recompute {
+    gelu: bool,
+    norm: bool,
+    block: bool,
+}
+
+impl FromIterator<Part> for Recompute {
+    fn from_iter<I: IntoIterator<Item = Part>>(parts: I) -> Recompute {
+        let mut again = Recompute::default();
+        for part in parts {
+            match part {
+                Part::Gelu => again.gelu = true,
+                Part::Norm => again.norm = true,
+                Part::Block => again.block = true,
+            }
+        }
+        again
+    }
 }
 
 #[derive(Debug, Module)]
 struct Attention {
-    /// Queries, keys and values in one product.
-    qkv: Linear,
+    /// Queries, keys and values in one product; the block calls it, after its norm.
+    qkv: Arc<Linear>,
     out: Linear,
     heads: i64,
 }
@@ -37,7 +74,7 @@ struct Attention {
 impl Attention {
     fn new(shape: &Shape, device: Device) -> Result<Attention> {
         Ok(Attention {
-            qkv: linear(shape.width, 3 * shape.width, 1.0, device)?,
+            qkv: Arc::new(linear(shape.width, 3 * shape.width, 1.0, device)?),
             out: linear(shape.width, shape.width, residual_scale(shape), device)?,
             heads: shape.heads,
         })
@@ -47,12 +84,12 @@ impl Attention {
 impl Forward<&Tensor> for Attention {
     type Output = Tensor;
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let [batch, length, width] = *x.shape() else {
-            unreachable!("blocks see [batch, length, width]")
+    fn forward(&self, qkv: &Tensor) -> Result<Tensor> {
+        let [batch, length, all] = *qkv.shape() else {
+            unreachable!("`qkv` makes [batch, length, 3 * width]")
         };
-        let [batch, length, width] = [batch, length, width].map(|size| size as i64);
-        let all = self.qkv.call(x)?.view(&[batch, length, 3, self.heads, width / self.heads])?;
+        let [batch, length, width] = [batch, length, all / 3].map(|size| size as i64);
+        let all = qkv.view(&[batch, length, 3, self.heads, width / self.heads])?;
         let part = |index: i64| all.select(2, index)?.transpose(1, 2);
         let past = ScaledDotProductAttentionOptions::new().is_causal(true);
         let seen = part(0)?.scaled_dot_product_attention_with(&part(1)?, &part(2)?, past)?;
@@ -62,24 +99,56 @@ impl Forward<&Tensor> for Attention {
 
 #[derive(Debug, Module)]
 struct Block {
-    norm1: LayerNorm,
+    norm1: Arc<LayerNorm>,
     attention: Attention,
-    norm2: LayerNorm,
-    up: Linear,
-    down: Linear,
+    norm2: Arc<LayerNorm>,
+    up: Arc<Linear>,
+    down: Arc<Linear>,
     dropout: Dropout,
+    #[module(skip)]
+    recompute: Recompute,
 }
 
 impl Block {
     fn new(shape: &Shape, device: Device) -> Result<Block> {
         Ok(Block {
-            norm1: norm(shape.width, device)?,
+            norm1: Arc::new(norm(shape.width, device)?),
             attention: Attention::new(shape, device)?,
-            norm2: norm(shape.width, device)?,
-            up: linear(shape.width, 4 * shape.width, 1.0, device)?,
-            down: linear(4 * shape.width, shape.width, residual_scale(shape), device)?,
+            norm2: Arc::new(norm(shape.width, device)?),
+            up: Arc::new(linear(shape.width, 4 * shape.width, 1.0, device)?),
+            down: Arc::new(linear(4 * shape.width, shape.width, residual_scale(shape), device)?),
             dropout: Dropout::new().p(shape.dropout),
+            recompute: shape.recompute,
         })
+    }
+
+    /// A product of normalised vectors, booked at the caller's line. The product keeps its operand,
+    /// which is the norm's result.
+    #[track_caller]
+    fn after_norm(&self, norm: &Arc<LayerNorm>, to: &Arc<Linear>, x: &Tensor) -> Result<Tensor> {
+        let (site, norm, to) = (Site::caller(), norm.clone(), to.clone());
+        let product = move |x: &Tensor| {
+            let _site = SiteScope::enter(site);
+            to.call(&norm.call(x)?)
+        };
+        match self.recompute.norm {
+            true => checkpoint(&[x], move |inputs| product(&inputs[0])),
+            false => product(x),
+        }
+    }
+
+    /// The last product, of what GELU makes, booked at the caller's line.
+    #[track_caller]
+    fn after_gelu(&self, hidden: &Tensor) -> Result<Tensor> {
+        let (site, down) = (Site::caller(), self.down.clone());
+        let product = move |hidden: &Tensor| {
+            let _site = SiteScope::enter(site);
+            down.call(&hidden.gelu_with(GeluOptions::new().approximate(Approximate::Tanh))?)
+        };
+        match self.recompute.gelu {
+            true => checkpoint(&[hidden], move |inputs| product(&inputs[0])),
+            false => product(hidden),
+        }
     }
 }
 
@@ -87,10 +156,12 @@ impl Forward<&Tensor> for Block {
     type Output = Tensor;
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let seen = self.attention.call(&self.norm1.call(x)?)?;
+        let qkv = self.after_norm(&self.norm1, &self.attention.qkv, x)?;
+        let seen = self.attention.call(&qkv)?;
         let x = x.add(&self.dropout.call(&seen)?)?;
-        let hidden = self.up.call(&self.norm2.call(&x)?)?.gelu()?;
-        x.add(&self.dropout.call(&self.down.call(&hidden)?)?)
+        let hidden = self.after_norm(&self.norm2, &self.up, &x)?;
+        let made = self.after_gelu(&hidden)?;
+        x.add(&self.dropout.call(&made)?)
     }
 }
 
@@ -128,7 +199,10 @@ impl Gpt {
         let x = self.tokens.call(tokens)?.add(&self.places.call(&places)?)?;
         let mut x = self.dropout.call(&x)?;
         for block in &self.blocks {
-            x = if self.shape.checkpointing { checkpoint(block, &x)? } else { block.call(&x)? };
+            x = match self.shape.recompute.block {
+                true => nn::checkpoint(block, &x)?,
+                false => block.call(&x)?,
+            };
         }
         self.norm.call(&x)
     }
@@ -140,7 +214,9 @@ impl Forward<(&Tensor, &Tensor)> for Gpt {
 
     fn forward(&self, (tokens, next): (&Tensor, &Tensor)) -> Result<Tensor> {
         let hidden = self.hidden(tokens)?.flatten(0, 1)?;
-        hidden.linear_cross_entropy(&self.tokens.weight.tensor(), &next.flatten(0, 1)?)
+        let options = LinearCrossEntropyOptions::new().loss_dtype(Some(DType::F32));
+        let next = next.flatten(0, 1)?;
+        hidden.linear_cross_entropy_with(&self.tokens.weight.tensor(), &next, options)
     }
 }
 

@@ -2,7 +2,8 @@
 //! Pairs never reach over the start of a word, so it is enough to count in the words that there
 //! are.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 /// Two neighbouring tokens.
 pub(crate) type Pair = (u32, u32);
@@ -21,33 +22,92 @@ pub(crate) fn learn(text: &[u8], count: usize) -> Vec<Pair> {
     for word in words(text) {
         *counts.entry(word).or_default() += 1;
     }
-    let mut words: Vec<(Vec<u32>, usize)> = counts
-        .into_iter()
-        .map(|(word, count)| (word.iter().map(|byte| u32::from(*byte)).collect(), count))
-        .collect();
-    // The order of a hash map is nobody's: equal counts must not depend on it.
-    words.sort_unstable();
+    let mut seen = Seen::default();
+    for (word, times) in counts {
+        seen.add(word.iter().map(|byte| u32::from(*byte)).collect(), times);
+    }
     let mut joined = Vec::new();
     while joined.len() < count {
-        let mut pairs: HashMap<Pair, usize> = HashMap::new();
-        for (word, times) in &words {
-            for pair in word.windows(2) {
-                *pairs.entry((pair[0], pair[1])).or_default() += times;
-            }
-        }
-        let best = pairs.into_iter().max_by_key(|(pair, times)| (*times, std::cmp::Reverse(*pair)));
-        let Some((pair, times)) = best else { break };
-        if times < 2 {
-            break;
-        }
-        let token = 256 + joined.len() as u32;
-        for (word, _) in &mut words {
-            join(word, pair, token);
-        }
-        words.retain(|(word, _)| word.len() > 1);
+        let Some(pair) = seen.most_frequent() else { break };
+        seen.join(pair, 256 + joined.len() as u32);
         joined.push(pair);
     }
     joined
+}
+
+/// Words with how often they stand in a text, and their pairs. Nothing is counted again when a
+/// pair is joined but the words that it stands in.
+#[derive(Default)]
+struct Seen {
+    words: Vec<(Vec<u32>, usize)>,
+    /// How often each pair stands in the text.
+    times: HashMap<Pair, usize>,
+    /// The words that each pair stands in, or stood in once.
+    places: HashMap<Pair, Vec<usize>>,
+    /// By frequency; of equals the pair of lower numbers comes first. Entries whose frequency is
+    /// no longer true are left out when they come up.
+    order: BinaryHeap<(usize, Reverse<Pair>)>,
+}
+
+impl Seen {
+    fn add(&mut self, word: Vec<u32>, times: usize) {
+        let place = self.words.len();
+        for pair in pairs(&word) {
+            *self.times.entry(pair).or_default() += times;
+            self.places.entry(pair).or_default().push(place);
+        }
+        self.words.push((word, times));
+    }
+
+    /// The pair that stands there most often, if one stands there twice.
+    fn most_frequent(&mut self) -> Option<Pair> {
+        if self.order.is_empty() {
+            self.order = self.times.iter().map(|(pair, times)| (*times, Reverse(*pair))).collect();
+        }
+        while let Some((times, Reverse(pair))) = self.order.pop() {
+            if self.times.get(&pair) == Some(&times) {
+                return (times > 1).then_some(pair);
+            }
+        }
+        None
+    }
+
+    /// Makes one token of a pair wherever it stands.
+    fn join(&mut self, pair: Pair, token: u32) {
+        let mut changed = BTreeSet::new();
+        for place in self.places.remove(&pair).unwrap_or_default() {
+            let (word, count) = &mut self.words[place];
+            if !pairs(word).any(|one| one == pair) {
+                continue;
+            }
+            let before = pairs(word).collect::<Vec<_>>();
+            join(word, pair, token);
+            for pair in before {
+                if let Some(times) = self.times.get_mut(&pair) {
+                    *times -= *count;
+                }
+                changed.insert(pair);
+            }
+            for pair in pairs(word) {
+                *self.times.entry(pair).or_default() += *count;
+                if pair.0 == token || pair.1 == token {
+                    self.places.entry(pair).or_default().push(place);
+                }
+                changed.insert(pair);
+            }
+        }
+        self.times.remove(&pair);
+        for pair in changed {
+            if let Some(times) = self.times.get(&pair) {
+                self.order.push((*times, Reverse(pair)));
+            }
+        }
+    }
+}
+
+/// The pairs of a word, each as often as it stands there.
+fn pairs(word: &[u32]) -> impl Iterator<Item = Pair> {
+    word.windows(2).map(|pair| (pair[0], pair[1]))
 }
 
 /// Makes one token of each such pair, from the left.
@@ -74,6 +134,23 @@ mod tests {
         // Now " ab" and "abab" are there twice; of equals the one of lower numbers comes first.
         assert_eq!(pairs[1], (u32::from(b' '), 256));
         assert!(learn(b"abc", 10).is_empty(), "nothing stands there twice");
+    }
+
+    #[test]
+    fn pairs_are_those_that_counting_everything_again_would_choose() {
+        let text: Vec<u8> =
+            (0..4000u32).map(|at| b" aabbccd"[(at * at / 7 % 8) as usize]).collect();
+        let mut counted: Vec<Vec<u32>> =
+            words(&text).map(|word| word.iter().map(|byte| u32::from(*byte)).collect()).collect();
+        for (at, pair) in learn(&text, 60).into_iter().enumerate() {
+            let mut times: HashMap<Pair, usize> = HashMap::new();
+            counted.iter().flat_map(|word| pairs(word)).for_each(|pair| {
+                *times.entry(pair).or_default() += 1;
+            });
+            let best = times.into_iter().max_by_key(|(pair, times)| (*times, Reverse(*pair)));
+            assert_eq!(best.map(|(pair, _)| pair), Some(pair), "pair {at}");
+            counted.iter_mut().for_each(|word| join(word, pair, 256 + at as u32));
+        }
     }
 
     #[test]

@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
     use crate::gpt::batches::{drawn, endless};
-    use crate::gpt::model::Shape;
+    use crate::gpt::model::{Recompute, Shape};
     use crate::gpt::settings::{GivenSettings, Precision};
     use crate::gpt::step::Plan;
     use crate::gpt::vocabulary::Vocabulary;
@@ -188,7 +188,7 @@ mod tests {
             width: 16,
             heads: 2,
             dropout: 0.2,
-            checkpointing: false,
+            recompute: Recompute::default(),
         };
         Plan {
             shape,

@@ -40,7 +40,12 @@ pub(crate) struct Trainer {
 impl Trainer {
     pub(crate) fn new(plan: &Plan, device: Device) -> Result<Trainer> {
         let model = Gpt::new(plan.shape, device)?;
+        let has_masters = plan.precision == Precision::Bfloat16Parameters;
+        if has_masters {
+            model.to_dtype(DType::BF16)?;
+        }
         let options = optim::AdamWOptions::new().lr(plan.learning_rate).betas(BETAS);
+        let options = options.master_weights(has_masters);
         // Weights decay, biases and norms do not.
         let (weights, others): (Vec<_>, Vec<_>) = model
             .named_parameters()
@@ -85,7 +90,7 @@ impl Trainer {
     }
 
     fn loss(&self, tokens: &Tensor, next: &Tensor) -> Result<Tensor> {
-        if self.plan.precision == Precision::Float32 {
+        if self.plan.precision != Precision::Bfloat16 {
             return self.model.call((tokens, next));
         }
         let options = AutocastOptions { dtype: Some(DType::BF16), ..AutocastOptions::default() };
