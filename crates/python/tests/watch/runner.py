@@ -140,7 +140,8 @@ def dropped(program: pathlib.Path, at_step: int) -> Ran:
             session.look_now()
             for finding in session.verdicts:
                 rows = [row for at, of in session.suspects.items() if str(at) in finding.lines for row in of.rows]
-                counted.append((finding, rows, marks_of(finding)))
+                rows = rows or [row for row in session.making.rows.values() if str(row.place) in finding.lines]
+                counted.append((finding, rows, marks_of(finding, session._sequence[0])))
             told = []
             for finding, rows, marks in counted:
                 before = alive(rows, marks)
@@ -163,8 +164,8 @@ class Mark:
     """Lives as long as the graph node that it is put on."""
 
 
-def marks_of(finding) -> list:
-    """Marks on the nodes behind what a finding about nodes names."""
+def marks_of(finding, old: int) -> list:
+    """Marks on the old nodes behind what a finding about nodes names: the latest step's are the loop's own."""
     if finding.kind != "graph nodes on the host":
         return []
     _, _, value = resolve([step for step in finding.path if step["how"] in ("local", "global", "attribute", "item")])
@@ -172,8 +173,9 @@ def marks_of(finding) -> list:
     marks = []
     while stack and len(marks) < 500:
         node = stack.pop()
-        mark = node.metadata.setdefault("mark", Mark())
-        marks.append(weakref.ref(mark))
+        if node._sequence_nr() < old:
+            mark = node.metadata.setdefault("mark", Mark())
+            marks.append(weakref.ref(mark))
         stack += [after for after, _ in node.next_functions if after is not None and "Accumulate" not in after.name()]
     return marks
 
@@ -181,7 +183,10 @@ def marks_of(finding) -> list:
 def drop(path: list[dict]) -> None:
     """Deletes what a path names: empties the first container that has grown, or lets go of the name."""
     here, name, value = resolve(path)
-    if any(step["how"] in ("entry", "key", "cache") for step in path):
+    if any(step["how"] == "hook" for step in path):
+        for hooks in (value._backward_hooks, value._post_accumulate_grad_hooks):
+            (hooks or {}).clear()
+    elif any(step["how"] in ("entry", "key", "cache") for step in path):
         _empty(value)
     else:
         _let_go(here, name)
@@ -191,7 +196,7 @@ def resolve(path: list[dict]):
     """What a path leads to before the first container, graph or chain: its owner, its name there, and itself."""
     here, name, value = _root(path[0])
     for step in path[1:]:
-        if step["how"] in ("entry", "key", "cache", "graph", "grad", "saved", "frame"):
+        if step["how"] in ("entry", "key", "cache", "graph", "grad", "saved", "frame", "inside", "hook"):
             break
         here, name, value = value, step.get("name"), _inside(value, step)
         if step.get("times", 1) > 1:

@@ -67,6 +67,8 @@ def test_a_line_and_a_name_that_are_excluded():
         with watch(error_on_leak=True, exclude=[what]) as watched:
             grow([])
         assert watched.findings == []
+    with watch(error_on_leak=True, exclude="kept"):
+        grow([])
     with pytest.raises(watch.LeakError):
         with watch(error_on_leak=True, exclude=["keep", "watch_asked.py:1"]):
             grow([])

@@ -2,6 +2,7 @@
 what it could not see."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -140,7 +141,7 @@ class Batch:
 for _ in range(40):
     Batch(); step()
 print(gc.isenabled(), gc.get_count()[1:] != ())
-""", "collector is off"),
+""", "a reference cycle: Batch"),
     "errors_are_raised_and_caught": ("""
 for at in range(40):
     try:
@@ -180,6 +181,63 @@ with Counts():
         step()
 print(Counts.count)
 """, None),
+    "asks_whether_it_is_installed": ("""
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step())
+print(type(__builtins__).__name__, sorted(vars()))
+""", "global `kept` -> list of"),
+    "a_state_that_is_no_optimizers": ("""
+class Trainer:
+    def __init__(self): self.state = {"outputs": []}
+trainer = Trainer()
+for _ in range(40):
+    trainer.state["outputs"].append(torch.ones(64, 64)); print(step())
+""", "global `trainer`.state['outputs'] -> list of"),
+    "a_context_variable": ("""
+import contextvars
+seen = contextvars.ContextVar("seen", default=())
+for _ in range(40):
+    seen.set((*seen.get(), torch.ones(64, 64))); print(step())
+""", "context variable `seen` -> tuple of"),
+    "a_generator_without_a_name": ("""
+def batches():
+    given = []
+    for at in range(40):
+        given.append(torch.full((16, 32), at / 40)); yield given[-1]
+for at, batch in enumerate(batches()):
+    print(step(batch))
+""", "a running loop's generator batches() -> local `given` of batches() -> list of"),
+    "an_iterator_without_a_name": ("""
+class Batches:
+    def __init__(self): self.given = []
+    def __iter__(self): return self
+    def __next__(self):
+        if len(self.given) == 40: raise StopIteration
+        self.given.append(torch.full((16, 32), len(self.given) / 40)); return self.given[-1]
+for batch in Batches():
+    print(step(batch))
+""", "a running loop's Batches.given -> list of"),
+    "averages_by_name_with_their_graphs": ("""
+averages = {name: value.clone() for name, value in model.named_parameters()}
+for _ in range(40):
+    print(step())
+    for name, value in model.named_parameters():
+        averages[name] = 0.99 * averages[name] + 0.01 * value
+""", "global `averages` -> dict of 2 -> grad_fn AddBackward0"),
+    "interrupted": ("""
+import atexit
+atexit.register(print, "at exit")
+for _ in range(40):
+    print(step())
+raise KeyboardInterrupt
+""", None),
+    "a_thread_that_outlives_its_main": ("""
+import threading
+def work():
+    threading.main_thread().join()
+    for _ in range(20): print(step())
+threading.Thread(target=work).start()
+""", "threads of the program still run"),
     "recurses_deeply": ("""
 import sys
 def deep(level):
@@ -194,7 +252,9 @@ for _ in range(40):
 def test_it_runs_as_it_does_alone(name, tmp_path):
     source, told = PROGRAMS[name]
     program, report = tmp_path / f"{name}.py", tmp_path / "report.json"
-    program.write_text(TRAIN + source)
+    # Libraries ask so before they import it.
+    ask = "import importlib.util\nimportlib.util.find_spec('torch')\n" if name == "asks_whether_it_is_installed" else ""
+    program.write_text(ask + TRAIN + source)
     alone = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300)
     command = [sys.executable, str(runner.PACKAGE), "--format", "json", "--output", str(report), str(program)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -231,3 +291,15 @@ def test_a_signal_ends_it_as_it_would(tmp_path):
         running.send_signal(which)
         assert running.wait(timeout=60) == -which
         running.stdout.close()
+
+
+def test_a_report_that_nobody_reads_changes_nothing(tmp_path):
+    program = tmp_path / "short.py"
+    program.write_text("print('done')\n")
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        ran = subprocess.run([sys.executable, str(runner.PACKAGE), str(program)], stdout=subprocess.PIPE, stderr=writes)
+    finally:
+        os.close(writes)
+    assert (ran.returncode, ran.stdout) == (0, b"done\n")

@@ -89,7 +89,7 @@ def test_backward_tells_steps_and_a_cycle_inside_graphs_is_told_as_one():
     assert (watched._session.steps.told, watched._session.steps.told_by) == (30, "calls of backward")
     assert watched.verdicts and all("create_graph" in finding.remedy for finding in watched.verdicts)
     # All that was imported is walked through once, however often something is looked at.
-    assert watched._session._library_walks == 1
+    assert watched._session._libraries.walks == 1
 
 
 def test_as_a_decorator_and_as_an_error():

@@ -13,6 +13,10 @@ CLEAN = sorted((runner.HERE / "clean").glob("*.py"))
 # Judged steps after warm-up within which growth is told; a leak that starts late has a window more.
 TOLD_WITHIN = 10 + 3
 TOLD_LATER = {"late": 80 + 100, "every_third_step": 60, "states_each_epoch": 40}
+# Every fifth and every tenth step leaves something; modules called several times before the optimizer's first step
+# begin the count, which begins anew with it.
+TOLD_LATER |= {"evaluations_kept": 60, "conversations": 100}
+TOLD_LATER |= {"cache_by_identity": 14, "closure_of_lbfgs": 14, "jacobians": 14, "arrays": 14, "entropies_of_agent": 16}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,7 +27,7 @@ def one_thread():
 
 
 def test_there_are_enough():
-    assert len(LEAKS) >= 43 and len(CLEAN) >= 43
+    assert len(LEAKS) >= 78 and len(CLEAN) >= 81
 
 
 @pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)
@@ -53,8 +57,10 @@ def test_clean_programs_have_no_verdict(program):
 
 
 # What a collection frees has no name to drop.
-NAMED = [program for program in LEAKS if program.stem != "cycle"]
-DROP_AT = {"late": 230, "every_third_step": 80, "states_each_epoch": 100}
+NAMED = [program for program in LEAKS if program.stem not in ("cycle", "context_holds_output")]
+DROP_AT = {"late": 230, "every_third_step": 80, "states_each_epoch": 100, "evaluations_kept": 100, "conversations": 120}
+# In a window, where the latest tensor is known.
+DROP_AT |= {"concatenated": 21}
 
 
 @pytest.mark.parametrize("program", NAMED, ids=lambda program: program.stem)

@@ -40,8 +40,8 @@ __all__ = [
 class _CallableModule(types.ModuleType):
     """`plimsoll.watch` is the package and, called, a watch."""
 
-    def __call__(self, *, error_on_leak: bool = False, exclude: Iterable[Any] = ()) -> Watch:
-        return watch(error_on_leak=error_on_leak, exclude=exclude)
+    def __call__(self, *, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False) -> Watch:
+        return watch(error_on_leak=error_on_leak, exclude=exclude, live=live)
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -4,25 +4,17 @@ computed again. The result holds no tensor, only keys of storages."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Iterator
 
 import torch
 
 from . import _kinds as kinds
-from ._holders import MOST_ENTRIES, Hold, Walk
-from ._making import storage_of
+from ._findings import Owner, as_container, kind_of, preference
+from ._holders import MOST_ENTRIES, Hold, Walk, attributes_of
+from ._making import address_of, storage_of
 
 # Nodes that are followed in one census before it gives up.
 MOST_NODES = 500_000
-
-
-class Owner(NamedTuple):
-    """What a storage is to the program, and through what it is held."""
-
-    kind: str
-    hold: Hold
-    is_scalar: bool
-    has_graph: bool = False
 
 
 class Census:
@@ -37,12 +29,21 @@ class Census:
         has_libraries: bool = False,
         traceback: Any = None,
         loops: list[Any] | None = None,
+        has_modules: bool = False,
+        has_addresses: bool = False,
+        has_iterators: bool = False,
     ):
         self.owners: dict[int, Owner] = {}
         self.nodes: dict[Any, tuple[int, Owner | None, list[int]]] = {}
         self.bytes_of: dict[int, int] = {}
         self.shapes: dict[int, tuple[int, ...]] = {}
+        # Where asked for: the device and address of each storage.
+        self.addresses: dict[int, tuple[str, int] | None] = {}
+        self._has_addresses = has_addresses
         self.live_bytes = 0
+        # The module whose parameter, buffer or gradient a storage is, where modules are asked for.
+        self.module_of: dict[int, str] = {}
+        self._modules: list[tuple[torch.nn.Module, Hold]] | None = [] if has_modules else None
         self._old = old
         self._tensors: list[tuple[torch.Tensor, Hold]] = []
         self._seen_nodes: set[Any] = set()
@@ -53,12 +54,20 @@ class Census:
                 self._walk.user_globals()
                 self._walk.running_frames()
                 self._walk.running_loops(loops or [])
+                self._walk.context_variables()
+                self._walk.finalizers(torch.Tensor)
                 self._walk.traceback(traceback)
+                if has_iterators:
+                    # Behind the names: what one of them holds too is told by it.
+                    self._walk.run()
+                    self._walk.nameless_iterators()
                 if has_libraries:
                     self._walk.library_globals()
                 self._follow()
+                self._name_modules()
         finally:
             self.is_complete = self._walk.is_complete
+            self._modules = None
             self._tensors.clear()
             self._seen_nodes.clear()
             self._walk.close()
@@ -66,10 +75,13 @@ class Census:
     def _on_object(self, value: Any, hold: Hold) -> bool:
         if issubclass(type(value), torch.Tensor):
             self._tensors.append((value, hold))
-            for hook in list((value._backward_hooks or {}).values()):
-                self._walk.add(hook, Hold(hold, "hook", "", "of a tensor"))
+            for hooks in (value._backward_hooks, getattr(value, "_post_accumulate_grad_hooks", None)):
+                for hook in list((hooks or {}).values()):
+                    self._walk.add(hook, Hold(hold, "hook", "", "of a tensor"))
             self._walk.attributes(value, hold)
             return True
+        if self._modules is not None and issubclass(type(value), torch.nn.Module):
+            self._modules.append((value, hold))
         return False
 
     def _follow(self) -> None:
@@ -82,10 +94,30 @@ class Census:
             for tensor, hold in new:
                 self._own_tensor(tensor, hold)
             # A loss is made anew in each step; who holds a graph for longer is named before it.
-            for tensor, hold in sorted(new, key=_preference):
+            for tensor, hold in sorted(new, key=preference):
                 if tensor.grad_fn is not None:
                     self._own_graph(tensor, hold)
             self._walk.run()
+
+    def _name_modules(self) -> None:
+        """Names storages by the modules they belong to, as `named_parameters` would, the outermost module first."""
+        named: set[int] = set()
+        for module, hold in self._modules or ():
+            stack = [(module, ".".join(step.name for step in hold.path() if step.name))]
+            while stack:
+                module, name = stack.pop()
+                if id(module) in named:
+                    continue
+                named.add(id(module))
+                of = attributes_of(module)
+                for tensor in (*_values(of.get("_parameters")), *_values(of.get("_buffers"))):
+                    for one in (tensor, tensor.grad if tensor.is_leaf else None):
+                        storage = storage_of(one) if one is not None else None
+                        if storage is not None:
+                            self.module_of.setdefault(storage._cdata, name)
+                children = of.get("_modules")
+                if type(children) is dict:
+                    stack += [(child, f"{name}.{key}") for key, child in children.items() if child is not None]
 
     def _own(self, tensor: Any, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
         storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
@@ -101,16 +133,13 @@ class Census:
         self.bytes_of[key] = nbytes
         self.shapes[key] = tuple(tensor.shape)
         self.live_bytes += nbytes
+        if self._has_addresses:
+            self.addresses[key] = address_of(storage)
 
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
         is_leaf = tensor.is_leaf and tensor.requires_grad
         is_parameter = isinstance(tensor, torch.nn.Parameter)
-        if is_parameter:
-            kind = kinds.PARAMETER
-        elif any(step.how == "attribute" and step.name == "state" for step in hold.path()):
-            kind = kinds.OPTIMIZER_STATE
-        else:
-            kind = kinds.INPUT if is_leaf else kinds.VALUE
+        kind = kind_of(tensor, hold, is_parameter)
         self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
         if is_leaf or tensor.retains_grad:
             gradient = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
@@ -135,9 +164,12 @@ class Census:
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             old = int(old * max(longest / MOST_ENTRIES, 1))
             edge = hold.edge()
-            before, _, keys = self.nodes.get(edge, (0, None, []))
+            before, other, keys = self.nodes.get(edge, (0, None, []))
             if storage is not None and len(keys) < 64:
                 keys.append(storage._cdata)
+            if other is not None:
+                # Two keys of one dictionary: what grows is the dictionary.
+                graph = as_container(graph)
             self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), keys)
 
     def _own_node(self, node: Any, graph: Hold, is_scalar: bool) -> None:
@@ -155,6 +187,11 @@ class Census:
                 self._walk.add(saved.unpack_hook, step)
         if isinstance(node, torch.autograd.function.BackwardCFunction):
             self._walk.attributes(node, graph)
+
+
+def _values(names: Any) -> list[torch.Tensor]:
+    """The tensors of a module's dictionary, which a program may have replaced by anything."""
+    return [one for one in names.values() if issubclass(type(one), torch.Tensor)] if type(names) is dict else []
 
 
 _saved_names: dict[type, list[str]] = {}
@@ -176,14 +213,3 @@ def _saved(node: Any) -> Iterator[tuple[str, Any]]:
         for value in values if isinstance(values, (tuple, list)) else (values,):
             if value is not None:
                 yield name.removeprefix("_raw_"), value
-
-
-def _preference(found: tuple[torch.Tensor, Hold]) -> int:
-    """Containers and attributes before variables, and those before scalars: the order in which holders of one graph
-    are named."""
-    tensor, hold = found
-    if any(step.how in ("entry", "cache", "hook", "closure", "class", "frame") for step in hold.path()):
-        return 0
-    if hold.how in ("attribute", "item"):
-        return 1
-    return 2 if tensor.dim() else 3

@@ -4,14 +4,18 @@ run as if the watch were not there is `_program.py`."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
+import threading
 from typing import Any, NoReturn
 
 from ._program import Program, import_hook
 
 FOUND_LEAK = 3
+# From one line of figures to the next.
+LIVE_SECONDS = 10.0
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -24,7 +28,19 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--output", metavar="FILE", help="write the report there instead of standard error")
     parser.add_argument("--fail", action="store_true", help=f"exit with {FOUND_LEAK} if the program leaks")
     parser.add_argument("--every", type=_count, metavar="STEPS", help="also say what grows so far, every so many steps")
+    parser.add_argument(
+        "--live",
+        type=_seconds,
+        nargs="?",
+        const=LIVE_SECONDS,
+        metavar="SECONDS",
+        help="let `plimsoll top` look at the program, and write a line of figures every so many seconds "
+        "(--live=SECONDS, default %(const)g; 0 writes none)",
+    )
     parser.add_argument("--on-oom", metavar="FILE", help="write what is alive there whenever memory runs out")
+    parser.add_argument(
+        "--snapshot", metavar="FILE", help="write what was alive at the latest look there, for `plimsoll report` and `view`"
+    )
     parser.add_argument("--phases", action="store_true", help="also say in which phase of a step what grows is made")
     parser.add_argument(
         "--exclude", action="append", default=[], metavar="WHAT", help="a line (train.py:17) or a name whose growth is wanted"
@@ -32,7 +48,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
     # What follows the program or the module is the program's, even if it looks like an option of ours.
-    ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude", "--on-oom"})
+    ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude", "--on-oom", "--snapshot"})
     options = parser.parse_args(ours)
     options.program = theirs
     if not options.module and not options.program:
@@ -59,10 +75,20 @@ def divide(arguments: list[str], with_value: set[str]) -> tuple[list[str], list[
 
 
 def _count(text: str) -> int:
-    count = int(text)
+    count = int(text) if text.isdecimal() else 0
     if count < 1:
         raise argparse.ArgumentTypeError("a number of steps from 1 on")
     return count
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError("a number of seconds from 0 to 86400")
+    return seconds
 
 
 class Reporter:
@@ -93,6 +119,9 @@ class Reporter:
         self.session.excluded.add(self.options.exclude)
         if self.options.phases:
             self.session.follow_phases()
+        if self.options.live is not None:
+            self.session.serve_live(self.options.live or None, self._line)
+        self.session.keeps_snapshot = bool(self.options.snapshot)
         if self.options.on_oom:
             self.session.shortages.on_shortage = self._shortage
         if self.options.every:
@@ -118,6 +147,16 @@ class Reporter:
         if step % self.options.every == 0 and self.session.findings:
             self._write(is_final=False)
 
+    def _line(self, text: str) -> None:
+        """From the thread that serves: one call, so that it is never mixed with what the program writes."""
+        self._say(text.encode(errors="backslashreplace"))
+
+    def _say(self, report: bytes) -> None:
+        """To standard error, if anybody reads it: the program ends as it would in any case."""
+        with contextlib.suppress(OSError):
+            while report:
+                report = report[os.write(self._errors, report) :]
+
     def _write(self, is_final: bool) -> None:
         from ._page import page
         from ._render import as_json, text
@@ -125,16 +164,25 @@ class Reporter:
         write = {"json": as_json, "html": page, "text": text}[self.options.format]
         report = write(self.session, is_final).encode(errors="backslashreplace")
         self._put(report, self.options.output)
+        if self.options.snapshot and self.session.snapshot is not None:
+            self._put_snapshot(self.session.snapshot.written(self.options.snapshot), self.options.snapshot)
+
+    def _put_snapshot(self, snapshot: bytes, path: str) -> None:
+        try:
+            with open(path, "wb") as file:
+                file.write(snapshot)
+        except OSError as error:
+            self._say(f"watch: the snapshot could not be written: {error}\n".encode(errors="backslashreplace"))
 
     def _put(self, report: bytes, path: str | None) -> None:
         try:
             if path:
                 with open(path, "wb") as file:
                     file.write(report)
-            else:
-                os.write(self._errors, report)
+                return
         except OSError as error:
-            os.write(self._errors, f"watch: the report could not be written: {error}\n".encode())
+            self._say(f"watch: could not write there, so it follows here: {error}\n".encode(errors="backslashreplace"))
+        self._say(report)
 
     def end(self, error: BaseException | None) -> bool:
         """Writes the last report once, and says whether something leaks."""
@@ -142,10 +190,12 @@ class Reporter:
             return False
         self.is_done = True
         if self.session is None:
-            os.write(self._errors, self._missing.encode())
+            self._say(self._missing.encode())
             return False
         if not self.session.is_ours:
             return False
+        from ._render import is_too_short
+
         if error is not None:
             from ._out_of_memory import fillings, is_out_of_memory
 
@@ -155,6 +205,11 @@ class Reporter:
                 if self.options.on_oom:
                     self._shortage()
         self.session.stop()
+        running = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
+        if running and is_too_short(self.session):
+            self.session.limits.setdefault("threads of the program still run: what they do from here on is not told")
+        if self.options.snapshot:
+            self.session.take_snapshot(error)
         self._write(is_final=True)
         return bool(self.session.verdicts)
 

@@ -1,54 +1,90 @@
 """Objects that refer to each other and hold tensors until Python's collector comes. The collector runs once or twice
 in a watched program, only if something grows that no name leads to and the program has not switched it off: what it
-frees was a cycle."""
+frees was a cycle. Where it is off, a few of the tensors are followed back to what holds them instead."""
 
 from __future__ import annotations
 
 import gc
 import types
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
-import torch
-
-from ._making import Row, storage_of
+if TYPE_CHECKING:
+    from ._making import Row
 
 # How far a cycle is followed back from a tensor for its description.
 LONGEST_CYCLE = 12
+# Lines of which a storage is followed back where the collector is off.
+MOST_FOLLOWED = 4
+A_CYCLE = "a reference cycle"
 
 
 def freed_by_collector(rows: Iterable[Row]) -> tuple[list[Row], str]:
     """Collects, and gives back the rows that this freed with a description of what held them."""
     before = [row for row in rows if row.is_alive()]
-    said = _describe({row.key for row in before})
+    said = describe({row.key for row in before}, _storage_keys())
     gc.collect()
     return [row for row in before if not row.is_alive()], said
 
 
-def _describe(keys: set[int]) -> str:
-    """The types on the way from a tensor back to something already met. Without references kept afterwards."""
+def held_by_cycles(rows: Iterable[Any], key_of: Callable[[Any], Any] | None = None) -> tuple[list[Any], str]:
+    """The same without a collection: of each line one storage is followed, and stands for those of its line. `key_of` tells a
+    tensor's storage, PyTorch's unless it is given."""
+    key_of = key_of or _storage_keys()
+    by_line: dict[Any, list[Any]] = {}
+    for row in rows:
+        if row.is_alive():
+            by_line.setdefault(row.place, []).append(row)
+    held: list[Any] = []
+    said = A_CYCLE
+    for of in list(by_line.values())[:MOST_FOLLOWED]:
+        words = describe({row.key for row in of}, key_of)
+        if words != A_CYCLE:
+            held += of
+            said = words
+    return held, said
+
+
+def _storage_keys() -> Callable[[Any], Any]:
+    """What tells a tensor's storage, and None of what is no tensor. PyTorch's package is asked for only here: Plimsoll's programs
+    have cycles too."""
+    import torch
+
+    from ._making import storage_of
+
+    def key_of(value: Any) -> Any:
+        storage = storage_of(value) if issubclass(type(value), torch.Tensor) else None
+        return storage._cdata if storage is not None else None
+
+    return key_of
+
+
+def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
+    """The types on the way from a tensor, whose storage `key_of` tells, back to something already met. Without references kept
+    afterwards."""
     tensor = None
     for candidate in gc.get_objects():
-        if issubclass(type(candidate), torch.Tensor):
-            storage = storage_of(candidate)
-            if storage is not None and storage._cdata in keys:
-                tensor = candidate
-                break
+        key = key_of(candidate)
+        if key is not None and key in keys:
+            tensor = candidate
+            break
     candidate = None
     if tensor is None:
-        return "a reference cycle"
+        return A_CYCLE
     met: list[Any] = [tensor]
     names: list[str] = []
+    is_closed = False
     try:
         while len(met) < LONGEST_CYCLE:
             holder = _referrer(met)
             if holder is None:
                 break
             if any(holder is one for one in met):
+                is_closed = True
                 break
             met.append(holder)
             names.append(_name(holder, met[-2]))
         names = [name for name in names if name]
-        return "a reference cycle: " + " <- ".join(names) if names else "a reference cycle"
+        return f"{A_CYCLE}: " + " <- ".join(names) if names and is_closed else A_CYCLE
     finally:
         met.clear()
         tensor = None

@@ -17,7 +17,8 @@ class Excluded:
         self.add(what)
 
     def add(self, what: Iterable[Any]) -> None:
-        for one in what:
+        # `exclude="replay"`: one name, not its letters.
+        for one in [what] if isinstance(what, str) else what:
             if isinstance(one, str):
                 self._texts.append(one)
                 continue

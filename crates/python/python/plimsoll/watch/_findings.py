@@ -4,10 +4,44 @@ of `plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_ses
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from . import _kinds as kinds
-from ._holders import Hold
+from ._holders import NAMED_KEYS, Hold
+
+
+class Owner(NamedTuple):
+    """What a storage is to the program, and through what it is held."""
+
+    kind: str
+    hold: Hold
+    is_scalar: bool
+    has_graph: bool = False
+
+
+def kind_of(tensor: Any, hold: Hold, is_parameter: bool) -> str:
+    """What a tensor is by itself, wherever its storage goes on to."""
+    if is_parameter:
+        return kinds.PARAMETER
+    if any(step.is_optimizer_state for step in hold.path()):
+        return kinds.OPTIMIZER_STATE
+    return kinds.INPUT if tensor.is_leaf and tensor.requires_grad else kinds.VALUE
+
+
+def preference(found: tuple[Any, Hold]) -> tuple[int, int]:
+    """Containers and attributes before variables, and those before scalars: the order in which tensors that lead to one graph
+    are named. Of equal ones the earlier made first: an average is computed anew of a sum, and the sum is what grows."""
+    tensor, hold = found
+    return _rank(tensor, hold), tensor.grad_fn._sequence_nr() if tensor.grad_fn is not None else 0
+
+
+def _rank(tensor: Any, hold: Hold) -> int:
+    if any(step.how in ("entry", "cache", "hook", "closure", "class", "frame") for step in hold.path()):
+        return 0
+    if hold.how in ("attribute", "item"):
+        return 1
+    return 2 if tensor.dim() else 3
 
 
 @dataclasses.dataclass
@@ -30,6 +64,13 @@ class Finding:
     phase: str = ""
 
     @property
+    def holder(self) -> tuple[tuple[str, ...], ...]:
+        """What is told together, without lengths and keys: the path up to a container's entry, a graph or a kept frame."""
+        ends = ("entry", "item", "key", "cache", "graph", "frame")
+        at = next((at for at, step in enumerate(self.path) if step["how"] in ends), len(self.path))
+        return tuple((step["how"], step.get("name", ""), step.get("of", "")) for step in self.path[:at])
+
+    @property
     def line(self) -> str:
         if self.lines:
             return self.lines[0]
@@ -41,7 +82,7 @@ class Finding:
 def words_of(hold: Hold) -> str:
     """A path as one reads it: `local history of main() -> list of 312`. A chain of the same step is said once."""
     said: list[str] = []
-    before, again = "", 0
+    before, again, is_entry = "", 0, False
     for step in (*hold.path(), None):
         words = step.words() if step is not None else ""
         if words == before:
@@ -49,12 +90,23 @@ def words_of(hold: Hold) -> str:
             continue
         if again:
             said[-1] += f" ({again + 1} times)"
-        if step is not None and words.startswith((".", "[")) and said:
-            said[-1] += words
+        if step is not None and words.startswith((".", "[")) and said and not is_entry:
+            said[-1] = _behind_name(said[-1], words)
         elif step is not None:
             said.append(words)
         before, again = words, 0
+        # An attribute of an entry is none of the container's.
+        is_entry = step is not None and step.how in ("entry", "key")
     return " -> ".join(said)
+
+
+def _behind_name(said: str, words: str) -> str:
+    """`local `h` of train()` and `.losses` is `local `h`.losses of train()`: no attribute of the function."""
+    named = _NAME_OF_FUNCTION.match(said)
+    return f"{named[1]}{words} of {named[2]}" if named else said + words
+
+
+_NAME_OF_FUNCTION = re.compile(r"(.*`.*) of (\S+\(\))$")
 
 
 def steps_of(hold: Hold) -> list[dict[str, Any]]:
@@ -83,6 +135,15 @@ def container_of(hold: Hold) -> Hold | None:
         if step.how in ("entry", "key", "cache"):
             return step.parent
     return None
+
+
+def name_of(hold: Hold) -> Hold:
+    """The part of a path that a program can let go of where no container is to be emptied: it ends before kept frames
+    and before what is inside an object without a name."""
+    for step in hold.path():
+        if step.how in ("inside", "frame") and step.parent is not None:
+            return step.parent
+    return holder_of(hold)
 
 
 def as_container(hold: Hold) -> Hold:
@@ -125,7 +186,7 @@ def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str,
             "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or "
             "`loss.detach()`.",
         )
-    if container_of(hold) is None:
+    if container_of(hold) is None or _is_few_keys(holder_of(hold)):
         return (
             "a graph is kept alive by a state that is carried from step to step",
             "Cut the graph between steps: `state = state.detach()` before the next step (each tensor of it), or run under "
@@ -136,6 +197,12 @@ def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str,
         "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep `output.detach()` "
         "(`output.detach().cpu()` to free the device).",
     )
+
+
+def _is_few_keys(hold: Hold) -> bool:
+    """Whether a name holds a dictionary of a few tensors, which are carried from step to step (averages by name)."""
+    is_dict = hold.how == "entry" and hold.of.lower().endswith("dict") and hold.size <= NAMED_KEYS
+    return is_dict and container_of(hold) is hold.parent
 
 
 _EXCEPTION = (
@@ -158,6 +225,11 @@ _NOBODY = (
 _VALUES = (
     "values are kept",
     "Keep what you need of each (`value.item()`, or a host copy), bound the list or cache, and let old entries go.",
+)
+LONGER = (
+    "a tensor is made of itself in each step, longer every time",
+    "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or begin anew with "
+    "each epoch.",
 )
 _CAUSES = {
     kinds.SLICE: (
@@ -201,3 +273,22 @@ _CAUSES = {
         "Look for a cache of the library that made them, and how to clear or bound it.",
     ),
 }
+
+
+def object_of(finding: Finding, first_told: dict[str, int]) -> dict[str, Any]:
+    """A finding for programs: what both watches know of it."""
+    return {
+        "verdict": finding.is_verdict and not finding.is_note,
+        "note": finding.is_note,
+        "bytes_per_step": round(finding.bytes_per_step),
+        "objects_per_step": round(finding.objects_per_step, 3),
+        "line": finding.line,
+        "lines": finding.lines,
+        "files": finding.files,
+        "kind": finding.kind,
+        "held_by": finding.held_by,
+        "path": finding.path,
+        "cause": finding.cause,
+        "remedy": finding.remedy,
+        "first_told_at_step": first_told.get(finding.line + finding.kind, finding.seen_at_step),
+    }

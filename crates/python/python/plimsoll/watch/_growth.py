@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import bisect
 import collections
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ._making import Row
 from ._places import Place
+
+if TYPE_CHECKING:
+    from ._making import Row
 
 # Steps at the beginning that are not judged: state is made lazily, caches fill.
 WARM_UP_STEPS = 3

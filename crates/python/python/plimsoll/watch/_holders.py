@@ -6,12 +6,15 @@ followed in `_census.py`."""
 from __future__ import annotations
 
 import collections
+import contextvars
 import dis
 import functools
 import gc
 import inspect
 import sys
+import threading
 import types
+import weakref
 from typing import Any, Iterator
 
 from ._places import is_user_code, is_user_file
@@ -28,10 +31,16 @@ _asking: dict[types.CodeType, bool] = {}
 _LEAVES = (str, bytes, bytearray, int, float, complex, range, types.ModuleType, types.CodeType, types.BuiltinFunctionType)
 _ENTRIES = {list: list.__iter__, tuple: tuple.__iter__, set: set.__iter__, frozenset: frozenset.__iter__}
 _ENTRIES[collections.deque] = collections.deque.__iter__
+# Functions that wait, and what each calls its frame and its code.
+_WAITING: dict[type, tuple[Any, Any]] = {
+    types.GeneratorType: (types.GeneratorType.gi_frame, types.GeneratorType.gi_code),
+    types.CoroutineType: (types.CoroutineType.cr_frame, types.CoroutineType.cr_code),
+    types.AsyncGeneratorType: (types.AsyncGeneratorType.ag_frame, types.AsyncGeneratorType.ag_code),
+}
 
 
 class Hold:
-    """How one object is held: a step of a path. `how` is global, local, loop, attribute, class, item, entry, key,
+    """How one object is held: a step of a path. `how` is global, local, loop, context, attribute, class, item, entry, key,
     closure, default, cache, hook, frame, grad, graph, saved or inside; `name` is a name or key where there is one,
     `size` the container's length and `most` its bound."""
 
@@ -57,6 +66,11 @@ class Hold:
                 steps.append(step)
         return tuple(steps)
 
+    @property
+    def is_optimizer_state(self) -> bool:
+        """Whether this is the state that an optimizer has for its parameters: others have a `state` too."""
+        return self.how == "attribute" and self.name == "state" and self.of == "optimizer"
+
     def path(self) -> tuple[Hold, ...]:
         steps: list[Hold] = []
         hold: Hold | None = self
@@ -72,12 +86,13 @@ class Hold:
             kept = "" if self.how == "local" else "a kept frame's "
             return f"{kept}local `{self.name}` of {self.of}()"
         if self.how == "loop":
-            return f"the {self.of} of a running loop"
+            return f"a running loop's {self.of}"
         if self.how == "entry":
             bound = f", bounded to {self.most}" if self.most is not None else ""
             return f"{self.of} of {self.size}{bound}"
         many = {"item": f"[{self.name}]", "attribute": f".{self.name}", "key": f"a key of a {self.of} of {self.size}"}
         many |= {"class": f"class attribute {self.of}.{self.name}", "default": f"a default of {self.of}()"}
+        many |= {"context": f"context variable `{self.name}`"}
         many |= {"closure": f"closure variable `{self.name}` of {self.of}()", "hook": f"a hook ({self.of})"}
         many |= {"grad": ".grad", "graph": f"grad_fn {self.of}", "saved": f"{self.of}.{self.name}"}
         bound = f", bounded to {self.most}" if self.most is not None else ""
@@ -104,12 +119,15 @@ class Walk:
         self.on_object = None
         # They name classes of the program, which may hold tensors.
         _dict_slots.clear()
+        _base_slots.clear()
         _member_slots.clear()
 
     def add(self, value: Any, hold: Hold) -> None:
         if value is None or type(value) in _LEAVES or id(value) in self.seen:
             return
-        if self._skip_edges and hold.name in self._skip_names and hold.edge() in self._skip_edges:
+        # As in an edge: keys of a dictionary are one.
+        name = "" if hold.how == "item" else hold.name
+        if self._skip_edges and name in self._skip_names and hold.edge() in self._skip_edges:
             return
         hold.held = hold.held or id(value)
         self.seen.add(id(value))
@@ -122,6 +140,23 @@ class Walk:
             file = _module_file(module)
             if name == "__main__" or (file and is_user_file(file)):
                 self._names_of(vars(module), name)
+
+    def finalizers(self, wanted: type) -> None:
+        """Arguments that `weakref.finalize` keeps for an object that lives: no name of the program leads to them. Only
+        those of the wanted type and containers of it: the rest are libraries' own, of which PyTorch has hundreds."""
+        registry = weakref.finalize._registry  # type: ignore[attr-defined]
+        if id(registry) in self.seen:
+            return
+        self.seen.add(id(registry))
+        hold = Hold(Hold(None, "global", "finalize", "weakref"), "class", "_registry", "finalize")
+        hold.held = id(registry)
+        entry = Hold(hold, "entry", "", "dict", len(registry))
+        for kept in list(registry.values()):
+            for argument in (*kept.args, *(kept.kwargs or {}).values()):
+                inner = argument.values() if type(argument) is dict else argument
+                entries = list(inner) if type(argument) in (list, tuple, dict) else [argument]
+                if any(issubclass(type(one), wanted) for one in entries):
+                    self.add(argument, Hold(entry, "attribute", "args"))
 
     def library_globals(self) -> None:
         """The same of everything that was imported: what a library caches is found here, slowly."""
@@ -150,6 +185,28 @@ class Walk:
                 walked = walked.f_back
         # This frame is among them: a cycle that would keep every tensor seen until a collection.
         del frames, frame, walked
+
+    def nameless_iterators(self) -> None:
+        """The program's own generators that wait, and objects with `__next__`: `for x in batches()` gives them no name. It
+        asks the collector for all objects there are, which is slow."""
+        is_iterator: dict[type, bool] = {}
+        for one in gc.get_objects():
+            kind = type(one)
+            if kind in _WAITING:
+                frame = _frame_of_user(one)
+                if frame is not None:
+                    self.add(one, Hold(None, "loop", "", f"generator {frame.f_code.co_name}()"))
+                continue
+            if kind not in is_iterator:
+                classes = list(_class_dicts(kind))
+                is_iterator[kind] = any("__next__" in names and _is_user_class(names) for names in classes)
+            if is_iterator[kind]:
+                self.add(one, Hold(None, "loop", "", kind.__name__))
+
+    def context_variables(self) -> None:
+        """What the running thread's `contextvars` are set to: neither their names nor their objects lead to it."""
+        for variable, value in contextvars.copy_context().items():
+            self.add(value, Hold(None, "context", variable.name))
 
     def traceback(self, traceback: types.TracebackType | None) -> None:
         while traceback is not None:
@@ -196,13 +253,16 @@ class Walk:
         elif kind is types.TracebackType:
             self.add(value.tb_frame, hold)
             self.add(value.tb_next, hold)
-        elif kind is types.GeneratorType:
-            if value.gi_frame is not None and is_user_code(value.gi_code):
-                self._locals_of(value.gi_frame, hold, "local")
+        elif kind in _WAITING and (frame := _frame_of_user(value)) is not None:
+            self._locals_of(frame, hold, "local")
         elif kind is functools._lru_cache_wrapper:
             self._memoised(value, hold)
         elif issubclass(kind, type):
             self._class(value, hold)
+        elif (base := _base_slot(kind)) is not None:
+            # The collector knows nothing of arrays: one made of a tensor has it as its base.
+            self.add(base.__get__(value), Hold(hold, "inside", "", kind.__name__))
+            self.attributes(value, hold)
         else:
             self._instance(value, hold)
 
@@ -243,7 +303,7 @@ class Walk:
             self.add(item, Hold(hold, "attribute", str(attribute)))
 
     def _memoised(self, cached: Any, hold: Hold) -> None:
-        wrapped = cached.__wrapped__ if "__wrapped__" in _dict_of(cached) else None
+        wrapped = cached.__wrapped__ if "__wrapped__" in attributes_of(cached) else None
         name = getattr(wrapped, "__name__", "a function") if type(wrapped) is types.FunctionType else "a function"
         step = Hold(hold, "cache", "", name, cached.cache_info().currsize, cached.cache_info().maxsize)
         for item in gc.get_referents(cached):
@@ -281,17 +341,37 @@ class Walk:
 
     def attributes(self, value: Any, hold: Hold) -> None:
         """Goes on with what an object holds under names."""
-        names = _dict_of(value)
+        names = attributes_of(value)
         if names:
             # Known under their own names; the dictionary itself is no step of the path.
             self.seen.add(id(names))
+            # PyTorch's and Plimsoll's, and one of the program's own that is like them.
+            is_optimizer = "state" in names and "param_groups" in names
             for name, item in list(names.items()):
-                self.add(item, Hold(hold, "attribute", str(name)))
+                self.add(item, Hold(hold, "attribute", str(name), "optimizer" if is_optimizer and name == "state" else ""))
         for name, slot in _slots(type(value)):
             try:
                 self.add(slot.__get__(value), Hold(hold, "attribute", name))
             except AttributeError:  # not assigned
                 pass
+
+
+_base_slots: dict[type, Any] = {}
+
+
+def _base_slot(kind: type) -> Any:
+    """How a NumPy array says whose memory it has; None for other types."""
+    if kind not in _base_slots:
+        array = getattr(sys.modules.get("numpy"), "ndarray", None)
+        is_array = type(array) is type and issubclass(kind, array)
+        _base_slots[kind] = type.__dict__["__dict__"].__get__(array)["base"] if is_array else None
+    return _base_slots[kind]
+
+
+def _frame_of_user(waiting: Any) -> types.FrameType | None:
+    """The frame of a generator or coroutine of the program's own that has not ended."""
+    frame, code = _WAITING[type(waiting)]
+    return frame.__get__(waiting) if is_user_code(code.__get__(waiting)) else None
 
 
 def _asks_for_locals(code: types.CodeType) -> bool:
@@ -326,10 +406,13 @@ def _class_dicts(kind: type) -> Iterator[Any]:
 _dict_slots: dict[type, Any] = {}
 
 
-def _dict_of(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
     """The attributes of an object, through the interpreter's own descriptor: a class may define `__dict__`
     otherwise."""
     kind = type(value)
+    if kind is threading.local:
+        # It has no descriptor; this is what the current thread has in it.
+        return threading.local.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
     if kind not in _dict_slots:
         found = next((names["__dict__"] for names in _class_dicts(kind) if "__dict__" in names), None)
         _dict_slots[kind] = found if type(found) is types.GetSetDescriptorType else None

@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 from typing import Callable
 
-import torch
-
 MOST_SAMPLES = 64
 # Growth below either is the noise of allocators.
 LEAST_BYTES = 16 << 20
@@ -54,7 +52,8 @@ class Series:
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def _resident_bytes() -> int | None:
+def resident_bytes() -> int | None:
+    """The process's resident memory; None where the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -69,10 +68,12 @@ class Levels:
     LEAST_ON_DEVICE = 1 << 20
 
     def __init__(self) -> None:
-        self.resident = Series(_resident_bytes)
+        self.resident = Series(resident_bytes)
         self.devices: dict[int, dict[str, Series]] = {}
 
     def sample(self, step: int) -> None:
+        import torch
+
         self.resident.sample(step)
         if not torch.cuda.is_initialized():
             return

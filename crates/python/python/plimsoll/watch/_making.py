@@ -27,6 +27,12 @@ MOST_ROWS = 200_000
 # Noted steps that are judged, and rows a line that are kept from before.
 MOST_NOTED = 240
 KEPT_OLD_ROWS = 16
+# Sums that are followed; the weights that an optimizer adds to are larger.
+MOST_SUM_BYTES = 4096
+_ADD_IN_PLACE = torch.ops.aten.add_.Tensor
+_JOIN = torch.ops.aten.cat.default
+# By these the dispatcher knows that a mode is on; an older PyTorch may not name them.
+_MODE_KEYS = [getattr(torch._C.DispatchKey, name, None) for name in ("Python", "PythonTLSSnapshot")]
 
 
 # Its functions look at storages that exist through tensors of their own; what they make is seen
@@ -66,6 +72,14 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
         return None
 
 
+def address_of(storage: torch.UntypedStorage) -> tuple[str, int] | None:
+    """The device and address of a storage that has bytes."""
+    try:
+        return str(storage.device), storage.data_ptr()
+    except RuntimeError:  # a storage without an address: a fake tensor's
+        return None
+
+
 class _Noting(TorchDispatchMode):  # type: ignore[misc]
     """Notes what operations return and otherwise does nothing."""
 
@@ -94,10 +108,10 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
                 making.on_error(error)
             raise
         # Half of the operations make nothing, and this is all that they pay.
-        if making.is_noting and making.makes.get(func) is not False:
+        if making.is_noting and (making.makes.get(func) is not False or func is _ADD_IN_PLACE):
             try:
                 # On the threads of a device's backward there is no frame below.
-                making.note(func, result, sys._getframe().f_back)
+                making.note(func, result, sys._getframe().f_back, args)
             except Exception as error:  # the program goes on whatever happens here
                 making.is_noting = False
                 making.trouble = f"noting stopped: {type(error).__name__}: {error}"
@@ -115,21 +129,29 @@ class Making:
         self.step = 0
         self.epoch = 0
         self.phase = ""
-        # Is told errors of noted operations.
+        # Is told errors of noted operations, and tensors that are joined with the rows of their parts.
         self.on_error: Any = None
+        self.on_join: Any = None
         self.full = False
         self.trouble: str | None = None
         self._mode: _Noting | None = None
         self._thread = 0
+        # Whether operations outside `inference_mode()` come to the mode: leaving such a block puts back
+        # what the dispatcher was told before it.
+        self._is_outside = False
+        # Small storages that were added to in place: a running sum is made once, before any window.
+        self.added_to: dict[int, Row] = {}
         # Whether an operation can make memory, of those that were met.
         self.makes: dict[Any, bool] = {}
         self._since = 0
         self._is_between = False
 
-    def note(self, func: Any, result: Any, frame: Any) -> None:
+    def note(self, func: Any, result: Any, frame: Any, args: Any) -> None:
         makes = self.makes.get(func)
         if makes is None:
             makes = self.makes[func] = _makes_memory(func)
+        if func is _ADD_IN_PLACE:
+            self._note_sum(result, frame)
         if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
             return
         place: Place | None = None
@@ -144,7 +166,26 @@ class Making:
                 self.full = True
                 return
             place = place or place_of(frame)
-            self.rows[storage._cdata] = Row(storage, storage.nbytes(), place, self.step, self.epoch, self.phase)
+            row = Row(storage, storage.nbytes(), place, self.step, self.epoch, self.phase)
+            # Before the row: a part that has died meanwhile may have had its address.
+            if func is _JOIN and args and self.on_join is not None:
+                self.on_join(row, self._rows_of(args[0]))
+            self.rows[row.key] = row
+
+    def _rows_of(self, tensors: Any) -> list[Row]:
+        storages = (storage_of(tensor) for tensor in tensors)
+        rows = (self.rows.get(storage._cdata) for storage in storages if storage is not None)
+        return [row for row in rows if row is not None and row.is_alive()]
+
+    def _note_sum(self, result: Any, frame: Any) -> None:
+        storage = storage_of(result)
+        if storage is not None and storage.nbytes() <= MOST_SUM_BYTES and storage._cdata not in self.rows:
+            self.added_to[storage._cdata] = Row(storage, storage.nbytes(), place_of(frame), self.step, self.epoch)
+
+    def place_of_key(self, key: int) -> Place | None:
+        """The line that made a storage, or that adds to it."""
+        row = self.rows.get(key) or self.added_to.get(key)
+        return row.place if row is not None and row.is_alive() else None
 
     @property
     def window(self) -> int:
@@ -171,14 +212,30 @@ class Making:
             self.trouble = f"windows cannot be opened in this PyTorch: {error}"
             return False
         self._mode, self._thread = mode, threading.get_ident()
+        self._is_outside = not torch.is_inference_mode_enabled()
         self.is_noting, self._since = True, self.step
         return True
+
+    def be_heard(self) -> None:
+        """A mode that was put on in a block of `inference_mode()` is not asked after it: tells the dispatcher again."""
+        if self._mode is None or self._thread != threading.get_ident() or None in _MODE_KEYS:
+            return
+        # Without a mode on the stack the dispatcher would fail.
+        if _get_current_dispatch_mode() is not self._mode:
+            return
+        if not torch._C._dispatch_tls_is_dispatch_key_included(_MODE_KEYS[0]):
+            for key in _MODE_KEYS:
+                torch._C._dispatch_tls_set_dispatch_key_included(key, True)
+            self._is_outside = not torch.is_inference_mode_enabled()
 
     def close(self) -> None:
         """Stops noting, and takes the mode off if it is on top of this thread's stack; otherwise it idles until it
         is."""
         self.is_noting = False
         if self._mode is None or self._thread != threading.get_ident():
+            return
+        if self._is_outside and torch.is_inference_mode_enabled():
+            # The end of the block would ask the dispatcher for a mode that is gone, which is an error.
             return
         if _get_current_dispatch_mode() is self._mode:
             mode, self._mode = self._mode, None
@@ -202,6 +259,8 @@ class Making:
     def tick(self, step: int) -> None:
         """A step has ended: it was noted if the window was open all through it."""
         self.pass_begun()
+        if self.is_noting:
+            self.be_heard()
         if self.is_noting and self._since < step:
             self.noted.append(step - 1)
             if len(self.noted) > 2 * MOST_NOTED:
@@ -225,6 +284,8 @@ class Making:
         gone = [row for row in list(self.rows.values()) if not row.is_alive()]
         for row in gone:
             del self.rows[row.key]
+        for row in [row for row in self.added_to.values() if not row.is_alive()]:
+            del self.added_to[row.key]
         if gone:
             self.full = False
         return gone

@@ -1,14 +1,13 @@
 """From lines that grow to findings: whose each storage is (`_census.py`), gathered by holder, with kind, cause and
-remedy."""
+remedy. It needs no PyTorch: `plimsoll.LeakWatch` names what grows in Plimsoll's own programs by it."""
 
 from __future__ import annotations
 
 import collections
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable, NamedTuple
 
 from . import _kinds as kinds
-from ._census import Census, Owner
-from ._findings import Finding, as_container, container_of, holder_of, steps_of, why, words_of
+from ._findings import LONGER, Finding, Owner, as_container, container_of, holder_of, name_of, steps_of, why, words_of
 from ._growth import TOLERATED_BYTES, VERDICT_STEPS, Suspect
 from ._holders import Hold
 from ._nodes import GrowingNodes
@@ -18,6 +17,8 @@ from ._places import Place
 MOST_OTHERS = 2
 # Lines that a finding names.
 MOST_LINES = 4
+# Walks through all that was imported: each takes long.
+MOST_LIBRARY_WALKS = 2
 
 
 class Group:
@@ -28,7 +29,7 @@ class Group:
         self.kinds: collections.Counter[str] = collections.Counter()
         self.phases: collections.Counter[str] = collections.Counter()
         self.owners: dict[str, Owner] = {}
-        self.keys: set[int] = set()
+        self.keys: set[Any] = set()
         self._names: set[str] = set()
         self.objects_per_step = 0.0
         self.is_judged_enough = False
@@ -47,9 +48,26 @@ class Group:
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
+    def take_in(self, other: Group) -> None:
+        """What another holds is told with this from now on."""
+        self.lines.update(other.lines)
+        self.kinds.update(other.kinds)
+        self.phases.update(other.phases)
+        self.owners = {**other.owners, **self.owners}
+        self.keys |= other.keys
+        self._names |= other._names
+        self.objects_per_step += other.objects_per_step
+        self.is_judged_enough = self.is_judged_enough or other.is_judged_enough
+
+    @property
+    def belongs(self) -> bool:
+        """Whether it is what each parameter has one of."""
+        return set(self.kinds) <= {kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER}
+
     @property
     def bytes_per_step(self) -> float:
-        return sum(self.lines.values())
+        # Of whole bytes divided by steps and added again: six sixths are one.
+        return round(sum(self.lines.values()), 3)
 
     def places(self) -> list[Place]:
         """The lines with the most bytes; several operations of one line are one."""
@@ -65,18 +83,18 @@ class Group:
         """The kind that has most of the bytes, and who holds it."""
         kind = self.kinds.most_common(1)[0][0]
         owner = self.owners[kind]
-        return kind, owner._replace(hold=as_container(owner.hold)) if len(self._names) > 2 else owner
+        return kind, owner._replace(hold=as_container(owner.hold)) if len(self._names) > 1 else owner
 
 
 def key_of(hold: Hold) -> Any:
-    """What is told together: all that one container holds, or one name."""
+    """What is told together: all that one container or the frames of one exception hold, or one name."""
     steps = hold.edge()
-    at = next((index for index, step in enumerate(steps) if step[0] in ("entry", "key", "cache")), None)
+    at = next((index for index, step in enumerate(steps) if step[0] in ("entry", "key", "cache", "frame")), None)
     return steps[:at] if at is not None else steps
 
 
 def grouped(
-    suspects: Iterable[Suspect], census: Census, excluded: set[int]
+    suspects: Iterable[Suspect], census: Any, excluded: set[Any]
 ) -> tuple[dict[Any, Group], list[tuple[Suspect, Any]]]:
     """Groups by holder, and the rows that no name leads to; without the excluded storages."""
     groups: dict[Any, Group] = collections.defaultdict(Group)
@@ -93,12 +111,28 @@ def grouped(
     return groups, unknown
 
 
+def join_spread(groups: Iterable[Group], suspects: Iterable[Suspect]) -> None:
+    """A line that leaves enough behind, of which no holder has enough alone, is told with the holder that has most: two readers
+    of one queue share what they hold, each a part."""
+    groups = list(groups)
+    told = {place for group in groups if group.bytes_per_step >= TOLERATED_BYTES for place in group.lines}
+    for suspect in suspects:
+        parts = [group for group in groups if suspect.place in group.lines and not group.belongs]
+        if suspect.place in told or len(parts) < 2:
+            continue
+        parts.sort(key=lambda group: -group.bytes_per_step)
+        if sum(group.lines[suspect.place] for group in parts) >= TOLERATED_BYTES:
+            for other in parts[1:]:
+                parts[0].take_in(other)
+            told |= set(parts[0].lines)
+
+
 def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
     """None if it is too little, or no leak by its kind."""
     if group.bytes_per_step < TOLERATED_BYTES:
         return None
     kind, owner = group.owner()
-    if set(group.kinds) <= {kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER} and not _is_made_anew(owner.hold):
+    if group.belongs and not _is_made_anew(group.owners[kind].hold):
         return None
     lines = group.places()
     cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
@@ -120,36 +154,66 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
     )
 
 
-def nodes_finding(growing: GrowingNodes, step: int) -> Finding:
-    owner = growing.owner
-    cause, remedy = why(kinds.NODES, owner.hold, owner.is_scalar)
-    line = growing.line
-    return Finding(
-        bytes_per_step=growing.bytes_per_step,
-        objects_per_step=growing.nodes_per_step,
-        lines=[str(line)] if line is not None else [],
-        files=[f"{line.file}:{line.line}"] if line is not None else [],
-        kind=kinds.NODES,
-        held_by=words_of(owner.hold),
-        also_held_by=[],
-        path=steps_of(owner.hold),
-        cause=cause,
-        remedy=remedy,
-        is_verdict=growing.is_steady,
-        is_note=bound_of(owner.hold) is not None,
-        seen_at_step=step,
-    )
+def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Finding:
+    finding = _at(_of_holder(growing, growing.owner, kinds.NODES, growing.nodes_per_step, step), growing.line)
+    finding.also_held_by = [(words_of(hold), steps_of(hold)) for hold in others]
+    return finding
+
+
+def cycle_finding(held: list[tuple[Suspect, Any]], said: str, step: int) -> tuple[Finding | None, set[Place | None]]:
+    """What objects that refer to each other keep, told together as `said`, and its lines; no finding if it is too little."""
+    group = Group()
+    of_cycles = Owner(kinds.CYCLE, Hold(None, "inside", "", "cycle"), False)
+    for suspect, row in held:
+        if suspect.place is not None:
+            group.add(suspect, row, of_cycles)
+    if group.bytes_per_step < TOLERATED_BYTES:
+        return None, set()
+    cause, remedy = why(kinds.CYCLE, of_cycles.hold, False)
+    lines = group.places()
+    finding = Finding(
+        group.bytes_per_step, group.objects_per_step, [str(place) for place in lines], kinds.CYCLE, said, [], [],
+        cause, remedy, is_verdict=True, seen_at_step=step, files=[f"{place.file}:{place.line}" for place in lines],
+    )  # fmt: skip
+    return finding, set(group.lines)
 
 
 def unseen_finding(growing: Any, step: int) -> Finding:
     """Of a holder whose gains no window saw being made: the line is not known."""
-    owner = growing.owner
-    cause, remedy = why(owner.kind, owner.hold, owner.is_scalar, owner.has_graph)
+    return _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
+
+
+class Longer(NamedTuple):
+    """What a line has joined so far."""
+
+    place: Any
+    owner: Owner
+    bytes_per_step: float
+    is_steady: bool
+
+
+def longer_finding(growing: Longer, step: int) -> Finding:
+    """Of a tensor that is made anew in each step, longer every time."""
+    finding = _of_holder(growing, growing.owner, growing.owner.kind, 1.0, step)
+    finding.cause, finding.remedy = LONGER
+    return _at(finding, growing.place)
+
+
+def _at(finding: Finding, place: Place | None) -> Finding:
+    if place is not None:
+        finding.lines = [str(place)]
+        finding.files = [f"{place.file}:{place.line}"]
+    return finding
+
+
+def _of_holder(growing: Any, owner: Owner, kind: str, objects_per_step: float, step: int) -> Finding:
+    """What is known of a holder by its censuses alone."""
+    cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
     return Finding(
         bytes_per_step=growing.bytes_per_step,
-        objects_per_step=growing.storages_per_step,
+        objects_per_step=objects_per_step,
         lines=[],
-        kind=owner.kind,
+        kind=kind,
         held_by=words_of(owner.hold),
         also_held_by=[],
         path=steps_of(owner.hold),
@@ -161,27 +225,101 @@ def unseen_finding(growing: Any, step: int) -> Finding:
     )
 
 
+class Iterators:
+    """What only iterators lead to that a loop runs over without a name. They are looked for where something else is
+    unknown, once a line, and in every look once they have named something."""
+
+    def __init__(self) -> None:
+        self.are_followed = False
+        self._sought: set[Place | None] = set()
+
+    def name(
+        self, unknown: list[tuple[Suspect, Any]], groups: dict[Any, Group], look: Callable[..., Any]
+    ) -> list[tuple[Suspect, Any]]:
+        """Adds what they lead to to the groups, and gives back the rest; `look` takes a census."""
+        places = {suspect.place for suspect, _ in unknown}
+        if self.are_followed or places <= self._sought:
+            return unknown
+        self._sought |= places
+        census = look(has_iterators=True)
+        left = []
+        for suspect, row in unknown:
+            owner = census.owners.get(row.key)
+            if owner is None:
+                left.append((suspect, row))
+            else:
+                self.are_followed = True
+                groups[key_of(holder_of(owner.hold))].add(suspect, row, owner)
+        return left
+
+
+class Libraries:
+    """What only a library's globals lead to, or nothing that Python knows, by line."""
+
+    def __init__(self) -> None:
+        self._owners: dict[Any, Owner] = {}
+        self.walks = 0
+
+    def name(self, unknown: list[tuple[Suspect, Any]], groups: dict[Any, Group], look: Callable[..., Any]) -> None:
+        """Adds what is unknown to the groups; `look` takes a census."""
+        nobody = Owner(kinds.LIBRARY, Hold(None, "inside", "", "library, not reachable from Python"), False)
+        is_new = any(suspect.place not in self._owners for suspect, _ in unknown)
+        if is_new and self.walks < MOST_LIBRARY_WALKS:
+            self.walks += 1
+            census = look(has_libraries=True)
+            for suspect, row in unknown:
+                owner = census.owners.get(row.key, nobody)._replace(kind=kinds.LIBRARY)
+                self._owners.setdefault(suspect.place, owner)
+        for suspect, row in unknown:
+            owner = self._owners.get(suspect.place, nobody)
+            groups[key_of(owner.hold)].add(suspect, row, owner)
+
+
 def others_of(group: Group, look: Any) -> list[Hold]:
-    """Who else holds the same bytes: what a census without the named holder still finds. `look(skip, edges)` takes
-    one."""
+    """Who else holds the same bytes."""
+
+    def left(census: Any) -> Hold | None:
+        owners = [census.owners[key] for key in group.keys if key in census.owners]
+        return owners[0].hold if len(owners) * 2 >= len(group.keys) else None
+
+    return _others(group.owner()[1].hold, left, look)
+
+
+def others_of_nodes(growing: GrowingNodes, look: Any) -> list[Hold]:
+    """Who else holds the same graph."""
+
+    def left(census: Any) -> Hold | None:
+        count, owner, _ = max(census.nodes.values(), key=lambda found: found[0], default=(0, None, []))
+        return owner.hold if owner is not None and count * 2 >= growing.nodes else None
+
+    return _others(growing.owner.hold, left, look)
+
+
+def _others(hold: Hold, left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
+    """What a census without the named holder still finds; `look(skip, edges)` takes one."""
     skip: set[int] = set()
     edges: set[Any] = set()
     found: list[Hold] = []
-    _, owner = group.owner()
     for _ in range(MOST_OTHERS):
-        holder = holder_of(owner.hold)
+        holder = holder_of(hold)
         container = container_of(holder)
         if container is not None:
             skip.add(container.held)
         else:
-            edges.add(holder.edge())
-        census = look(skip, edges)
-        left = [census.owners[key] for key in group.keys if key in census.owners]
-        if len(left) * 2 < len(group.keys):
+            edges.add(name_of(holder).edge())
+        still = left(look(skip, edges))
+        if still is None:
             break
-        owner = left[0]
-        found.append(owner.hold)
+        hold = still
+        found.append(hold)
     return found
+
+
+def is_one_pass(finding: Finding) -> bool:
+    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
+    purpose."""
+    ways = [step["how"] for step in finding.path]
+    return finding.kind == kinds.VALUE and ways in (["local", "entry"], ["global", "entry"])
 
 
 def bound_of(hold: Hold) -> int | None:
@@ -193,7 +331,7 @@ def _is_made_anew(hold: Hold) -> bool:
     """Whether the optimizer or model that has this state is one of several that are kept: each parameter has one
     state and one gradient, which may come late and is no leak."""
     for step in hold.path():
-        if step.how == "attribute" and step.name in ("state", "_parameters", "_modules", "param_groups"):
+        if step.is_optimizer_state or (step.how == "attribute" and step.name in ("_parameters", "_modules", "param_groups")):
             return False
         if step.how in ("entry", "closure", "frame", "cache"):
             return True

@@ -4,11 +4,10 @@ graph. Counted by holder at each census; a holder whose old nodes only become mo
 from __future__ import annotations
 
 import collections
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
-from ._census import Census, Owner
+from ._findings import Owner
 from ._growth import PATIENCE, TOLERATED_BYTES
-from ._making import Row
 
 # Of host memory, for a node and what belongs to it; measured over the nodes of a GPT.
 NODE_BYTES = 520
@@ -19,6 +18,7 @@ MOST_HOLDERS = 64
 class GrowingNodes(NamedTuple):
     owner: Owner
     line: Any
+    nodes: int
     nodes_per_step: float
     is_steady: bool
 
@@ -36,7 +36,7 @@ class Nodes:
         self._lines: dict[Any, Any] = {}
         self._most_before_drop: collections.Counter[Any] = collections.Counter()
 
-    def take(self, census: Census, rows: dict[int, Row], step: int) -> None:
+    def take(self, census: Any, place_of: Callable[[Any], Any], step: int) -> None:
         for edge in set(self._history) | set(census.nodes):
             count, owner, keys = census.nodes.get(edge, (0, None, ()))
             history = self._history.setdefault(edge, collections.deque([(0, 0)], maxlen=4))
@@ -45,8 +45,8 @@ class Nodes:
             history.append((step, count))
             if owner is not None:
                 self._owners[edge] = owner
-            made = (rows[key].place for key in keys if key in rows)
-            line = next(made, None)
+            made = (place_of(key) for key in keys)
+            line = next((place for place in made if place is not None), None)
             if line is not None:
                 self._lines[edge] = line
         if len(self._history) > MOST_HOLDERS:
@@ -65,5 +65,5 @@ class Nodes:
             counts = [count for _, count in history]
             is_steady = len(counts) >= 3 and counts[-3] < counts[-2] < counts[-1]
             if edge in self._owners:
-                found.append(GrowingNodes(self._owners[edge], self._lines.get(edge), each, is_steady))
+                found.append(GrowingNodes(self._owners[edge], self._lines.get(edge), now, each, is_steady))
         return found

@@ -29,21 +29,21 @@ def _library_folders() -> tuple[str, ...]:
 
 
 LIBRARIES = _library_folders()
-_user_codes: dict[CodeType, bool] = {}
+_user_files: dict[str, bool] = {}
 
 
 def is_user_file(name: str) -> bool:
     """Whether a source file belongs to the program rather than to Python, a package or the watch."""
-    if name.startswith("<frozen") or name.startswith(_HERE):
-        return False
-    return not name.startswith(LIBRARIES)
+    known = _user_files.get(name)
+    if known is None:
+        known = _user_files[name] = not name.startswith(("<frozen", _HERE, *LIBRARIES))
+    return known
 
 
 def is_user_code(code: CodeType) -> bool:
-    known = _user_codes.get(code)
-    if known is None:
-        known = _user_codes[code] = is_user_file(code.co_filename)
-    return known
+    # By its file: a text knows its hash, which of a code is computed of all its instructions each time.
+    known = _user_files.get(code.co_filename)
+    return is_user_file(code.co_filename) if known is None else known
 
 
 class Place(NamedTuple):
@@ -52,6 +52,9 @@ class Place(NamedTuple):
     code: CodeType
     instruction: int
     backward: bool
+
+    def __hash__(self) -> int:
+        return hash((self.code.co_firstlineno, self.instruction, self.backward))
 
     @property
     def line(self) -> int:
@@ -67,11 +70,15 @@ class Place(NamedTuple):
         return self.code.co_name
 
     def __str__(self) -> str:
-        """`train.py:17`, with the folder where the name alone says nothing."""
-        name = os.path.basename(self.file)
-        if name in ("__init__.py", "__main__.py"):
-            name = os.path.join(os.path.basename(os.path.dirname(self.file)), name)
-        return f"{name}:{self.line}"
+        return name_of(self.file, self.line)
+
+
+def name_of(file: str, line: int) -> str:
+    """`train.py:17`, with the folder where the name alone says nothing."""
+    name = os.path.basename(file)
+    if name in ("__init__.py", "__main__.py"):
+        name = os.path.join(os.path.basename(os.path.dirname(file)), name)
+    return f"{name}:{line}"
 
 
 def place_of(frame: FrameType | None) -> Place | None:

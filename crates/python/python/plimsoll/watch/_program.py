@@ -3,13 +3,13 @@ and exit status are what they would be. It knows nothing of watching."""
 
 from __future__ import annotations
 
+import builtins
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
 import os
 import runpy
-import signal
 import sys
 import types
 from typing import Any, Callable, NoReturn
@@ -60,7 +60,8 @@ class Program:
         sys.argv = list(self.arguments)
         path = self.arguments[0]
         if os.path.isdir(path) or not _is_source(path):
-            sys.path[0] = path
+            # As Python does: it stays right if the program changes its folder.
+            sys.path[0] = os.path.abspath(path)
             runpy.run_path(path, run_name="__main__")
             return
         sys.path[0] = os.path.dirname(os.path.realpath(path))
@@ -70,7 +71,10 @@ class Program:
         main = types.ModuleType("__main__")
         names = vars(main)
         loader = importlib.machinery.SourceFileLoader("__main__", path)
-        names.update(__file__=path, __loader__=loader, __builtins__=__builtins__, __annotations__={})
+        # In `__main__` it is the module itself, elsewhere the module's dictionary.
+        names.update(__file__=path, __loader__=loader, __builtins__=builtins, __annotations__={})
+        if sys.version_info < (3, 15):
+            names["__cached__"] = None
         sys.modules["__main__"] = main
         exec(compile(source, path, "exec", dont_inherit=True), names)
 
@@ -97,10 +101,10 @@ class Program:
         sys.excepthook(type(error), error, error.__traceback__)
         close()
         if isinstance(error, KeyboardInterrupt):
-            # As Python ends: by the signal itself, so that a shell sees it.
-            sys.stdout.flush()
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
+            # Python waits for threads, calls what is to be called at the end, and ends by the signal itself, so that a shell sees
+            # it. The traceback is told already.
+            sys.excepthook = lambda *_: None
+            raise error
         sys.exit(1)
 
 
@@ -140,19 +144,27 @@ class _Hook(importlib.abc.MetaPathFinder):
 
     def __init__(self, name: str, call: Callable[[], None]):
         self.name, self.call = name, call
+        self._is_asking = False
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name != self.name:
+        if name != self.name or self._is_asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        # The others are asked as if this one were not there. It stays: who asks for a spec may only want to know whether
+        # the module is installed.
+        self._is_asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._is_asking = False
         if spec is None or spec.loader is None:
             return spec
-        execute, call = spec.loader.exec_module, self.call
+        execute = spec.loader.exec_module
 
         def execute_and_call(module: types.ModuleType) -> None:
             execute(module)
-            call()
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self.call()
 
         spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec

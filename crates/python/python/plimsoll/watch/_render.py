@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
+import types
 from typing import Any
 
-from ._findings import Finding
+from ._findings import Finding, object_of
 from ._growth import SETTLE_STEPS, SUSPECT_STEPS, WARM_UP_STEPS
 from ._kinds import NODES
 from ._levels import meaning
 
 WIDTH = 80
+# Steps that a run must have to be judged.
+LEAST_STEPS = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
 
 
 def size(count: float) -> str:
@@ -23,7 +27,8 @@ def size(count: float) -> str:
     raise AssertionError("unreachable")
 
 
-def _finding(finding: Finding, verdict: str) -> list[str]:
+def finding_lines(finding: Finding, verdict: str) -> list[str]:
+    """One finding, 80 columns wide."""
     count = f"{finding.objects_per_step:.3g}"
     objects = f"{count} {'node' if finding.kind == NODES else 'storage'}{'' if count == '1' else 's'}"
     others = f" (and {', '.join(finding.lines[1:])})" if len(finding.lines) > 1 else ""
@@ -49,6 +54,8 @@ def notes(session: Any) -> list[str]:
     said = list(session.limits)
     if session.making.full:
         said.append("so many storages were alive at once that not all were noted")
+    if not session.steps.count and _names_plimsoll():
+        said.append("it watches PyTorch's tensors; those of Plimsoll are watched by `plimsoll.LeakWatch()`")
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step for finding in session.findings)
     if each > 2 * told:
@@ -57,6 +64,12 @@ def notes(session: Any) -> list[str]:
             "(Python objects, a library, fragmentation)"
         )
     return said
+
+
+def _names_plimsoll() -> bool:
+    """Whether the program has imported Plimsoll: `python -m plimsoll.watch` does so by itself."""
+    modules = (value for value in vars(sys.modules["__main__"]).values() if type(value) is types.ModuleType)
+    return any(str(vars(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
 
 
 def levels_of(session: Any) -> dict[str, dict[str, float]]:
@@ -99,6 +112,11 @@ def shortage_text(session: Any) -> str:
     return "\n".join([f"watch: memory ran out at step {session.steps.count}", *_fillings(session)]) + "\n"
 
 
+def is_too_short(session: Any) -> bool:
+    """Whether a run had too few steps to be judged."""
+    return bool(session.steps.told < LEAST_STEPS)
+
+
 def text(session: Any, is_final: bool = True) -> str:
     """80 columns."""
     steps, told_by = session.steps.told, session.steps.told_by
@@ -112,16 +130,15 @@ def text(session: Any, is_final: bool = True) -> str:
         outcome = f"{len(findings)} growing so far"
     lines = [f"watch: {steps} steps{epochs}, told by {told_by}; {outcome}"]
     for finding in leaks:
-        lines += _finding(finding, "grows" if is_final else "growing so far:")
+        lines += finding_lines(finding, "grows" if is_final else "growing so far:")
     for finding in rest:
-        lines += _finding(finding, "note: grew" if is_final else "growing so far:")
+        lines += finding_lines(finding, "note: grew" if is_final else "growing so far:")
         if finding.is_note:
             lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
     lines += _levels(session) + _phases(session)
     lines += _fillings(session)
-    least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
-    if is_final and steps < least:
-        lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `watch.step()`"]
+    if is_final and is_too_short(session):
+        lines += [f"  note: too few steps to judge; {LEAST_STEPS} are needed, or mark them with `watch.step()`"]
     for note in notes(session):
         lines += textwrap.wrap(note, WIDTH, initial_indent="  note: ", subsequent_indent="    ")
     share = session.cost_seconds / session.watched_seconds if session.watched_seconds else 0.0
@@ -153,20 +170,8 @@ def as_json(session: Any, is_final: bool = True) -> str:
 
 def _object(finding: Finding, session: Any) -> dict[str, Any]:
     return {
-        "verdict": finding.is_verdict and not finding.is_note,
-        "note": finding.is_note,
-        "bytes_per_step": round(finding.bytes_per_step),
-        "objects_per_step": round(finding.objects_per_step, 3),
-        "line": finding.line,
-        "lines": finding.lines,
-        "files": finding.files,
-        "kind": finding.kind,
-        "held_by": finding.held_by,
+        **object_of(finding, session.first_told),
         "also_held_by": [{"held_by": words, "path": path} for words, path in finding.also_held_by],
-        "path": finding.path,
         "phase": finding.phase,
-        "cause": finding.cause,
-        "remedy": finding.remedy,
         "seen_at_step": finding.seen_at_step,
-        "first_told_at_step": session.first_told.get(finding.line + finding.kind, finding.seen_at_step),
     }

@@ -7,27 +7,43 @@ from __future__ import annotations
 import collections
 import gc
 import os
+import statistics
 import threading
 import time
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 from torch._C._autograd import _get_sequence_nr
 
 from . import _kinds as kinds
-from ._census import Census, Owner
-from ._cycles import freed_by_collector
+from ._census import Census
+from ._cycles import freed_by_collector, held_by_cycles
 from ._excluded import Excluded
-from ._findings import Finding, why
+from ._findings import LONGER, Finding, Owner
 from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
 from ._holders import Hold
+from ._lengthening import Lengthening
 from ._levels import Levels
 from ._making import WINDOW_STEPS, Making, Row
-from ._naming import finding_of, grouped, key_of, nodes_finding, others_of, unseen_finding
+from ._naming import (
+    Iterators,
+    Libraries,
+    cycle_finding,
+    finding_of,
+    grouped,
+    is_one_pass,
+    key_of,
+    longer_finding,
+    nodes_finding,
+    others_of,
+    others_of_nodes,
+    unseen_finding,
+)
 from ._nodes import Nodes
 from ._places import Place
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
+from ._snapshot import Snapshot
 from ._steps import OPTIMIZER, Steps
 from ._unseen import Unseen
 from ._windows import Windows
@@ -46,10 +62,10 @@ SLOW_SECONDS = 0.25
 MANY_ROWS = 10_000
 # While something grows it is looked at again when the run is longer by this factor.
 LOOK_AGAIN = 1.5
-# Collections that the watch itself asks for in one run, and walks through all that was imported:
-# each takes seconds.
+# Noted and other steps whose times are kept, to tell the watch's cost.
+MOST_TIMED = 256
+# Collections that the watch itself asks for in one run: each takes seconds.
 MOST_COLLECTIONS = 2
-MOST_LIBRARY_WALKS = 2
 
 
 class Session:
@@ -60,6 +76,7 @@ class Session:
         self.growth = Growth()
         self.nodes = Nodes()
         self.unseen = Unseen()
+        self.lengthening = Lengthening(self.making)
         self.levels = Levels()
         self.phases: Phases | None = None
         self.steps = Steps(self._step_ended, self._epoch_ended, self._pass_ended, self._pass_begun)
@@ -68,16 +85,23 @@ class Session:
         self.limits: dict[str, None] = {}
         self.excluded = Excluded()
         self.on_findings: Any = None
+        # Who tells the figures while the program runs (`_live.py`).
+        self.live: Any = None
         self.is_running = False
         self.fillings: list[Any] = []
         self.shortages = Shortages(self)
         self.making.on_error = lambda error: self.shortages.noted(error)
+        self.steps.on_call = self.making.be_heard
+        # What was alive at the latest look, where it is asked for.
+        self.keeps_snapshot = False
+        self.snapshot: Snapshot | None = None
         self.own_seconds = 0.0
         self._found: list[Finding] = []
-        self._cycles: dict[Place | None, Finding] = {}
+        self._cycles: list[Finding] = []
+        self._cycle_lines: set[Place | None] = set()
         self._collections = 0
-        self._library_walks = 0
-        self._libraries: dict[Place | None, Owner] = {}
+        self._libraries = Libraries()
+        self._iterators = Iterators()
         self.windows = Windows(self.making)
         self._census_at: set[int] = set()
         self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
@@ -91,7 +115,9 @@ class Session:
         self._is_busy = False
         self._asked: Any = None
         self._judge_at = 0.0
+        # By whether they were noted: steps, their seconds, and what each of the latest took.
         self._durations: dict[bool, list[float]] = {True: [0, 0.0], False: [0, 0.0]}
+        self._latest = {is_noted: collections.deque[float](maxlen=MOST_TIMED) for is_noted in (True, False)}
         self._ended_at = 0.0
         self._ended_step = 0
 
@@ -104,6 +130,8 @@ class Session:
             self.phases.start()
         self.steps.start()
         self.shortages.start()
+        if self.live is not None:
+            self.live.start()
         if hasattr(os, "register_at_fork"):
             # Weakly: what is registered is never forgotten.
             leave = weakref.WeakMethod(self._leave_child)
@@ -114,6 +142,8 @@ class Session:
         if not self.is_running:
             return
         self.is_running = False
+        if self.live is not None:
+            self.live.stop()
         self.making.close()
         self._stop_following()
         self._finish()
@@ -122,6 +152,8 @@ class Session:
         """A forked process (a loader's worker) is not watched: it runs as without the watch."""
         if self.is_running:
             self.is_running = False
+            if self.live is not None:
+                self.live.leave_child()
             self.making.close()
             self._stop_following()
 
@@ -130,6 +162,16 @@ class Session:
         self.shortages.stop()
         if self.phases is not None:
             self.phases.stop()
+
+    def serve_live(self, every: float | None = None, write: Callable[[str], None] = lambda _: None) -> None:
+        """To be called before `start`. The program is watched whether or not its figures can be served."""
+        from ._live import Live
+        from ._live_socket import CannotServe
+
+        try:
+            self.live = Live(self, every, write)
+        except CannotServe as error:
+            self._limit(f"`plimsoll top` could not look at the program: {error}")
 
     def follow_phases(self) -> None:
         """To be called before `start`."""
@@ -171,9 +213,10 @@ class Session:
 
     def _time_step(self, now: float, was_noting: bool) -> None:
         if self._ended_at:
-            of = self._durations[was_noting]
-            of[0] += self.steps.count - self._ended_step
+            of, steps = self._durations[was_noting], self.steps.count - self._ended_step
+            of[0] += steps
             of[1] += now - self._ended_at
+            self._latest[was_noting].append((now - self._ended_at) / max(steps, 1))
         self._ended_step = self.steps.count
 
     def _tick(self, is_new_clock: bool) -> None:
@@ -192,6 +235,8 @@ class Session:
             self._look(step)
         if self.on_findings is not None:
             self.on_findings(step)
+        if self.live is not None:
+            self.live.step_ended(step, lambda: self._census(has_modules=True))
         self.making.is_noting = noting
         if not self.windows.tick(step):
             own = "the program has a dispatch mode of its own on: lines are not noted under it"
@@ -205,7 +250,9 @@ class Session:
         """Where nothing is due for some time, steps are only counted until something is."""
         if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
-        if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0):
+        if self.live is not None and self.live.is_looked_at:
+            return
+        if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0) and not self.keeps_snapshot:
             # A census then takes older nodes for old: those made before the pause.
             self.steps.quiet_until = self.windows.switch_at
 
@@ -248,7 +295,8 @@ class Session:
 
     def _is_still_held(self, finding: Finding) -> bool:
         held = {str(place) for place in self.suspects}
-        return finding.kind == kinds.NODES or not finding.lines or any(line in held for line in finding.lines)
+        is_of_censuses = finding.kind == kinds.NODES or finding.cause == LONGER[0] or not finding.lines
+        return is_of_censuses or any(line in held for line in finding.lines)
 
     def _is_judgement_due(self, step: int) -> bool:
         """Often in a window and until its last step has settled, rarely between windows."""
@@ -262,12 +310,16 @@ class Session:
             return last != step
         if step in self._census_at and is_cheap:
             return last != step
+        if is_cheap and last != step and self.making.is_open:
+            if self.lengthening.wants_owner() or self.unseen.wants_look(self.making, step):
+                return True
         is_growing = bool(self.suspects or self._found)
         if is_growing and is_cheap and step >= last * LOOK_AGAIN:
             return True
-        if not is_growing and not (self.making.is_open and self.windows.is_due(step)):
+        is_wanted = is_growing or self.keeps_snapshot
+        if not is_wanted and not (self.making.is_open and self.windows.is_due(step)):
             return False
-        share = CENSUS_SHARE if is_growing else IDLE_CENSUS_SHARE
+        share = CENSUS_SHARE if is_wanted else IDLE_CENSUS_SHARE
         return self._has_worked_for(took / share)
 
     def _has_worked_for(self, seconds: float) -> bool:
@@ -283,17 +335,43 @@ class Session:
         return True
 
     def _census(
-        self, skip: set[int] | None = None, edges: set[Any] | None = None, has_libraries: bool = False
+        self,
+        skip: set[int] | None = None,
+        edges: set[Any] | None = None,
+        has_libraries: bool = False,
+        traceback: Any = None,
+        has_modules: bool = False,
+        has_iterators: bool = False,
     ) -> Census:
         own = self.own_ids() | (skip or set())
-        census = Census(own, self._sequence[0], edges, has_libraries, loops=self.steps.loaders())
+        census = Census(
+            own,
+            self._sequence[0],
+            edges,
+            has_libraries,
+            traceback,
+            self.steps.loaders(),
+            has_modules=has_modules,
+            has_addresses=self.keeps_snapshot,
+            has_iterators=has_iterators or self._iterators.are_followed,
+        )
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census
 
     def own_ids(self) -> set[int]:
         """The watch's own objects, which a census passes by."""
-        own = (self, vars(self), self.making, self.growth, self.nodes, self.unseen, self.steps)
+        own = (
+            self,
+            vars(self),
+            self.making,
+            self.growth,
+            self.nodes,
+            self.unseen,
+            self.lengthening,
+            self.steps,
+            self.live,
+        )
         return {id(one) for one in own}
 
     def _look(self, step: int) -> None:
@@ -305,14 +383,18 @@ class Session:
         self._ask_at = 0.0
         took = self._census_ended - began
         if self._last_census[0] != step:
-            self.nodes.take(census, self.making.rows, step)
+            self.nodes.take(census, self.making.place_of_key, step)
             self.unseen.take(census, self.making, step)
+            self.lengthening.take(census)
         self._last_census = (step, took)
+        if self.keeps_snapshot:
+            self.snapshot = Snapshot(census, self.making.rows, step)
         groups, unknown = grouped(self.suspects.values(), census, self.excluded.keys())
         unknown_bytes = sum(row.bytes for _, row in unknown)
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(s.judged_steps for s, _ in unknown):
             if census.is_complete:
-                self._name_libraries(self._name_cycles(unknown, step), groups)
+                unknown = self._iterators.name(unknown, groups, self._census)
+                self._libraries.name(self._name_cycles(unknown, step), groups, self._census)
             else:
                 lost = Owner(kinds.VALUE, Hold(None, "inside", "", "structure that is too large to follow"), False)
                 for suspect, row in unknown:
@@ -324,66 +406,44 @@ class Session:
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     self._found.append(finding)
-        told = {finding.held_by.split(" -> grad_fn")[0] for finding in self._found}
-        for growing in self.nodes.growing():
-            finding = nodes_finding(growing, step)
-            if finding.held_by.split(" -> grad_fn")[0] not in told:
-                self._found.append(finding)
-        told = {finding.held_by for finding in self._found}
-        for holder in self.unseen.growing():
-            finding = unseen_finding(holder, step)
-            if finding.held_by not in told:
-                self._found.append(finding)
+        for found in (
+            self._nodes_found(step, took < SLOW_SECONDS),
+            [unseen_finding(growing, step) for growing in self.unseen.growing()],
+            [longer_finding(growing, step) for growing in self.lengthening.growing()],
+        ):
+            told = {finding.holder for finding in self._found}
+            self._found += [finding for finding in found if finding.holder not in told]
         for finding in self._found:
             self.first_told.setdefault(finding.line + finding.kind, step)
 
+    def _nodes_found(self, step: int, is_cheap: bool) -> list[Finding]:
+        growing = self.nodes.growing()
+        others = [others_of_nodes(one, self._census) if is_cheap else [] for one in growing]
+        return [nodes_finding(one, held_by, step) for one, held_by in zip(growing, others)]
+
     def _name_cycles(self, unknown: list[tuple[Suspect, Row]], step: int) -> list[tuple[Suspect, Row]]:
-        if not gc.isenabled():
-            self._limit("Python's collector is off: reference cycles cannot be told from what libraries cache")
-            return unknown
-        if self._collections >= MOST_COLLECTIONS:
+        """Those that no cycle holds. What one look finds is told together, and its lines are known from then on."""
+        unknown = [(suspect, row) for suspect, row in unknown if suspect.place not in self._cycle_lines]
+        if not unknown or self._collections >= MOST_COLLECTIONS:
             return unknown
         self._collections += 1
-        freed, said = freed_by_collector(row for _, row in unknown)
-        keys = {row.key for row in freed}
-        by_line: dict[Place | None, list[tuple[Suspect, Row]]] = collections.defaultdict(list)
-        for suspect, row in unknown:
-            if row.key in keys:
-                by_line[suspect.place].append((suspect, row))
-        cause, remedy = why(kinds.CYCLE, Hold(None, "global"), False)
-        for place, found in by_line.items():
-            judged = found[0][0].judged_steps
-            each = sum(row.bytes for _, row in found) / judged
-            if each >= TOLERATED_BYTES and place is not None and place not in self._cycles:
-                self.first_told.setdefault(str(place) + kinds.CYCLE, step)
-                self._cycles[place] = Finding(
-                    each, len(found) / judged, [str(place)], kinds.CYCLE, said, [], [], cause, remedy,
-                    is_verdict=True, seen_at_step=step, files=[f"{place.file}:{place.line}"],
-                )  # fmt: skip
+        # A program that has switched the collector off wants none to come.
+        look = freed_by_collector if gc.isenabled() else held_by_cycles
+        held, said = look([row for _, row in unknown])
+        keys = {row.key for row in held}
+        finding, lines = cycle_finding([(suspect, row) for suspect, row in unknown if row.key in keys], said, step)
+        if finding is not None:
+            self._cycle_lines |= lines
+            self.first_told.setdefault(finding.line + kinds.CYCLE, step)
+            self._cycles.append(finding)
         return [(suspect, row) for suspect, row in unknown if row.key not in keys]
-
-    def _name_libraries(self, unknown: list[tuple[Suspect, Row]], groups: Any) -> None:
-        """What only a library's globals lead to, or nothing that Python knows."""
-        if not unknown:
-            return
-        nobody = Owner(kinds.LIBRARY, Hold(None, "inside", "", "library, not reachable from Python"), False)
-        is_new = any(suspect.place not in self._libraries for suspect, _ in unknown)
-        if is_new and self._library_walks < MOST_LIBRARY_WALKS:
-            self._library_walks += 1
-            census = self._census(has_libraries=True)
-            for suspect, row in unknown:
-                owner = census.owners.get(row.key, nobody)._replace(kind=kinds.LIBRARY)
-                self._libraries.setdefault(suspect.place, owner)
-        for suspect, row in unknown:
-            owner = self._libraries.get(suspect.place, nobody)
-            groups[key_of(owner.hold)].add(suspect, row, owner)
 
     # ---- results ----
 
     @property
     def findings(self) -> list[Finding]:
         """What grows so far, or, once stopped, the verdicts and notes; the largest first."""
-        found = [finding for finding in (*self._found, *self._cycles.values()) if not self.excluded.has(finding)]
+        found = [finding for finding in (*self._found, *self._cycles) if not self.excluded.has(finding)]
         return sorted(found, key=lambda finding: -finding.bytes_per_step)
 
     @property
@@ -407,12 +467,20 @@ class Session:
             self._look(self.steps.count)
             self.making.is_noting = noting
 
+    def take_snapshot(self, error: BaseException | None = None) -> Snapshot:
+        """What is alive now, for the end of a run: the frames that an error went through are still there with it. A run
+        that ended well has let its functions' locals go, so what its latest look saw is told."""
+        if self.snapshot is None or error is not None:
+            traceback = error.__traceback__ if error is not None else None
+            self.snapshot = Snapshot(self._census(traceback=traceback), self.making.rows, self.steps.count)
+        return self.snapshot
+
     def _finish(self) -> None:
         enough = {str(place) for place, suspect in self.suspects.items() if suspect.judged_steps >= VERDICT_STEPS}
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
         for finding in self._found:
-            if self.steps.rank < OPTIMIZER and self.steps.epochs <= 1 and _is_one_pass(finding):
+            if self.steps.rank < OPTIMIZER and self.steps.epochs <= 1 and (finding.cause == LONGER[0] or is_one_pass(finding)):
                 finding.is_note = True
                 finding.is_verdict = False
 
@@ -421,18 +489,12 @@ class Session:
 
     @property
     def cost_seconds(self) -> float:
-        """What the watch took: its own time at step boundaries, and what noted steps took longer than others."""
-        (noted, noted_s), (plain, plain_s) = self._durations[True], self._durations[False]
-        slower = noted_s - noted * plain_s / plain if noted and plain else 0.0
-        return self.own_seconds + max(slower, 0.0)
+        """What the watch took: its own time at step boundaries, and what noted steps took longer than others. By medians: the
+        first step, and one in which the program waits or evaluates, would be taken for the watch's doing."""
+        noted, plain = self._latest[True], self._latest[False]
+        slower = statistics.median(noted) - statistics.median(plain) if noted and plain else 0.0
+        return self.own_seconds + self._durations[True][0] * max(slower, 0.0)
 
     @property
     def watched_seconds(self) -> float:
         return self.own_seconds + sum(seconds for _, seconds in self._durations.values())
-
-
-def _is_one_pass(finding: Finding) -> bool:
-    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose."""
-    ways = [step["how"] for step in finding.path]
-    return finding.kind == kinds.VALUE and ways in (["local", "entry"], ["global", "entry"])

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import sys
 import weakref
 from typing import Any, Callable
-
-import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ._places import place_of_waiting
 
@@ -26,7 +24,7 @@ QUIET_TICKS = 4
 
 class Steps:
     """Calls `on_step(is_new_clock)` at the end of each step, `on_epoch()` when a pass with steps is over, `on_pass_end()` when
-    any loader has run out and `on_batch()` when one goes on."""
+    any loader has run out and `on_batch()` when one goes on. The framework is PyTorch, or a module with its names."""
 
     def __init__(
         self,
@@ -34,9 +32,13 @@ class Steps:
         on_epoch: Callable[[], None],
         on_pass_end: Callable[[], None],
         on_batch: Callable[[], None],
+        framework: Any = None,
     ):
+        self._framework = framework if framework is not None else importlib.import_module("torch")
         self.on_step, self.on_epoch = on_step, on_epoch
         self.on_pass_end, self.on_batch = on_pass_end, on_batch
+        # Told before calls of modules, while they are counted.
+        self.on_call: Callable[[], None] = lambda: None
         # Steps since the beginning, by whatever told them; `on_step` is not called before this one.
         self.count = 0
         self.quiet_until = 0
@@ -66,7 +68,9 @@ class Steps:
         return self.count - self._clock_began
 
     def start(self) -> None:
-        handle = register_optimizer_step_post_hook(self._optimizer_stepped)
+        # Not as an attribute: PyTorch takes the module's name away from the package.
+        optimizers = importlib.import_module(f"{self._framework.__name__}.optim.optimizer")
+        handle = optimizers.register_optimizer_step_post_hook(self._optimizer_stepped)
         self._undo.append(handle.remove)
         self._follow_loaders()
         if self.rank <= MODULE:
@@ -141,7 +145,7 @@ class Steps:
             self._optimizer = weakref.ref(optimizer)
 
     def _follow_loaders(self) -> None:
-        kind = torch.utils.data.dataloader._BaseDataLoaderIter
+        kind = self._framework.utils.data.dataloader._BaseDataLoaderIter
         following = kind.__next__
 
         @functools.wraps(following)
@@ -166,12 +170,14 @@ class Steps:
         self._undo.append(undo)
 
     def _follow_calls(self) -> None:
-        kind = torch.nn.Module
+        kind = self._framework.nn.Module
         call = kind.__call__
 
         @functools.wraps(call)
         def counted(module: Any, *args: Any, **kwargs: Any) -> Any:
             self._depth += 1
+            if self._depth == 1:
+                self.on_call()
             try:
                 return call(module, *args, **kwargs)
             finally:
@@ -190,7 +196,8 @@ class Steps:
         self._stop_counting_calls = undo
 
     def _follow_backward(self) -> None:
-        backward = torch.autograd.backward
+        of = self._framework.autograd
+        backward = of.backward
 
         @functools.wraps(backward)
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -202,10 +209,10 @@ class Steps:
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
 
         def undo() -> None:
-            if torch.autograd.backward is counted:
-                torch.autograd.backward = backward
+            if of.backward is counted:
+                of.backward = backward
 
-        torch.autograd.backward = counted
+        of.backward = counted
         self._stop_counting_backward = undo
 
     def _end_backward(self) -> None:

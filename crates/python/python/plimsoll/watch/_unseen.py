@@ -8,8 +8,8 @@ import collections
 from typing import Any, NamedTuple
 
 from . import _kinds as kinds
-from ._census import Census, Owner
-from ._findings import container_of, holder_of
+from ._census import Census
+from ._findings import Owner, container_of, holder_of
 from ._growth import PATIENCE, TOLERATED_BYTES
 from ._making import Making
 from ._naming import key_of
@@ -19,6 +19,8 @@ MOST_HOLDERS = 64
 # Censuses in a row in which a holder gains before it is told, and before it is a verdict.
 GROWING_CENSUSES = 3
 VERDICT_CENSUSES = 4
+# Steps between two censuses of which the second is taken for a holder that gains.
+LOOK_STEPS = 4
 _BELONGING = {kinds.PARAMETER, kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER}
 
 
@@ -73,12 +75,19 @@ class Unseen:
         for edge in self._owners.keys() - self._history.keys():
             del self._owners[edge]
 
+    def wants_look(self, making: Making, step: int) -> bool:
+        """Whether a holder has gained in each census so far, too few to tell, and another now would tell more: steps were
+        noted since. Where windows lie depends on what has told steps, so fixed steps alone may miss them."""
+        return len(making.noted) > self._noted and any(
+            1 < len(history) < GROWING_CENSUSES and _is_rising(history) and step >= history[-1][0] + LOOK_STEPS
+            for history in self._history.values()
+        )
+
     def growing(self) -> list[GrowingHolder]:
         found = []
         for edge, history in self._history.items():
             counts = [count for _, count, _ in history]
-            is_rising = all(before < after for before, after in zip(counts, counts[1:]))
-            if len(counts) < GROWING_CENSUSES or not is_rising or edge not in self._owners:
+            if len(counts) < GROWING_CENSUSES or not _is_rising(history) or edge not in self._owners:
                 continue
             (early, before, fewer), (late, now, more) = history[0], history[-1]
             steps = max(late - early, 1)
@@ -87,3 +96,8 @@ class Unseen:
             is_steady = len(counts) >= VERDICT_CENSUSES
             found.append(GrowingHolder(self._owners[edge], (now - before) / steps, (more - fewer) / steps, is_steady))
         return found
+
+
+def _is_rising(history: collections.deque[tuple[int, int, int]]) -> bool:
+    counts = [count for _, count, _ in history]
+    return all(before < after for before, after in zip(counts, counts[1:]))

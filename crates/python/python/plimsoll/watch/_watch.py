@@ -24,22 +24,32 @@ class Watch(contextlib.ContextDecorator):
     """Watches the block or function; `findings` and `text()` can be read during and after it.
 
     With `error_on_leak` the end of the block raises `LeakError` if something leaks. `exclude` takes growth that is
-    wanted: tensors, lines (`"train.py:17"`) and names on the holder's path (`"replay"`).
+    wanted: tensors, lines (`"train.py:17"`) and names on the holder's path (`"replay"`). With `live` it can be looked at
+    with `plimsoll top` meanwhile.
     """
 
-    def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = ()):
+    def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False):
         self.error_on_leak = error_on_leak
+        self.live = live
         # For every use: a decorated function is watched at each call. Tensors are told by their storages, weakly.
         self._excluded = Excluded(exclude)
         self._session: Session | None = None
 
     def __enter__(self) -> Watch:
-        from ._session import Session
+        try:
+            from ._session import Session
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] != "torch":
+                raise
+            said = "watch: it watches PyTorch's tensors, and PyTorch is not installed here; use plimsoll.LeakWatch() for Plimsoll's"
+            raise RuntimeError(said) from missing
 
         if _running:
             raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         session = Session()
         session.excluded = self._excluded
+        if self.live:
+            session.serve_live()
         self._session = session
         _running.append(session)
         session.start()
@@ -76,6 +86,18 @@ class Watch(contextlib.ContextDecorator):
 
         return text(self._session, not self._session.is_running) if self._session is not None else "watch: not begun\n"
 
+    def snapshot(self, path: str) -> None:
+        """Writes what is alive now, or, after the block, what was at its latest look: a file for `plimsoll report` and
+        `view`, JSON if its name says so."""
+        session = self._session
+        if session is None:
+            raise RuntimeError("watch: not begun, there is nothing to write")
+        session.keeps_snapshot = True
+        if session.is_running:
+            session.look_now()
+        with open(path, "wb") as file:
+            file.write(session.take_snapshot().written(path))
+
     def json(self) -> str:
         """The report for programs."""
         from ._render import as_json
@@ -83,9 +105,9 @@ class Watch(contextlib.ContextDecorator):
         return as_json(self._session, not self._session.is_running) if self._session is not None else "{}\n"
 
 
-def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = ()) -> Watch:
+def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False) -> Watch:
     """A watch for a `with` block or a function; also called as `plimsoll.watch()`."""
-    return Watch(error_on_leak, exclude)
+    return Watch(error_on_leak, exclude, live)
 
 
 def running() -> Session | None:

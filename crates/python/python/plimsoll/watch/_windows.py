@@ -8,6 +8,10 @@ from ._making import LONGEST_PAUSE, SAMPLE_STEPS, WINDOW_STEPS, Making
 from ._places import Place
 
 
+# Windows that come without a longer pause because an earlier one left something, in one run.
+MOST_HURRIED = 12
+
+
 class Windows:
     """Turns noting on and off at step boundaries. While nothing stays, pauses grow to the longest, and then one step
     is noted after each: whatever a leak keeps was made in some step, so a step of which nothing stays tells that
@@ -20,12 +24,14 @@ class Windows:
         self.alarmed: set[Place | None] = set()
         self._pause = WINDOW_STEPS
         self._sampled: int | None = None
+        self._hurried = 0
         self._is_alarm = False
         self._known: set[Place | None] = set()
 
     def begin_anew(self, step: int) -> None:
-        """Another loop has begun, whose state is made lazily too."""
-        self.switch_at = min(self.switch_at, step + WARM_UP_STEPS)
+        """Another loop has begun, whose state is made lazily too: a window opens after that, and one that is open stays
+        until it has seen as many judged steps as any."""
+        self.switch_at = step + WARM_UP_STEPS + (WINDOW_STEPS if self.making.is_noting else 0)
 
     def look_often(self) -> None:
         """Something new grows."""
@@ -43,6 +49,8 @@ class Windows:
             return True
         if self.making.is_noting:
             self.making.close()
+            if self._is_rare_keeper_possible(step):
+                self._pause = WINDOW_STEPS
             self.switch_at = step + self._pause
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
             return True
@@ -54,6 +62,16 @@ class Windows:
         self._is_alarm = False
         self.switch_at = step + (SAMPLE_STEPS if is_sample else WINDOW_STEPS)
         return True
+
+    def _is_rare_keeper_possible(self, step: int) -> bool:
+        """Whether a step before the latest has left something: a line that keeps what every tenth step makes needs more
+        windows than one that keeps all. A few times in a run."""
+        if self._hurried >= MOST_HURRIED:
+            return False
+        rows = self.making.rows.values()
+        has_stayed = any(row.step < step - SETTLE_STEPS and not row.epoch and row.is_alive() for row in rows)
+        self._hurried += has_stayed
+        return has_stayed
 
     def _judge_sample(self, step: int) -> None:
         """What of the noted step has outlived the steps after it asks for a whole window."""

@@ -1,6 +1,6 @@
 """A module remembers all its outputs."""
 # kind: value
-# holder: local `model` of main().attentions
+# holder: local `model`.attentions of main()
 import torch
 
 

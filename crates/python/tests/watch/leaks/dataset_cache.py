@@ -1,6 +1,6 @@
 """A data set keeps what it has made; only the loop's loader leads to it."""
 # kind: value
-# holder: the loader of a running loop._dataset.cache
+# holder: a running loop's loader._dataset.cache
 import torch
 from torch.utils.data import DataLoader, Dataset
 

@@ -1,6 +1,6 @@
 """A hook is registered in every step and never removed; each holds its batch."""
 # kind: value
-# holder: local `model` of main()
+# holder: local `model`._forward_hooks
 import torch
 
 

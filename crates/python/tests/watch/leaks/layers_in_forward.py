@@ -1,6 +1,6 @@
 """A layer is added in every forward."""
 # kind: parameter
-# holder: local `model` of main()._modules['layers']
+# holder: local `model`._modules['layers']
 import torch
 
 

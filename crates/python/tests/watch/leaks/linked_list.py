@@ -1,6 +1,6 @@
 """Each state remembers the one before."""
 # kind: value
-# holder: local `state` of main().before
+# holder: local `state`.before of main()
 import torch
 
 

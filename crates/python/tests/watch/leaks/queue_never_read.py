@@ -1,6 +1,6 @@
 """A queue is filled in every step and nobody reads it."""
 # kind: value
-# holder: local `logs` of main().queue
+# holder: local `logs`.queue of main()
 import queue
 import torch
 

@@ -1,6 +1,6 @@
 """Schedulers that are kept hold the optimizers that were replaced."""
 # kind: optimizer state
-# holder: local `self` of fit().schedulers
+# holder: local `self`.schedulers of fit()
 import torch
 
 
